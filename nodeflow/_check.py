@@ -1,0 +1,113 @@
+"""What users pass, checked once at the border: ids, indices and sizes become plain int64 arrays or ints here."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+"""A one-dimensional int64 array."""
+
+
+class _All:
+    """Type of ``ALL``; a class of its own so that it prints and pickles as itself."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "ALL"
+
+    def __reduce__(self) -> str:
+        return "ALL"
+
+
+ALL: Final = _All()
+"""Stands for every row, every column or every flow, wherever an argument selects some of them."""
+
+
+def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: int = 0) -> Ints:
+    """Return ``value`` as an int64 array of ids in ``[lower, upper)``; a mask, floats or ids outside are refused.
+
+    Accepts tensors, arrays, lists, tuples and ranges of integers. Raises TypeError for another type (a bool mask and
+    floats are the usual mistakes), ValueError for a wrong shape, IndexError for the first id out of range.
+    """
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict)):
+        raise TypeError(f"{name} must be a tensor, an array or a list of {what} ids, got {describe(value)}")
+    array = as_array(value, name)
+    if array.dtype == np.bool_:
+        raise TypeError(f"{name} must hold {what} ids, got a bool mask; pass mask.nonzero() ids instead")
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {tuple(array.shape)}")
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold integer {what} ids, got dtype {array.dtype}")
+    bad = (array < lower) | (array >= upper)
+    if bad.any():
+        at = int(bad.argmax())
+        raise IndexError(f"{name}[{at}] is {array[at]}, but {id_range(lower, upper, what)}")
+    return np.ascontiguousarray(array, np.int64)
+
+
+def as_array(value: Any, name: str) -> NDArray[Any]:
+    """Return a tensor, array or list as an array, shared where it is one; TypeError or ValueError for what is none."""
+    if isinstance(value, torch.Tensor):
+        if value.layout != torch.strided or value.dtype == torch.bfloat16:  # these numpy does not know
+            raise TypeError(f"{name} must be dense integers, got {describe(value)} and layout {value.layout}")
+        array: NDArray[Any] = value.detach().cpu().numpy()
+        return array
+    if isinstance(value, np.ndarray):
+        return value
+    items = list(value) if isinstance(value, Iterable) else value
+    # numpy would read True among integers as 1
+    if isinstance(items, list) and not {bool, np.bool_}.isdisjoint(map(type, items)):
+        raise TypeError(f"{name} must be integers, got a list with a bool in it; pass ids, not a mask")
+    try:
+        return np.asarray(items)
+    except ValueError:
+        raise ValueError(f"{name} must be one-dimensional, got a list of lists of several lengths") from None
+
+
+def id_range(lower: int, upper: int, what: str) -> str:
+    """Words that say which ids there are."""
+    return f"{what} ids go from {lower} to {upper - 1}" if upper > lower else f"there is no {what} at all"
+
+
+def as_int(value: object, name: str) -> int:
+    """Return ``value`` as an int; a bool or anything that is not an integer raises TypeError."""
+    if not isinstance(value, (bool, np.bool_)) and getattr(value, "dtype", None) != torch.bool:
+        with contextlib.suppress(TypeError):  # arrays have __index__, whatever they hold
+            return operator.index(value)  # type: ignore[arg-type]
+    raise TypeError(f"{name} must be an integer, got {describe(value)}")
+
+
+def as_count(value: object, name: str, least: int = 0) -> int:
+    """Return ``value`` as an int of at least ``least``; raises TypeError or ValueError."""
+    number = as_int(value, name)
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {number}")
+    return number
+
+
+def as_index(value: object, name: str, size: int) -> int:
+    """Return the index ``value`` of a sequence of ``size`` entries, counted from the end when negative."""
+    index = as_int(value, name)
+    if not -size <= index < size:
+        bounds = f"there are {size}, so it goes from {-size} to {size - 1}" if size else "there are none"
+        raise IndexError(f"{name} {index} is out of range: {bounds}")
+    return index % size
+
+
+def describe(value: Any) -> str:
+    """Short words for a value in an error message: its type, and its shape or itself when that is short."""
+    kind = type(value).__name__
+    if isinstance(value, (torch.Tensor, np.ndarray)):
+        return f"{kind} of dtype {value.dtype} and shape {tuple(value.shape)}"
+    text = repr(value)
+    return f"{kind} {text}" if len(text) <= 60 else kind

@@ -1,0 +1,50 @@
+"""Two small tools for immutable objects: a base class that refuses rebinding, and a value made when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, NoReturn, TypeVar
+
+T = TypeVar("T")
+
+
+class Frozen:
+    """Base of classes whose attributes are set once, in ``__init__`` through ``_set``, and never again."""
+
+    __slots__ = ()
+
+    def _set(self, **attributes: Any) -> None:
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        self._set(**state[1])  # copies and pickles are filled here, past the refusal below
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is immutable: cannot set {name!r} (columns of frames can be set)")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is immutable: cannot delete {name!r}")
+
+
+class Lazy(Generic[T]):
+    """A value computed when first asked for. ``make`` must be pure: two threads that race compute the same value."""
+
+    __slots__ = ("_make", "_value")
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make: Callable[[], T] | None = make
+        self._value: T
+
+    @classmethod
+    def of(cls, value: T) -> Lazy[T]:
+        """A Lazy that already has its value."""
+        return cls(lambda: value)
+
+    def get(self) -> T:
+        """Return the value, computing it on the first call."""
+        make = self._make
+        if make is not None:
+            self._value = make()
+            self._make = None  # frees what the function held
+        return self._value

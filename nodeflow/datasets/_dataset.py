@@ -1,0 +1,151 @@
+"""Dataset: a graph with node labels and a split of its nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._check import as_count, as_ids
+from nodeflow.graph import Graph
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Dataset:
+    """A graph for node classification: features and labels in its frames, and a split of its nodes.
+
+    Args:
+        name: short name.
+        graph: the graph. By custom ``ndata["feat"]`` holds the features, ``[num_nodes, num_features]``, dense or sparse
+            CSR, and ``ndata["label"]`` the labels: int64 ``[num_nodes]`` with -1 where a node has none, or float32
+            ``[num_nodes, num_classes]`` of zeros and ones where a node has several. A set may lack either.
+        train, val, test: parent ids of the nodes of each part (any may be empty); kept as int64 tensors.
+        num_classes: width of a classifier's output: the largest label + 1, or the number of label columns; 0 without
+            labels. A number below it need not occur among the labels.
+        class_names: name of each class, in order of the label, or None.
+        description: what the set is and where it comes from.
+        node_names, feature_names: name of each node and of each feature column, or None.
+
+    Raises TypeError or IndexError for parts of the split that are not ids of nodes, ValueError for a wrong number of
+    names.
+
+    >>> import nodeflow
+    >>> graph = nodeflow.Graph.from_edges([0, 1], [1, 2], ndata={"label": torch.tensor([0, 1, 1])})
+    >>> data = Dataset("tiny", graph, train=[0], val=[1], test=[2], num_classes=2)
+    >>> data
+    Dataset(tiny: 3 nodes, 2 edges, 0 features, 2 classes, train/val/test 1/1/1)
+    >>> data.splits["test"]
+    tensor([2])
+    """
+
+    name: str
+    graph: Graph
+    train: Tensor
+    val: Tensor
+    test: Tensor
+    num_classes: int
+    class_names: tuple[str, ...] | None = None
+    description: str = ""
+    node_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for part in ("train", "val", "test"):
+            ids = as_ids(getattr(self, part), part, self.graph.num_nodes)
+            object.__setattr__(self, part, torch.from_numpy(ids))
+        as_count(self.num_classes, "num_classes")
+        features = self.graph.ndata.get("feat")
+        sizes = {
+            "class_names": self.num_classes,
+            "node_names": self.graph.num_nodes,
+            "feature_names": None if features is None else features.shape[-1],
+        }
+        for field, size in sizes.items():
+            names = getattr(self, field)
+            if names is not None and len(names) != size:
+                raise ValueError(f"{field} must be None or hold {size} names, got {len(names)}")
+
+    @property
+    def splits(self) -> dict[str, Tensor]:
+        """The three parts by name: ``{"train": ..., "val": ..., "test": ...}``, int64 ids of nodes."""
+        return {"train": self.train, "val": self.val, "test": self.test}
+
+    def info(self) -> str:
+        """Return what is in the set, one line per subject: sizes, degrees, features, classes, split.
+
+        Takes time in proportion to the number of edges (they are sorted to count those that repeat).
+        """
+        rows = {**_graph_rows(self.graph), "features": _feature_row(self.graph), "classes": self._class_row()}
+        rows["split"] = ", ".join(f"{part} {len(ids):,}" for part, ids in self.splits.items())
+        title = f"{self.name}: {self.description}" if self.description else self.name
+        return "\n".join([title, *(f"  {subject:<11} {words}" for subject, words in rows.items())])
+
+    def __repr__(self) -> str:
+        graph, features = self.graph, self.graph.ndata.get("feat")
+        width = 0 if features is None else features.shape[-1]
+        sizes = "/".join(str(len(ids)) for ids in self.splits.values())
+        return (
+            f"Dataset({self.name}: {graph.num_nodes} nodes, {graph.num_edges} edges, {width} features, "
+            f"{self.num_classes} classes, train/val/test {sizes})"
+        )
+
+    def _class_row(self) -> str:
+        labels = self.graph.ndata.get("label")
+        if labels is None or self.num_classes == 0:
+            return "none"
+        if labels.ndim == 1:
+            labelled = labels >= 0
+            counts = torch.bincount(labels[labelled], minlength=self.num_classes)
+            unlabelled = int((~labelled).sum())
+        else:
+            positive = labels > 0
+            counts = positive.sum(0)
+            unlabelled = int((~positive.any(1)).sum())
+        words = [f"{self.num_classes:,}" + (", several per node" if labels.ndim == 2 else "")]
+        present = counts.nonzero().flatten()
+        if len(present):
+            largest, smallest = present[counts[present].argmax()], present[counts[present].argmin()]
+            for size, c in (("largest", int(largest)), ("smallest", int(smallest))):
+                words.append(f"{size} {self._class_name(c)} ({int(counts[c]):,})")
+        if len(present) < len(counts):
+            words.append(f"{len(counts) - len(present):,} without nodes")
+        return ", ".join(words) + (f"; {unlabelled:,} nodes without label" if unlabelled else "")
+
+    def _class_name(self, label: int) -> str:
+        return repr(self.class_names[label]) if self.class_names is not None else f"class {label}"
+
+
+def _graph_rows(graph: Graph) -> dict[str, str]:
+    src, dst = graph.edges()
+    loops = int((src == dst).sum())
+    pairs = np.sort((src * max(graph.num_nodes, 1) + dst).numpy())
+    repeats = int((pairs[1:] == pairs[:-1]).sum())
+    in_degrees, out_degrees = graph.in_degrees(), graph.out_degrees()
+    isolated = int(((in_degrees == 0) & (out_degrees == 0)).sum())
+    columns = ", ".join(graph.edata)
+    return {
+        "nodes": f"{graph.num_nodes:,} ({isolated:,} isolated)",
+        "edges": f"{graph.num_edges:,} ({loops:,} self-loops, {repeats:,} repeat an earlier one's ends)"
+        + (f", with columns {columns}" if columns else ""),
+        "in-degree": _spread(in_degrees),
+        "out-degree": _spread(out_degrees),
+    }
+
+
+def _spread(degrees: Tensor) -> str:
+    if len(degrees) == 0:
+        return "no nodes"
+    return f"min {int(degrees.min()):,}, mean {float(degrees.double().mean()):.2f}, max {int(degrees.max()):,}"
+
+
+def _feature_row(graph: Graph) -> str:
+    features = graph.ndata.get("feat")
+    if features is None:
+        return "none"
+    sparse = features.layout == torch.sparse_csr
+    filled = len(features.values()) if sparse else int(torch.count_nonzero(features))
+    shape = " x ".join(f"{size:,}" for size in features.shape)
+    dtype = str(features.dtype).removeprefix("torch.")
+    return f"{shape}, {dtype}, {'sparse' if sparse else 'dense'}, {filled / max(len(features), 1):.2f} non-zeros a row"

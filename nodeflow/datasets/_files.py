@@ -1,0 +1,135 @@
+"""Reading plain files safely: no pickles, and errors that name the file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+SPLIT_SEED = 0
+
+
+def existing_folder(path: str | os.PathLike[str], layout: str) -> Path:
+    """Return ``path`` as a Path; raises FileNotFoundError or NotADirectoryError, with ``layout`` as what to do."""
+    folder = Path(path)
+    if not folder.exists():
+        raise FileNotFoundError(f"there is no folder {folder}; expected {layout}")
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file; expected {layout}")
+    return folder
+
+
+@contextmanager
+def reading(path: Path, expected: str) -> Iterator[None]:
+    """Turn whatever a damaged file makes a reader raise into one ValueError that names it."""
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, IsADirectoryError, MemoryError):
+        raise
+    except Exception as error:  # damage comes out of zipfile, zlib, gzip and numpy as a dozen types
+        pickled = "pickle" in str(error)  # numpy's word for object arrays, and for whatever has no header it knows
+        why = "it holds pickled objects, which are never loaded, or no numbers at all" if pickled else f"{error}"
+        raise ValueError(
+            f"{path} must be {expected}, but it cannot be read; it may be cut short or of another format ({why}). "
+            "Write or copy it again"
+        ) from error
+
+
+def load_array(path: Path) -> NDArray[Any]:
+    """Return the array of a ``.npy`` file of numbers."""
+    with reading(path, "a .npy file of numbers"), path.open("rb") as file:
+        array = np.load(file, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise ValueError("it is an archive of several arrays")
+    return _numbers(array, str(path))
+
+
+def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a ``.npz`` file of numbers, by name."""
+    # opened here, because numpy leaves a damaged archive open when it opens it itself
+    with reading(path, "a .npz file of arrays of numbers"), path.open("rb") as file:
+        stored = np.load(file, allow_pickle=False)
+        if isinstance(stored, np.ndarray):
+            raise ValueError("it is a single array")
+        with stored:
+            arrays = {name: stored[name] for name in stored.files}
+    return {name: _numbers(array, f"{path}, array {name!r},") for name, array in arrays.items()}
+
+
+def load_sparse(path: Path) -> Any:
+    """Return the matrix of a ``.npz`` file written by ``scipy.sparse.save_npz``, its indices checked."""
+    with reading(path, "a sparse matrix as scipy.sparse.save_npz writes it"), path.open("rb") as file:
+        matrix: Any = scipy.sparse.load_npz(file)
+        if matrix.ndim != 2:
+            raise ValueError(f"it has the shape {matrix.shape}")
+        if matrix.format in ("csr", "csc"):
+            matrix.check_format(full_check=True)
+        _numbers(matrix.data, str(path))
+    return matrix
+
+
+def integers(array: NDArray[Any], where: str, what: str) -> NDArray[np.int64]:
+    """Return ``array`` as int64 ``[n]``; raises ValueError when it is not a row of integers."""
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+        hint = "; ids of a mask are numpy.flatnonzero(mask)" if array.dtype.kind == "b" else ""
+        raise ValueError(
+            f"{where} must hold {what}: integers in one dimension, got {array.dtype} of shape {array.shape}{hint}"
+        )
+    return array.astype(np.int64)
+
+
+def node_ids(array: NDArray[Any], where: str, num_nodes: int) -> NDArray[np.int64]:
+    """Return ``array`` as int64 node ids; raises ValueError with the first that is not in ``[0, num_nodes)``."""
+    ids = integers(array, where, "ids of nodes")
+    bad = (ids < 0) | (ids >= num_nodes)
+    if bad.any():
+        at = int(bad.argmax())
+        raise ValueError(f"{where} must hold ids of nodes, from 0 to {num_nodes - 1}, but entry {at} is {ids[at]}")
+    return ids
+
+
+def check_rows(count: int, where: str, num_nodes: int) -> None:
+    """Raise ValueError unless ``count`` is the number of nodes."""
+    if count != num_nodes:
+        raise ValueError(f"{where} must have one row per node, {num_nodes}, got {count}")
+
+
+def check_disjoint(parts: dict[str, NDArray[np.int64]], where: dict[str, str], num_nodes: int) -> None:
+    """Raise ValueError when a node is twice in one part of a split, or in two parts."""
+    owner = np.full(num_nodes, -1, dtype=np.int8)
+    names = list(parts)
+    for number, (name, ids) in enumerate(parts.items()):
+        taken = ids[owner[ids] >= 0]
+        if len(taken):
+            other = names[owner[taken[0]]]
+            raise ValueError(f"{where[name]} holds node {taken[0]}, which {where[other]} holds too; remove it from one")
+        owner[ids] = number
+        values, counts = np.unique(ids, return_counts=True)
+        if (counts > 1).any():
+            raise ValueError(f"{where[name]} holds node {values[counts.argmax()]} {counts.max()} times; keep it once")
+
+
+def seeded_split(nodes: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    """Split ``nodes`` at random, always the same way: half for training, a quarter for validation, the rest to test."""
+    order = np.random.default_rng(SPLIT_SEED).permutation(len(nodes))
+    half, quarter = len(nodes) // 2, len(nodes) // 4
+    cut = {"train": order[:half], "val": order[half : half + quarter], "test": order[half + quarter :]}
+    return {part: nodes[np.sort(chosen)] for part, chosen in cut.items()}
+
+
+def _numbers(array: NDArray[Any], where: str) -> NDArray[Any]:
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{where} must hold integers, floats or bools, got dtype {array.dtype}")
+    if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise ValueError(f"{where} holds {array.max()}, beyond the largest 64-bit signed integer")
+    # torch computes little with unsigned integers wider than a byte, and nothing with another machine's byte order
+    dtype = (
+        np.dtype(np.int64) if array.dtype.kind == "u" and array.dtype.itemsize > 1 else array.dtype.newbyteorder("=")
+    )
+    return array.astype(dtype, copy=False)

@@ -1,0 +1,107 @@
+"""Tables of numbers in text files: read fast by numpy, explained line by line where they are wrong."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeflow.datasets._files import reading
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A text file of columns: one row per line, blank lines and comments left out.
+
+    ``delimiter`` None means any white space; ``comments`` None means there are none; ``skip`` lines come first that
+    are not part of the table.
+    """
+
+    path: Path
+    delimiter: str | None = ","
+    comments: str | None = None
+    skip: int = 0
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield ``(line number from 1, fields)`` of each row. Slow: for the first rows, and to explain errors."""
+        opened = gzip.open if self.path.suffix == ".gz" else open
+        with reading(self.path, "a text file"), opened(self.path, "rt", encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, start=1):
+                text = line if self.comments is None else line.split(self.comments, 1)[0]
+                if number > self.skip and text.strip():
+                    yield number, [field.strip() for field in text.strip("\r\n").split(self.delimiter)]
+
+    def load(
+        self, dtype: Any, use: Sequence[int] | None = None, rows: Iterable[list[str]] | None = None
+    ) -> NDArray[Any]:
+        """Return the table as an array; the columns ``use`` only, if given. Raises ValueError as numpy words it.
+
+        A plain ``dtype`` gives a matrix ``[rows, columns]``, a structured one ``[rows]``. ``rows``, as ``self.rows``
+        splits them, stand in for the file: slow, but they may hold what numpy itself stumbles over, such as a line
+        of blanks between rows of commas.
+        """
+        glue = self.delimiter or " "
+        structured = np.dtype(dtype).names is not None
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*input contained no data.*")
+            # older versions of numpy read "1.5" as the integer 1 and warn
+            warnings.filterwarnings("error", category=DeprecationWarning)
+            try:
+                return np.loadtxt(
+                    str(self.path) if rows is None else (glue.join(fields) for fields in rows),
+                    dtype=dtype,
+                    comments=self.comments if rows is None else None,
+                    delimiter=self.delimiter,
+                    skiprows=self.skip if rows is None else 0,
+                    usecols=use,
+                    ndmin=1 if structured else 2,
+                    encoding="utf-8-sig",
+                )
+            except DeprecationWarning as warning:
+                raise ValueError(str(warning)) from warning
+
+    def numbers(self, dtype: Any, what: str) -> NDArray[Any]:
+        """Return a table of numbers, ``[rows, columns]``; raises ValueError with the line that is not one.
+
+        ``what`` says in the message what the file should hold.
+        """
+        try:
+            return self.load(dtype)
+        except (ValueError, EOFError, OSError):
+            whole, width = np.dtype(dtype).kind == "i", None
+            for line, fields in self.rows():
+                width = width or len(fields)
+                if len(fields) != width:
+                    raise self.error(line, f"expected {width} columns as above, got {len(fields)}") from None
+                for field in fields:
+                    if not (is_integer(field) if whole else is_number(field)):
+                        raise self.error(line, f"expected {what}, got {field!r}") from None
+            with reading(self.path, f"a table of {what}"):
+                raise
+
+    def error(self, line: int, words: str) -> ValueError:
+        """Return the ValueError for a line of the file."""
+        return ValueError(f"{self.path}, line {line}: {words}")
+
+
+def is_integer(text: str) -> bool:
+    """Tell whether ``text`` is written as an integer that fits 64 bits."""
+    return _INTEGER.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63
+
+
+def is_number(text: str) -> bool:
+    """Tell whether ``text`` is written as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text  # Python's own separator of thousands, which no data file means

@@ -1,0 +1,169 @@
+"""Reader for the raw files of the Open Graph Benchmark's node-property data sets."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nodeflow.datasets._dataset import Dataset
+from nodeflow.datasets._files import check_disjoint, check_rows, existing_folder, node_ids
+from nodeflow.datasets._text import Table
+from nodeflow.graph import Graph
+
+_LAYOUT = (
+    "an unpacked node-property data set of OGB: raw/edge.csv.gz, raw/node-label.csv.gz, raw/num-node-list.csv.gz, "
+    "split/<scheme>/train.csv.gz, ..."
+)
+
+
+def read_ogb(path: str | os.PathLike[str], *, scheme: str | None = None, add_inverse_edge: bool = False) -> Dataset:
+    """Read a node-property data set of the Open Graph Benchmark from its unpacked folder of text files.
+
+    Args:
+        path: the folder that holds ``raw`` and ``split``. Each file below may also be there unpacked, without ``.gz``.
+        scheme: which folder under ``split`` to take (``"time"``, ``"sales_ranking"``, ...); None: the only one.
+        add_inverse_edge: add the inverse of every edge, with the same columns; edge ``e`` has its inverse at id
+            ``num_edges_in_file + e``. The files hold each edge of an undirected set once, so such sets
+            (products, proteins) want True.
+
+    The files, rows in the order of the nodes (edges) and without header:
+
+    - ``raw/edge.csv.gz``: source, destination. ``raw/edge-feat.csv.gz``, optional: edge column ``feat``, float32.
+    - ``raw/node-feat.csv.gz``, optional: node column ``feat``, float32 ``[num_nodes, num_features]``.
+    - ``raw/node-label.csv.gz``: node column ``label``; int64 ``[num_nodes]``, -1 where it says nan, from one column;
+      float32 ``[num_nodes, num_classes]`` as written from several.
+    - ``raw/num-node-list.csv.gz`` and, optional, ``raw/num-edge-list.csv.gz``: the sizes, one number each.
+    - ``raw/node_*.csv.gz`` (``node_year``, ``node_species``), optional, integers: node columns under the name of the
+      file, int64 ``[num_nodes]`` (a matrix from several columns).
+    - ``split/<scheme>/train.csv.gz``, ``valid.csv.gz``, ``test.csv.gz``: ids of nodes.
+
+    Sets kept in binary form (papers100M) or with several types of nodes (mag) have other files and are not read.
+    Source of the format: Hu et al., Open Graph Benchmark: Datasets for machine learning on graphs, NeurIPS 2020.
+
+    Raises FileNotFoundError for a missing folder or file, and ValueError, with the name of the file and the line or
+    entry, for one that is damaged, has the wrong number of rows, or names nodes that do not exist.
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "tiny"
+    >>> files = {"raw/edge": "0,1\\n2,1\\n", "raw/node-label": "1\\n0\\n1\\n", "raw/num-node-list": "3\\n"}
+    >>> for name, text in {**files, "split/a/train": "0\\n", "split/a/valid": "1\\n", "split/a/test": "2\\n"}.items():
+    ...     (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    ...     _ = (folder / f"{name}.csv").write_text(text)
+    >>> read_ogb(folder)
+    Dataset(tiny: 3 nodes, 2 edges, 0 features, 2 classes, train/val/test 1/1/1)
+    """
+    folder = existing_folder(path, _LAYOUT)
+    raw = folder / "raw"
+    num_nodes = _size(raw, "num-node-list")
+    src, dst, edata = _edges(raw, num_nodes, add_inverse_edge)
+    ndata: dict[str, Any] = {}
+    if _find(raw, "node-feat") is not None:
+        ndata["feat"] = _rows(_table(raw, "node-feat"), np.float32, "numbers", num_nodes)
+    ndata["label"], num_classes = _labels(raw, num_nodes)
+    for name in sorted({file.name.split(".")[0] for file in raw.glob("node_*.csv*")}):
+        column = _rows(_table(raw, name), np.int64, "integers", num_nodes)
+        ndata[name] = column[:, 0] if column.shape[1] == 1 else column
+    parts = _split(folder / "split", scheme, num_nodes)
+    return Dataset(
+        name=folder.resolve().name,
+        graph=Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata),
+        train=torch.from_numpy(parts["train"]),
+        val=torch.from_numpy(parts["valid"]),
+        test=torch.from_numpy(parts["test"]),
+        num_classes=num_classes,
+    )
+
+
+def _find(folder: Path, stem: str) -> Path | None:
+    files = (folder / f"{stem}.csv.gz", folder / f"{stem}.csv")
+    return next((file for file in files if file.is_file()), None)
+
+
+def _table(folder: Path, stem: str) -> Table:
+    file = _find(folder, stem)
+    if file is None:
+        raise FileNotFoundError(f"there is no file {folder / stem}.csv.gz; expected {_LAYOUT}")
+    return Table(file)
+
+
+def _rows(table: Table, dtype: Any, what: str, num_rows: int) -> NDArray[Any]:
+    values = table.numbers(dtype, what)
+    check_rows(len(values), str(table.path), num_rows)
+    return values
+
+
+def _size(raw: Path, stem: str) -> int:
+    table = _table(raw, stem)
+    values = table.numbers(np.int64, "integers")
+    if values.size != 1 or values.min() < 0:
+        got = values.ravel()[:5].tolist()
+        raise ValueError(f"{table.path} must hold one number, the size of the one graph, got {values.size}: {got}")
+    return int(values.item())
+
+
+def _edges(
+    raw: Path, num_nodes: int, add_inverse_edge: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[str, NDArray[Any]]]:
+    table = _table(raw, "edge")
+    edges = table.numbers(np.int64, "ids of nodes")
+    if len(edges) == 0:
+        edges = edges.reshape(0, 2)
+    if edges.shape[1] != 2:
+        raise ValueError(f"{table.path} must have two columns, source and destination, got {edges.shape[1]}")
+    bad = ((edges < 0) | (edges >= num_nodes)).any(1)
+    if bad.any():
+        at = int(bad.argmax())
+        raise ValueError(
+            f"{table.path}, line {at + 1}: expected ids of nodes, from 0 to {num_nodes - 1}, got {edges[at].tolist()}"
+        )
+    if _find(raw, "num-edge-list") is not None and _size(raw, "num-edge-list") != len(edges):
+        raise ValueError(
+            f"{table.path} must have {_size(raw, 'num-edge-list')} rows, as num-edge-list says, got {len(edges)}"
+        )
+    columns: dict[str, NDArray[Any]] = {}
+    if _find(raw, "edge-feat") is not None:
+        features = _table(raw, "edge-feat")
+        columns["feat"] = features.numbers(np.float32, "numbers")
+        if len(columns["feat"]) != len(edges):
+            raise ValueError(f"{features.path} must have one row per edge, {len(edges)}, got {len(columns['feat'])}")
+    src, dst = np.ascontiguousarray(edges[:, 0]), np.ascontiguousarray(edges[:, 1])
+    if add_inverse_edge:
+        src, dst = np.concatenate([src, dst]), np.concatenate([dst, src])
+        columns = {name: np.concatenate([column, column]) for name, column in columns.items()}
+    return src, dst, columns
+
+
+def _labels(raw: Path, num_nodes: int) -> tuple[NDArray[Any], int]:
+    """Return the column ``label`` and the number of classes."""
+    table = _table(raw, "node-label")
+    values = _rows(table, np.float64, "labels", num_nodes)
+    if values.shape[1] != 1:
+        return values.astype(np.float32), values.shape[1]
+    label = np.where(np.isnan(values[:, 0]), -1, values[:, 0])
+    bad = (label != np.round(label)) | (label < -1) | ~np.isfinite(label)
+    if bad.any():
+        at = int(bad.argmax())
+        raise ValueError(f"{table.path} must hold labels from 0, or nan for none, but node {at} has {values[at, 0]}")
+    return label.astype(np.int64), int(label.max(initial=-1)) + 1
+
+
+def _split(folder: Path, scheme: str | None, num_nodes: int) -> dict[str, NDArray[np.int64]]:
+    schemes = sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
+    if not schemes:
+        raise FileNotFoundError(f"there is no folder under {folder}; expected {_LAYOUT}")
+    if scheme is None and len(schemes) > 1:
+        raise ValueError(f"scheme must say which split under {folder} to take, one of {schemes}, got None")
+    if scheme is not None and scheme not in schemes:
+        raise ValueError(f"scheme must be one of the splits under {folder}, {schemes}, got {scheme!r}")
+    tables = {part: _table(folder / (scheme or schemes[0]), part) for part in ("train", "valid", "test")}
+    parts = {
+        part: node_ids(table.numbers(np.int64, "ids of nodes").ravel(), str(table.path), num_nodes)
+        for part, table in tables.items()
+    }
+    check_disjoint(parts, {part: str(table.path) for part, table in tables.items()}, num_nodes)
+    return parts

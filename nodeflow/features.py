@@ -1,0 +1,97 @@
+"""Rows of feature columns: dense tensors and sparse CSR matrices, gathered by parent id."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow.kernels.rows import csr_rows
+
+_warned = threading.Lock()
+_READ_ONLY = "_nodeflow_read_only"
+
+
+def csr_tensor(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """Return a torch sparse CSR tensor of the given parts; torch's one-time note on sparse CSR is kept quiet.
+
+    ``indptr`` is int64 ``[rows + 1]``, ``indices`` int64 ``[nnz]``, ``values`` ``[nnz]``. Shares their memory.
+    """
+    with _warned, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*Sparse.*")
+        return torch.sparse_csr_tensor(indptr, indices, values, size=shape, check_invariants=False)
+
+
+def from_scipy(matrix: Any) -> Tensor:
+    """Return a scipy sparse matrix ``[rows, columns]`` as a torch sparse CSR tensor, usable as a frame column.
+
+    Values become float32 unless they are float64. Raises TypeError for anything that is not a scipy sparse matrix.
+
+    >>> import scipy.sparse
+    >>> from_scipy(scipy.sparse.eye(3, format="csr")).shape
+    torch.Size([3, 3])
+    """
+    import scipy.sparse
+
+    if not scipy.sparse.issparse(matrix):
+        raise TypeError(f"matrix must be a scipy sparse matrix, got {type(matrix).__name__}")
+    csr = scipy.sparse.csr_array(matrix)
+    values = csr.data if csr.data.dtype == np.float64 else csr.data.astype(np.float32)
+    parts = (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), values.copy())
+    indptr, indices, data = (torch.from_numpy(part) for part in parts)
+    return csr_tensor(indptr, indices, data, (int(csr.shape[0]), int(csr.shape[1])))
+
+
+def from_numpy(array: NDArray[Any]) -> Tensor:
+    """Return a tensor that shares the array's memory, also when that is read-only (then never write to it)."""
+    if array.flags.writeable:
+        return torch.from_numpy(array)
+    with _warned, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*non-writable.*")
+        tensor = torch.from_numpy(array)
+    setattr(tensor, _READ_ONLY, True)  # torch itself has no read-only tensors
+    return tensor
+
+
+def is_read_only(column: Tensor) -> bool:
+    """Return whether the memory of a column came from a read-only array: a write to it could end the process."""
+    return bool(getattr(column, _READ_ONLY, False))
+
+
+def take_rows(column: Tensor, ids: Tensor) -> Tensor:
+    """Return the rows ``ids`` (int64 ``[k]``) of a dense ``[n, ...]`` or sparse CSR ``[n, columns]`` column.
+
+    The result lies where the column lies. Sparse rows come back as a sparse CSR tensor ``[k, columns]``.
+    """
+    ids = ids.to(column.device)
+    if column.layout == torch.sparse_csr:
+        indptr, position = _csr_positions(column.crow_indices(), ids)
+        shape = (len(ids), column.shape[1])
+        return csr_tensor(indptr, column.col_indices()[position], column.values()[position], shape)
+    return column.index_select(0, ids)
+
+
+def first_rows(column: Tensor, count: int) -> Tensor:
+    """Return the first ``count`` rows of a dense or sparse CSR column, as a view of its memory."""
+    if column.layout == torch.sparse_csr:
+        indptr = column.crow_indices()[: count + 1]
+        size = int(indptr[-1])
+        shape = (count, column.shape[1])
+        return csr_tensor(indptr, column.col_indices()[:size], column.values()[:size], shape)
+    return column[:count]
+
+
+def _csr_positions(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``(indptr of the chosen rows, positions of their entries)``."""
+    if indptr.device.type == "cpu":
+        counts, position = csr_rows(indptr.numpy(), rows.numpy())
+        return torch.from_numpy(counts), torch.from_numpy(position)
+    sizes = (indptr[1:] - indptr[:-1])[rows]
+    chosen = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+    shift = torch.repeat_interleave(indptr[rows] - chosen[:-1], sizes)
+    return chosen, shift + torch.arange(len(shift), device=shift.device)

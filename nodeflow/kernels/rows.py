@@ -1,0 +1,61 @@
+"""Row slices and transposition of CSR structures."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@njit(nogil=True, cache=True)
+def csr_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Return the indptr of the chosen rows and the positions of their entries, rows in the order given."""
+    chosen = np.empty(rows.shape[0] + 1, np.int64)
+    chosen[0] = 0
+    for i in range(rows.shape[0]):
+        chosen[i + 1] = chosen[i] + indptr[rows[i] + 1] - indptr[rows[i]]
+    position = np.empty(chosen[-1], np.int64)
+    w = 0
+    for i in range(rows.shape[0]):
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            position[w] = p
+            w += 1
+    return chosen, position
+
+
+@njit(nogil=True, cache=True)
+def transpose(indptr, indices, num_columns):  # type: ignore[no-untyped-def]
+    """Transpose a CSR structure by counting sort: ``(indptr, rows, positions)`` of the columns, stable."""
+    count = np.zeros(num_columns + 1, np.int64)
+    for e in range(indices.shape[0]):
+        count[indices[e] + 1] += 1
+    for c in range(num_columns):
+        count[c + 1] += count[c]
+    head = count[:-1].copy()
+    rows = np.empty(indices.shape[0], np.int64)
+    position = np.empty(indices.shape[0], np.int64)
+    for row in range(indptr.shape[0] - 1):
+        for e in range(indptr[row], indptr[row + 1]):
+            at = head[indices[e]]
+            head[indices[e]] = at + 1
+            rows[at] = row
+            position[at] = e
+    return count, rows, position
+
+
+@njit(nogil=True, cache=True)
+def sort_by_destination(dst, num_nodes):  # type: ignore[no-untyped-def]
+    """Return ``(indptr, order)``: edge numbers grouped by destination, input order kept inside each group."""
+    indptr = np.zeros(num_nodes + 1, np.int64)
+    for e in range(dst.shape[0]):
+        indptr[dst[e] + 1] += 1
+    for v in range(num_nodes):
+        indptr[v + 1] += indptr[v]
+    head = indptr[:-1].copy()
+    order = np.empty(dst.shape[0], np.int64)
+    for e in range(dst.shape[0]):
+        order[head[dst[e]]] = e
+        head[dst[e]] += 1
+    return indptr, order

@@ -1,0 +1,171 @@
+"""NodeFlowLoader: batches of seeds to NodeFlows, sampled ahead on threads."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nodeflow._check import as_count, as_ids, as_int, describe
+from nodeflow.node_flow import NodeFlow
+from nodeflow.random import Random, derive_key, hash_ids
+from nodeflow.sampling import Sampler
+
+_SHUFFLE = 0x73687566666C65  # keeps the order of the seeds apart from what samplers draw with the same seed
+
+
+class NodeFlowLoader:
+    """Iterates over NodeFlows of batches of seeds; every iteration is one epoch.
+
+    The batches are the same, bit for bit, for any number of workers. Workers are threads of this process: compiled
+    samplers run beside the training step, nothing is copied between processes, and when an iteration ends, or is left
+    early, its threads end too.
+
+    Args:
+        sampler: makes a NodeFlow of seeds.
+        seeds: parent ids, one-dimensional; repeats allowed.
+        batch_size: seeds per batch.
+        shuffle: a new random order of the seeds every epoch; else the order given.
+        drop_last: leave out a last batch with fewer seeds.
+        seed: of the order; the draws have the sampler's own.
+        num_workers: threads that sample ahead; 0 samples in the caller's thread when a batch is asked for.
+        prefetch: batches every worker may be ahead.
+        nodes, edges: columns copied from the parent's frames to every batch, chosen as in
+            ``NodeFlow.copy_from_parent``: ``{0: ["feat"], -1: ["label"]}`` fetches features of the input layer and
+            labels of the seeds, ``["year"]`` a column of every layer. None: no columns.
+        device: where the batches go; None leaves them on the CPU.
+        pin_memory: put the batches in page-locked memory first, for copies to a GPU that overlap with computing.
+
+    ``state_dict`` taken between two batches, given to ``load_state_dict`` of a loader made alike, resumes with the next
+    batch.
+
+    Raises TypeError, ValueError or IndexError for arguments of the wrong kind. An exception in a worker reaches the
+    caller with its type and message.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
+    >>> loader = NodeFlowLoader(NeighborSampler(graph, [1]), [0, 1, 2], batch_size=2)
+    >>> [batch.seeds.tolist() for batch in loader]
+    [[0, 1], [2]]
+    """
+
+    def __init__(
+        self,
+        sampler: Sampler,
+        seeds: Any,
+        batch_size: int = 1024,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        seed: int = 0,
+        num_workers: int = 0,
+        prefetch: int = 2,
+        *,
+        nodes: Any = None,
+        edges: Any = None,
+        device: torch.device | str | None = None,
+        pin_memory: bool = False,
+    ) -> None:
+        if not isinstance(sampler, Sampler):
+            raise TypeError(f"sampler must be a nodeflow Sampler, got {describe(sampler)}")
+        self.sampler = sampler
+        self.seeds = torch.from_numpy(as_ids(seeds, "seeds", sampler.graph.num_nodes).copy())
+        self.batch_size = as_count(batch_size, "batch_size", 1)
+        self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
+        self.seed = as_int(seed, "seed")
+        self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch", 1)
+        self.nodes, self.edges = nodes, edges
+        self.device, self.pin_memory = device, bool(pin_memory)
+        # where equal batches can occur, only their numbers tell them apart; else their seeds do, in any loader
+        self._numbered = len(torch.unique(self.seeds)) < len(self.seeds)
+        self._epoch, self._next, self._resume = -1, 0, False
+
+    def __len__(self) -> int:
+        """Number of batches in an epoch."""
+        whole, rest = divmod(len(self.seeds), self.batch_size)
+        return whole + (1 if rest and not self.drop_last else 0)
+
+    @property
+    def epoch(self) -> int:
+        """Number of the epoch being iterated, or of the last one; -1 before the first."""
+        return self._epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Let the next iteration be epoch ``epoch`` (counted from 0), from its first batch."""
+        self._epoch, self._next, self._resume = as_count(epoch, "epoch"), 0, True
+
+    def state_dict(self) -> dict[str, int]:
+        """Return where the iteration stands: the epoch, the batches it has given, and what must not change."""
+        return {"epoch": self._epoch, "batch": self._next, **self._fixed()}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Let the next iteration go on where ``state`` was taken; raises ValueError for a state of another loader."""
+        if not isinstance(state, Mapping) or not {"epoch", "batch"} <= set(state):
+            raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
+        for name, value in self._fixed().items():
+            if state.get(name) != value:
+                raise ValueError(f"the state is of a loader with {name}={state.get(name)}, this one has {value}")
+        batch, epoch = as_count(state["batch"], "state['batch']"), as_count(state["epoch"], "state['epoch']", -1)
+        if batch > len(self):
+            raise ValueError(f"state['batch'] is {batch}, but an epoch has {len(self)} batches")
+        self._epoch, self._next = epoch, batch
+        # the state of a finished epoch goes on with the next one
+        self._resume = self._epoch >= 0 and batch < len(self)
+
+    def _fixed(self) -> dict[str, int]:
+        names = ("batch_size", "shuffle", "drop_last", "seed")
+        return {name: int(getattr(self, name)) for name in names} | {
+            "num_seeds": len(self.seeds),
+            "seeds_hash": hash_ids(self.seeds.numpy()),
+            "sampler_seed": self.sampler.seed,
+        }
+
+    def __iter__(self) -> Iterator[NodeFlow]:
+        if self._resume:
+            self._resume = False
+        else:
+            self._epoch, self._next = self._epoch + 1, 0
+        return self._iterate(self._epoch, self._next)
+
+    def _iterate(self, epoch: int, start: int) -> Iterator[NodeFlow]:
+        with closing(self._batches(self._order(epoch), epoch, start)) as batches:
+            for number, batch in enumerate(batches, start):
+                self._epoch, self._next = epoch, number + 1
+                yield batch if self.device is None else batch.to(self.device, non_blocking=self.pin_memory)
+
+    def _batches(self, order: Tensor, epoch: int, start: int) -> Generator[NodeFlow, None, None]:
+        numbers = range(start, len(self))
+        if self.num_workers == 0:
+            for number in numbers:
+                yield self._make(order, epoch, number)
+            return
+        pool = ThreadPoolExecutor(self.num_workers, thread_name_prefix="nodeflow-loader")
+        try:
+            ahead: deque[Future[NodeFlow]] = deque()
+            for number in numbers:
+                ahead.append(pool.submit(self._make, order, epoch, number))
+                if len(ahead) > self.num_workers * self.prefetch:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _make(self, order: Tensor, epoch: int, number: int) -> NodeFlow:
+        seeds = order[number * self.batch_size : (number + 1) * self.batch_size]
+        batch = self.sampler(seeds, epoch=epoch, batch=number if self._numbered else None)
+        if self.nodes is not None or self.edges is not None:
+            batch.copy_from_parent(self.nodes, self.edges)
+        return batch.pin_memory() if self.pin_memory else batch
+
+    def _order(self, epoch: int) -> Tensor:
+        if not self.shuffle:
+            return self.seeds
+        return self.seeds[Random(derive_key(_SHUFFLE, self.seed, epoch)).permutation(len(self.seeds))]
+
+    def __repr__(self) -> str:
+        return f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}, {self.sampler!r})"

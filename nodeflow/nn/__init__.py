@@ -1,0 +1,7 @@
+"""Convolutions and models; each file is short enough to be the example one copies."""
+
+from nodeflow.nn.gcn import GraphConv
+from nodeflow.nn.models import GCN, FlowModel, GraphSAGE
+from nodeflow.nn.sage import SAGEConv
+
+__all__ = ["GCN", "FlowModel", "GraphConv", "GraphSAGE", "SAGEConv"]

@@ -1,0 +1,101 @@
+"""Whole models: one convolution per flow of a NodeFlow."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from nodeflow._check import as_count
+from nodeflow.build import create_full_node_flow
+from nodeflow.graph import Graph
+from nodeflow.nn.gcn import GraphConv
+from nodeflow.nn.sage import SAGEConv
+from nodeflow.node_flow import NodeFlow
+
+
+class FlowModel(nn.Module):
+    """A stack of convolutions, the i-th computed on flow i, with ReLU and dropout between them.
+
+    Args:
+        convs: modules that map ``(flow, h)`` to the rows of the flow's destinations.
+        dropout: probability of an entry to be zeroed before every convolution but the first, while training.
+    """
+
+    def __init__(self, convs: list[nn.Module], dropout: float = 0.0) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(convs)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, batch: NodeFlow, h: Tensor) -> Tensor:
+        """Return the outputs of the seeds, ``[layer_sizes[-1], out_features]``.
+
+        Args:
+            batch: a NodeFlow with as many flows as the model has convolutions, else ValueError.
+            h: rows of the input layer, ``[layer_sizes[0], in_features]``, dense or sparse CSR.
+        """
+        if batch.num_flows != len(self.convs):
+            raise ValueError(f"a model of {len(self.convs)} layers needs as many flows, got {batch!r}")
+        for i, flow in enumerate(batch.flows):
+            h = self.step(i, h)
+            h = self.convs[i](flow, h)
+        return h
+
+    def step(self, i: int, h: Tensor) -> Tensor:
+        """What happens to the rows that enter convolution ``i``: nothing for the first, else ReLU and dropout."""
+        dropped: Tensor = self.dropout(h.relu()) if i else h
+        return dropped
+
+    @torch.no_grad()
+    def inference(self, graph: Graph, h: Tensor) -> Tensor:
+        """Return the outputs of all nodes from their full neighbourhoods, ``[num_nodes, out_features]``.
+
+        Computed layer by layer over the whole graph, without dropout. ``h`` is ``[num_nodes, in_features]``.
+        """
+        training = self.training
+        self.eval()
+        try:
+            flow = create_full_node_flow(graph, 1).to(h.device).flows[0]
+            for i, conv in enumerate(self.convs):
+                h = conv(flow, self.step(i, h))
+            return h
+        finally:
+            self.train(training)
+
+
+def _widths(in_features: int, hidden: int, out_features: int, num_layers: int) -> list[tuple[int, int]]:
+    count = as_count(num_layers, "num_layers", 1)
+    widths = [in_features, *[hidden] * (count - 1), out_features]
+    return list(pairwise(widths))
+
+
+class GraphSAGE(FlowModel):
+    """GraphSAGE: ``SAGEConv`` layers (Hamilton, Ying, Leskovec 2017).
+
+    Args:
+        in_features, hidden, out_features: widths of the inputs, of every layer between, and of the outputs.
+        num_layers: number of convolutions = number of flows.
+        dropout: see ``FlowModel``.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> batch = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [2, 2])([2])
+    >>> GraphSAGE(4, 8, 3, num_layers=2)(batch, torch.ones(batch.layer_sizes[0], 4)).shape
+    torch.Size([1, 3])
+    """
+
+    def __init__(
+        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, dropout: float = 0.0
+    ) -> None:
+        widths = _widths(in_features, hidden, out_features, num_layers)
+        super().__init__([SAGEConv(i, o) for i, o in widths], dropout)
+
+
+class GCN(FlowModel):
+    """A graph convolutional network: ``GraphConv`` layers (Kipf, Welling 2017). Arguments as for ``GraphSAGE``."""
+
+    def __init__(
+        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, dropout: float = 0.0
+    ) -> None:
+        widths = _widths(in_features, hidden, out_features, num_layers)
+        super().__init__([GraphConv(i, o) for i, o in widths], dropout)

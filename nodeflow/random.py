@@ -1,0 +1,98 @@
+"""The counter-based generator: every random number is a pure function of what it is for, and of nothing else.
+
+No global random state is read or touched, and no generator object carries state from one draw to the next. So a draw
+does not depend on what was drawn before, nor on which thread or process draws it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow._check import Ints, as_count, as_ids, as_int, describe
+from nodeflow._frozen import Frozen
+from nodeflow.kernels.random import fill_bits, fill_bounded
+
+_MASK = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+_ANY = int(np.iinfo(np.int64).max)
+
+
+def _mix(z: int) -> int:
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+    return z ^ (z >> 31)
+
+
+def derive_key(*words: int) -> int:
+    """Return a 64-bit key made of integers, such as a seed, an epoch and a flow number; their order matters.
+
+    >>> derive_key(0, 1) == derive_key(0, 1), derive_key(0, 1) == derive_key(1, 0)
+    (True, False)
+    """
+    key = 0x6E6F6465666C6F77
+    for word in words:
+        key = _mix(((key + _GOLDEN) & _MASK) ^ _mix(word & _MASK))
+    return key
+
+
+def hash_ids(ids: Ints) -> int:
+    """Return a 64-bit hash of an array of ids, in which their order counts."""
+    bits = Random(derive_key(len(ids))).bits(ids)
+    places = Random(derive_key(1)).bits(np.arange(len(ids)))
+    with np.errstate(over="ignore"):
+        mixed = Random(2).bits((bits ^ places).view(np.int64))
+        return int(np.add.reduce(mixed, initial=np.uint64(0)))
+
+
+class Random(Frozen):
+    """Random numbers for ids under one key: number ``draw`` of ``id`` is the same whenever it is asked for.
+
+    Args:
+        key: any integer; different keys give independent numbers (see ``derive_key``).
+
+    >>> Random(7).uniform([5, 6]).equal(Random(7).uniform([6, 5]).flip(0))
+    True
+    """
+
+    __slots__ = ("key",)
+    key: int
+
+    def __init__(self, key: int) -> None:
+        self._set(key=as_int(key, "key") & _MASK)
+
+    def bits(self, ids: Ints, draw: int = 0) -> NDArray[np.uint64]:
+        """Return 64 random bits for every id, uint64 ``[len(ids)]``."""
+        out = np.empty(len(ids), np.uint64)
+        fill_bits(np.uint64(self.key), ids, draw, out)
+        return out
+
+    def uniform(self, ids: Any, draw: int = 0) -> Tensor:
+        """Return a number uniform in [0, 1) with 53 random bits for every id (``>= 0``), float64 ``[len(ids)]``."""
+        bits = self.bits(as_ids(ids, "ids", _ANY), as_count(draw, "draw"))
+        return torch.from_numpy((bits >> np.uint64(11)) * 2.0**-53)
+
+    def integers(self, ids: Any, bounds: Any, draw: int = 0) -> Tensor:
+        """Return an integer exactly uniform in ``[0, bound)`` for every id, int64 ``[len(ids)]``.
+
+        ``bounds`` is one integer or one per id, at least 1 and below 2^63; else ValueError, TypeError for no integers.
+        """
+        checked, given = as_ids(ids, "ids", _ANY), np.asarray(bounds)
+        if given.size and given.dtype.kind not in "iu":
+            raise TypeError(f"bounds must be integers below 2**63, got {describe(bounds)}")
+        if given.shape not in ((), checked.shape):
+            raise ValueError(f"bounds must be one integer or one per id ({len(checked)}), got shape {given.shape}")
+        if given.size and (given.min() < 1 or given.max() > _ANY):
+            raise ValueError(f"bounds must be at least 1 and below 2**63, got {given.min()} to {given.max()}")
+        limits = np.broadcast_to(given, checked.shape).astype(np.int64)
+        out = np.empty(len(checked), np.int64)
+        fill_bounded(np.uint64(self.key), checked, as_count(draw, "draw"), limits, out)
+        return torch.from_numpy(out)
+
+    def permutation(self, size: int) -> Tensor:
+        """Return a random order of 0..size-1, int64 ``[size]``."""
+        return torch.from_numpy(np.argsort(self.bits(np.arange(as_count(size, "size"))), kind="stable"))

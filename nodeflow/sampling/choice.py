@@ -1,0 +1,178 @@
+"""What a sampler chooses from, and what it chose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._check import Ints, as_ids, describe
+from nodeflow._frozen import Frozen, Lazy
+from nodeflow.kernels.rows import csr_rows
+
+
+class Edges(Frozen):
+    """The edge arrays of a graph along which a sampler walks: in-edges, or out-edges for ``direction="out"``.
+
+    ``indptr`` ``[num_nodes + 1]``; at a position between ``indptr[v]`` and ``indptr[v + 1]``, ``near`` holds the
+    neighbour of ``v`` and ``edge_ids`` the edge's id (None: the position itself). Read-only numpy arrays.
+    """
+
+    __slots__ = ("edge_ids", "indptr", "near")
+    indptr: Ints
+    near: Any
+    edge_ids: Any
+
+    def __init__(self, indptr: Ints, near: Any, edge_ids: Any) -> None:
+        self._set(indptr=indptr, near=near, edge_ids=edge_ids)
+
+    def parent_eid(self, positions: Ints) -> Tensor:
+        """Return the edge ids at positions, int64."""
+        if self.edge_ids is None:
+            return torch.from_numpy(positions)
+        return torch.from_numpy(self.edge_ids[positions].astype(np.int64, copy=False))
+
+
+class Choice(Frozen):
+    """The edges a sampler chose for its destinations, grouped by destination.
+
+    Args:
+        indptr: int64 ``[num_dst + 1]``: where the edges of each destination begin and end.
+        positions: int64 ``[E]``: positions in the graph's edge arrays (what ``Candidates.select`` gives).
+        src: int64 ``[E]``: parent ids of the sources, for edges that are no edges of the parent graph; give this or
+            ``positions``.
+        eid: int64 ``[E]``: with ``src``, parent ids of the edges, -1 for one that has none (default all -1).
+        weight: estimator weights, float32 ``[E]``, or a function without arguments that makes them when first asked
+            for. None: 1.
+    """
+
+    __slots__ = ("eid", "indptr", "positions", "src", "trusted", "weight")
+    indptr: Ints
+    positions: Ints | None
+    src: Ints | None
+    eid: Tensor | None
+    weight: Lazy[Tensor] | None
+    trusted: bool
+
+    def __init__(
+        self,
+        indptr: Any,
+        positions: Any = None,
+        *,
+        src: Any = None,
+        eid: Any = None,
+        weight: Tensor | Callable[[], Tensor] | None = None,
+    ) -> None:
+        if (positions is None) == (src is None):
+            raise ValueError("a Choice takes either positions or src")
+        size = len(positions if positions is not None else src)
+        ends = _int64(indptr, "indptr")
+        if len(ends) == 0 or ends[0] != 0 or ends[-1] != size or (np.diff(ends) < 0).any():
+            raise ValueError(f"indptr must rise from 0 to the number of chosen edges {size}, got {describe(indptr)}")
+        if eid is not None and len(eid) != size:
+            raise ValueError(f"eid must have one entry per chosen edge ({size}), got {len(eid)}")
+        if weight is not None and not callable(weight):
+            weight = _weight(weight, size)
+        if weight is None or isinstance(weight, Tensor):
+            cell = None if weight is None else Lazy.of(weight)
+        else:
+            cell = Lazy(lambda: _weight(weight(), size))
+        self._set(
+            indptr=ends, positions=None if positions is None else _int64(positions, "positions"),
+            src=None if src is None else _int64(src, "src"),
+            eid=None if eid is None else torch.from_numpy(_int64(eid, "eid")), weight=cell, trusted=False,
+        )  # fmt: skip
+
+    @classmethod
+    def of_kernel(cls, indptr: Ints, positions: Ints, weight: Callable[[], Tensor] | None) -> Choice:
+        """A Choice made by a compiled kernel, whose arrays need no checks."""
+        choice = cls.__new__(cls)
+        cell = None if weight is None else Lazy(weight)
+        choice._set(indptr=indptr, positions=positions, src=None, eid=None, weight=cell, trusted=True)
+        return choice
+
+
+def _int64(value: Any, name: str) -> Ints:
+    array = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError(f"{name} must be one-dimensional integers, got {describe(array)}")
+    return np.array(array, np.int64)  # a copy: whoever made the array may write to it later
+
+
+def _weight(value: Any, size: int) -> Tensor:
+    weight = torch.as_tensor(value, dtype=torch.float32)
+    if weight.shape != (size,):
+        raise ValueError(f"weight must have shape ({size},), one per chosen edge, got {tuple(weight.shape)}")
+    return weight
+
+
+class Candidates(Frozen):
+    """All edges that a set of destinations could draw, grouped by destination, in the graph's order.
+
+    ``dst_nid`` are the destinations' parent ids ``[num_dst]``; ``indptr`` ``[num_dst + 1]``; the properties below have
+    one row per candidate edge.
+    """
+
+    __slots__ = ("_edges", "_indptr", "_positions", "dst_nid")
+    _edges: Edges
+    _indptr: Ints
+    _positions: Ints
+    dst_nid: Tensor
+
+    def __init__(self, edges: Edges, dst_nid: Tensor) -> None:
+        indptr, positions = csr_rows(edges.indptr, dst_nid.numpy())
+        self._set(_edges=edges, _indptr=indptr, _positions=positions, dst_nid=dst_nid)
+
+    @property
+    def indptr(self) -> Tensor:
+        """Where the edges of each destination begin and end, int64 ``[num_dst + 1]``."""
+        return torch.from_numpy(self._indptr)
+
+    @property
+    def degrees(self) -> Tensor:
+        """Number of candidate edges of each destination, int64 ``[num_dst]``."""
+        return torch.from_numpy(np.diff(self._indptr))
+
+    @property
+    def src(self) -> Tensor:
+        """Parent id of the neighbour, int64 ``[E]``."""
+        return torch.from_numpy(self._edges.near[self._positions].astype(np.int64))
+
+    @property
+    def dst(self) -> Tensor:
+        """Parent id of the destination, int64 ``[E]``."""
+        return torch.repeat_interleave(self.dst_nid, self.degrees)
+
+    @property
+    def eid(self) -> Tensor:
+        """Parent id of the edge, int64 ``[E]``."""
+        return self._edges.parent_eid(self._positions)
+
+    def select(self, keep: Any, weight: Tensor | float | None = None) -> Choice:
+        """Return the Choice of the edges ``keep``: a bool mask ``[E]``, or row numbers in ascending order.
+
+        Args:
+            keep: which candidate edges are chosen; a row number may be repeated.
+            weight: estimator weight of the chosen edges, ``[chosen]`` or one number for all; None is 1.
+
+        Raises ValueError for rows that are not ascending, IndexError for one out of range.
+        """
+        size = len(self._positions)
+        if isinstance(keep, np.ndarray) and keep.dtype == np.bool_:
+            keep = torch.from_numpy(keep)
+        if isinstance(keep, Tensor) and keep.dtype == torch.bool:
+            if keep.shape != (size,):
+                raise ValueError(f"keep must have one entry per candidate ({size}), got shape {tuple(keep.shape)}")
+            keep = keep.nonzero().squeeze(1)
+        rows = as_ids(keep, "keep", size, "candidate")
+        if (np.diff(rows) < 0).any():
+            raise ValueError("keep must be ascending row numbers, so that the edges stay grouped by destination")
+        if isinstance(weight, (int, float)):
+            weight = torch.full((len(rows),), float(weight), dtype=torch.float32, device="cpu")
+        return Choice(np.searchsorted(rows, self._indptr), self._positions[rows], weight=weight)
+
+    def __len__(self) -> int:
+        return len(self._positions)

@@ -1,0 +1,123 @@
+"""Structure: which source row feeds which destination row of one flow, and what is derived from that, made once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nodeflow._frozen import Frozen
+from nodeflow.kernels.rows import csr_rows, transpose
+
+
+class Bucket(NamedTuple):
+    """The destinations that have one in-degree: ``rows`` int64 ``[n]``, and their edges ``[n, degree]``."""
+
+    degree: int
+    rows: Tensor
+    edges: Tensor
+
+
+class Structure(Frozen):
+    """Edges of one flow as a CSR matrix over destinations.
+
+    ``indptr`` is int64 ``[num_dst + 1]``, ``indices`` int64 ``[E]``, the source row of every edge. Edge ids are the
+    positions 0..E-1. Several flows may share one Structure. Nothing is checked here.
+    """
+
+    __slots__ = ("_derived", "indices", "indptr", "num_src")
+    indptr: Tensor
+    indices: Tensor
+    num_src: int
+    _derived: dict[str, Any]
+
+    def __init__(self, indptr: Tensor, indices: Tensor, num_src: int) -> None:
+        self._set(indptr=indptr, indices=indices, num_src=num_src, _derived={})
+
+    @property
+    def num_dst(self) -> int:
+        """Number of destination rows."""
+        return len(self.indptr) - 1
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges."""
+        return len(self.indices)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the structure lies."""
+        return self.indptr.device
+
+    @property
+    def in_degrees(self) -> Tensor:
+        """Number of edges of each destination, int64 ``[num_dst]``."""
+        return self.indptr[1:] - self.indptr[:-1]
+
+    @property
+    def out_degrees(self) -> Tensor:
+        """Number of edges of each source, int64 ``[num_src]``."""
+        return torch.bincount(self.indices, minlength=self.num_src)
+
+    # The derived values below are pure functions of the structure: two threads that race store the same value.
+
+    @property
+    def dst(self) -> Tensor:
+        """Destination row of every edge, int64 ``[E]``."""
+        if "dst" not in self._derived:
+            rows = torch.arange(self.num_dst, device=self.device)
+            self._derived["dst"] = torch.repeat_interleave(rows, self.in_degrees, output_size=self.num_edges)
+        derived: Tensor = self._derived["dst"]
+        return derived
+
+    def transposed(self) -> tuple[Structure, Tensor]:
+        """Return the structure with sources and destinations swapped, and the edge each of its edges came from."""
+        if "transposed" not in self._derived:
+            if self.device.type == "cpu":
+                parts = transpose(self.indptr.numpy(), self.indices.numpy(), self.num_src)
+                indptr, rows, edges = map(torch.from_numpy, parts)
+            else:
+                edges = torch.argsort(self.indices, stable=True)
+                rows = self.dst[edges]
+                counts = self.out_degrees
+                indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+            self._derived["transposed"] = Structure(indptr, rows, self.num_dst), edges
+        derived: tuple[Structure, Tensor] = self._derived["transposed"]
+        return derived
+
+    def buckets(self) -> list[Bucket]:
+        """Return the destinations grouped by in-degree, ascending; those without edges are left out."""
+        if "buckets" not in self._derived:
+            degrees = self.in_degrees
+            order = torch.argsort(degrees, stable=True)
+            sizes, counts = torch.unique_consecutive(degrees[order], return_counts=True)
+            found = []
+            for degree, rows in zip(sizes.tolist(), order.split(counts.tolist()), strict=True):
+                if degree:
+                    edges = self.indptr[rows, None] + torch.arange(degree, device=self.device)
+                    found.append(Bucket(degree, rows, edges))
+            self._derived["buckets"] = found
+        derived: list[Bucket] = self._derived["buckets"]
+        return derived
+
+    def select_rows(self, rows: Tensor) -> tuple[Structure, Tensor]:
+        """Return the structure of the destinations ``rows`` (in that order) and the edges it kept, int64 ``[k]``."""
+        if self.device.type == "cpu":
+            chosen, edges = map(torch.from_numpy, csr_rows(self.indptr.numpy(), rows.numpy()))
+        else:
+            degrees = self.in_degrees[rows]
+            chosen = torch.cat([degrees.new_zeros(1), degrees.cumsum(0)])
+            shift = torch.repeat_interleave(self.indptr[rows] - chosen[:-1], degrees)
+            edges = shift + torch.arange(len(shift), device=self.device)
+        return Structure(chosen, self.indices[edges], self.num_src), edges
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Structure:
+        """Return the structure on ``device``."""
+        indptr = self.indptr.to(device, non_blocking=non_blocking)
+        indices = self.indices.to(device, non_blocking=non_blocking)
+        return Structure(indptr, indices, self.num_src)
+
+    def pin_memory(self) -> Structure:
+        """Return the structure in page-locked memory."""
+        return Structure(self.indptr.pin_memory(), self.indices.pin_memory(), self.num_src)

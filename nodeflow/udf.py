@@ -1,0 +1,118 @@
+"""What user-defined functions see: the edges that carry messages, and the nodes that receive them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NoReturn
+
+from torch import Tensor
+
+
+class Columns(Mapping[str, Tensor]):
+    """Columns that are read when asked for: those named in ``names``, each made by ``read(name)`` and then kept.
+
+    ``where`` says in error messages what they belong to.
+    """
+
+    __slots__ = ("_names", "_read", "_seen", "where")
+
+    def __init__(self, names: Mapping[str, object], where: str, read: Callable[[str], Tensor]) -> None:
+        self._names, self._read, self.where = names, read, where
+        self._seen: dict[str, Tensor] = {}
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._seen:
+            if name not in self._names:
+                has = ", ".join(map(repr, self._names)) or "no columns"
+                raise KeyError(f"no column {name!r} in {self.where}, which has {has}")
+            self._seen[name] = self._read(name)
+        return self._seen[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __setitem__(self, name: str, value: object) -> NoReturn:
+        raise TypeError(f"columns cannot be set in here: return {{{name!r}: ...}} from the function instead")
+
+    def __repr__(self) -> str:
+        return f"{self.where}: {', '.join(map(self._describe, self._names)) or 'no columns'}"
+
+    def _describe(self, name: str) -> str:
+        if name not in self._seen:  # not read to be shown: it may be dear to make
+            return name
+        seen = self._seen[name]
+        return f"{name} {str(seen.dtype).removeprefix('torch.')} {list(seen.shape)}"
+
+    def name_of(self, name: str) -> str:
+        """Words for one column in error messages."""
+        return f"column {name!r} of {self.where}"
+
+
+def overlaid(over: Mapping[str, Tensor], under: Columns) -> Columns:
+    """Columns ``over`` in front of ``under``."""
+    names = {**dict.fromkeys(under), **over}
+    return Columns(names, under.where, lambda name: over[name] if name in over else under[name])
+
+
+class EdgeBatch:
+    """Edges of one flow, as a message function sees them; every column has one row per edge.
+
+    Attributes:
+        src: columns of the source of each edge.
+        dst: columns of its destination.
+        data: columns of the edge itself.
+
+    Columns are gathered when asked for; an unknown name raises KeyError that lists the known ones.
+    """
+
+    __slots__ = ("_ends", "data", "dst", "src")
+
+    def __init__(self, src: Columns, dst: Columns, data: Columns, ends: tuple[Tensor, Tensor]) -> None:
+        self.src, self.dst, self.data, self._ends = src, dst, data, ends
+
+    def edges(self) -> tuple[Tensor, Tensor]:
+        """Return ``(src, dst)``: local ids of the ends, int64 ``[len(edges)]`` each."""
+        return self._ends
+
+    def __len__(self) -> int:
+        return len(self._ends[0])
+
+    def __repr__(self) -> str:
+        return f"EdgeBatch({len(self)} edges; src from {self.src}; dst from {self.dst}; data from {self.data})"
+
+
+class NodeBatch:
+    """Nodes of one layer, as a reduce or update function sees them; every column has one row per node.
+
+    Attributes:
+        data: columns of the nodes. In an update function after a reduction they include the reduced columns.
+        mailbox: in reduce functions, the messages: ``mailbox[name]`` is ``[nodes, degree, ...]``.
+    """
+
+    __slots__ = ("_mailbox", "_nodes", "data")
+
+    def __init__(self, data: Columns, nodes: Tensor, mailbox: Columns | None = None) -> None:
+        self.data, self._nodes, self._mailbox = data, nodes, mailbox
+
+    @property
+    def mailbox(self) -> Columns:
+        """The messages, ``[nodes, degree, ...]`` each; AttributeError outside reduce functions."""
+        if self._mailbox is None:
+            raise AttributeError("only reduce functions have nodes.mailbox; here the messages are already reduced")
+        return self._mailbox
+
+    def nodes(self) -> Tensor:
+        """Return the local ids of the nodes, int64 ``[len(nodes)]``."""
+        return self._nodes
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __repr__(self) -> str:
+        return f"NodeBatch({len(self)} nodes; data from {self.data})"

@@ -1,0 +1,39 @@
+"""Where the tests of readers find files: real data next to the repository if there is any, small folders otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+ROOT = Path(__file__).resolve().parents[2]
+REAL_DATA = ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture
+def real_folder() -> Callable[[str], Path]:
+    """Return a function from the name of a real data set to its folder; it skips the test where that is missing."""
+
+    def find(name: str) -> Path:
+        folder = REAL_DATA / name
+        if not folder.is_dir():
+            pytest.skip(f"needs the real data set {name}, which is kept outside the repository and is not here")
+        return folder
+
+    return find
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A small data set in plain files: 8 nodes on a ring, 3 features, 2 classes, no split."""
+    path = tmp_path / "ring"
+    path.mkdir()
+    src = np.arange(8)
+    ring = scipy.sparse.csr_matrix((np.ones(8, dtype=np.int8), (src, (src + 1) % 8)), shape=(8, 8))
+    scipy.sparse.save_npz(path / "adjacency.npz", ring)
+    scipy.sparse.save_npz(path / "features.npz", scipy.sparse.csr_matrix(np.eye(8, 3, dtype=np.float32)))
+    np.save(path / "labels.npy", np.array([0, 1, 0, 1, -1, 1, 0, 1]))
+    return path

@@ -1,0 +1,312 @@
+"""read_folder: small folders made here, and the real data sets where they are at hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodeflow.datasets import read_folder
+
+# nodes, edges, largest in-degree, features, classes, sizes of the split
+REAL = {
+    "cora": (2708, 10556, 168, 1433, 7, (140, 500, 1000)),
+    "citeseer": (3327, 9228, 99, 3703, 6, (120, 500, 1000)),
+    "nell": (65755, 251550, 4549, 5414, 186, (1054, 0, 848)),
+    "coauthor_cs": (18333, 163788, 136, 6805, 15, (9166, 4583, 4584)),
+    "coauthor_physics": (34493, 495924, 382, 8415, 5, (17246, 8623, 8624)),
+    "amazon_computers": (13752, 491722, 2992, 767, 10, (6876, 3438, 3438)),
+    "facebook_pages": (22470, 341646, 709, 4714, 4, (11235, 5617, 5618)),
+    "flickr_attributed": (7575, 479476, 1881, 12047, 10, (3787, 1893, 1895)),
+    "cornell5": (18660, 1581554, 3156, 4735, 2, (8411, 4205, 4206)),
+    "deezer_hungary": (47538, 445774, 112, None, 84, (23769, 11884, 11885)),
+    "cnr2000_web": (325557, 3216152, 18235, None, 0, (0, 0, 0)),
+    "mathoverflow_temporal": (24818, 506550, 5378, None, 0, (0, 0, 0)),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real(name: str, real_folder: Callable[[str], Path]) -> None:
+    nodes, edges, in_degree, features, classes, split = REAL[name]
+    data = read_folder(real_folder(name), labels=classes > 0)
+    assert (data.name, data.graph.num_nodes, data.graph.num_edges, data.num_classes) == (name, nodes, edges, classes)
+    assert int(data.graph.in_degrees().max()) == in_degree
+    assert tuple(map(len, data.splits.values())) == split
+    if features is None:
+        assert "feat" not in data.graph.ndata
+    else:
+        assert data.graph.ndata["feat"].layout == torch.sparse_csr
+        assert data.graph.ndata["feat"].dtype == torch.float32
+        assert data.graph.ndata["feat"].shape == (nodes, features)
+    assert "weight" not in data.graph.edata
+    for ids in data.splits.values():
+        label = data.graph.ndata["label"][ids] if len(ids) else torch.zeros(0)
+        assert bool((label >= 0).all())
+
+
+def test_real_edges_are_those_of_the_matrix(real_folder: Callable[[str], Path]) -> None:
+    folder = real_folder("citeseer")
+    graph = read_folder(folder).graph
+    src, dst = (ends.numpy() for ends in graph.edges())
+    again = scipy.sparse.csr_matrix((np.ones(len(src)), (src, dst)), shape=(graph.num_nodes,) * 2)
+    assert (again != scipy.sparse.load_npz(folder / "adjacency.npz")).nnz == 0
+
+
+def test_real_temporal_columns(real_folder: Callable[[str], Path]) -> None:
+    graph = read_folder(real_folder("mathoverflow_temporal"), labels=False).graph
+    assert graph.edata["time"].dtype == torch.int64
+    assert bool((graph.edata["time"].diff() >= 0).all())
+    assert graph.edata["etype"].unique().tolist() == [0, 1, 2]
+
+
+def test_real_several_labels(real_folder: Callable[[str], Path]) -> None:
+    label = read_folder(real_folder("deezer_hungary")).graph.ndata["label"]
+    assert (label.dtype, tuple(label.shape), int(label.sum())) == (torch.float32, (47538, 84), 284901)
+
+
+def test_small(folder: Path) -> None:
+    data = read_folder(folder)
+    assert repr(data) == "Dataset(ring: 8 nodes, 8 edges, 3 features, 2 classes, train/val/test 3/1/3)"
+    assert data.graph.ndata["label"].tolist() == [0, 1, 0, 1, -1, 1, 0, 1]
+    assert torch.equal(data.graph.ndata["feat"].to_dense(), torch.eye(8, 3))
+    assert [ends.tolist() for ends in data.graph.edges()] == [list(range(8)), [*range(1, 8), 0]]
+
+
+def test_split_is_the_same_every_time_and_covers_the_labelled(folder: Path) -> None:
+    one, two = read_folder(folder).splits, read_folder(str(folder)).splits
+    assert all(torch.equal(one[part], two[part]) for part in one)
+    assert torch.cat(list(one.values())).sort().values.tolist() == [0, 1, 2, 3, 5, 6, 7]
+
+
+def test_part_of_a_split_without_a_file_is_empty(folder: Path) -> None:
+    np.save(folder / "train.npy", [3, 0])
+    data = read_folder(folder)
+    assert {part: ids.tolist() for part, ids in data.splits.items()} == {"train": [3, 0], "val": [], "test": []}
+
+
+def test_test_nodes_may_lack_labels(folder: Path) -> None:
+    np.save(folder / "test.npy", [4])
+    assert read_folder(folder).test.tolist() == [4]
+
+
+def test_without_labels(folder: Path) -> None:
+    (folder / "labels.npy").unlink()
+    with pytest.raises(FileNotFoundError, match=r"has no labels.npy or labels.npz; labels=False reads"):
+        read_folder(folder)
+    data = read_folder(folder, labels=False)
+    assert (data.num_classes, sum(map(len, data.splits.values()))) == (0, 0)
+    with pytest.raises(KeyError, match="label"):
+        data.graph.ndata["label"]
+
+
+def test_without_labels_the_split_of_the_files_holds(folder: Path) -> None:
+    (folder / "labels.npy").unlink()
+    np.save(folder / "train.npy", [1, 2])
+    assert read_folder(folder, labels=False).train.tolist() == [1, 2]
+
+
+def test_weights(folder: Path) -> None:
+    matrix = scipy.sparse.csr_matrix(([0.5, 1.0], ([0, 3], [1, 2])), shape=(8, 8))
+    scipy.sparse.save_npz(folder / "adjacency.npz", matrix)
+    weight = read_folder(folder).graph.edata["weight"]
+    assert (weight.dtype, weight.tolist()) == (torch.float32, [0.5, 1.0])
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_entries_that_repeat_are_parallel_edges(folder: Path, form: str) -> None:
+    if form == "coo":
+        matrix = scipy.sparse.coo_matrix((np.ones(3), ([0, 0, 1], [1, 1, 2])), shape=(8, 8))
+    else:
+        kind = scipy.sparse.csr_matrix if form == "csr" else scipy.sparse.csc_matrix
+        matrix = kind((np.ones(3), np.array([1, 1, 2]), np.array([0, 2, 3, *[3] * 6])), shape=(8, 8))
+    scipy.sparse.save_npz(folder / "adjacency.npz", matrix)
+    src, dst = read_folder(folder).graph.edges()
+    pairs = sorted(zip(src.tolist(), dst.tolist(), strict=True))
+    assert pairs == ([(1, 0), (1, 0), (2, 1)] if form == "csc" else [(0, 1), (0, 1), (1, 2)])
+
+
+def test_several_labels_per_node(folder: Path) -> None:
+    (folder / "labels.npy").unlink()
+    scipy.sparse.save_npz(folder / "labels.npz", scipy.sparse.csr_matrix(np.eye(8, 5, dtype=np.int8)))
+    data = read_folder(folder)
+    assert data.num_classes == 5
+    assert torch.equal(data.graph.ndata["label"], torch.eye(8, 5))
+    assert torch.cat(list(data.splits.values())).sort().values.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("stored", "read"), [(np.float64, torch.float64), (np.int16, torch.float32)])
+def test_dense_features(folder: Path, stored: type, read: torch.dtype) -> None:
+    (folder / "features.npz").unlink()
+    np.save(folder / "features.npy", np.eye(8, 2, dtype=stored))
+    assert torch.equal(read_folder(folder).graph.ndata["feat"], torch.eye(8, 2, dtype=read))
+
+
+@settings(deadline=None)  # the first call in a process may compile kernels
+@given(
+    edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(-5, 5)), min_size=1),
+    dtype=st.sampled_from([np.int32, np.uint16, np.uint8, np.dtype(">i8")]),
+    stated=st.booleans(),
+)
+def test_table_of_edges_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, edges: list[tuple[int, int, int]], dtype: type, stated: bool
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "written"
+    folder.mkdir(exist_ok=True)
+    src, dst, when = np.array(edges).T
+    more = {"num_nodes": np.array(12)} if stated else {}
+    ends = {"src": src.astype(dtype), "dst": dst.astype(dtype)}
+    np.savez(folder / "edges.npz", **ends, when=when, row=np.array(edges), **more)
+    graph = read_folder(folder, labels=False).graph
+    assert graph.num_nodes == (12 if stated else max(src.max(), dst.max()) + 1)
+    assert [ends.tolist() for ends in graph.edges()] == [src.tolist(), dst.tolist()]
+    assert graph.edata["when"].tolist() == when.tolist()
+    assert graph.edata["row"].shape == (len(edges), 3)
+
+
+def spoil(folder: Path, name: str, content: object) -> Path:
+    """Replace a file: by other bytes, by an array, by a sparse matrix or, for None, by nothing."""
+    path = folder / name
+    if content is None:
+        path.unlink()
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    elif scipy.sparse.issparse(content):
+        scipy.sparse.save_npz(path, content)
+    elif isinstance(content, dict):
+        np.savez(path, **content)
+    else:
+        np.save(path, np.asarray(content))
+    return path
+
+
+OBJECTS = np.array([{"pickled": True}, 2, 3], dtype=object)
+OUT_OF_RANGE = scipy.sparse.csr_matrix(np.eye(8))
+OUT_OF_RANGE.indices = np.array([0, 1, 2, 3, 4, 5, 6, 99], dtype=np.int32)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("labels.npy", [0, 1], "must have one row per node, 8, got 2"),
+        ("labels.npy", [0, 1, 0, 1, -2, 1, 0, 1], "labels from 0, or -1 for none, but node 4 has -2"),
+        ("labels.npy", np.zeros(8), "one label per node: integers in one dimension, got float64"),
+        ("labels.npy", np.zeros((8, 2), dtype=int), r"got int64 of shape \(8, 2\)"),
+        ("labels.npy", OBJECTS, "holds pickled objects, which are never loaded"),
+        ("labels.npy", np.array(["a"] * 8), "must hold integers, floats or bools, got dtype <U1"),
+        ("labels.npy", b"", "may be cut short or of another format"),
+        ("labels.npz", scipy.sparse.csr_matrix(np.eye(8)), "got both; remove the one not meant"),
+        ("features.npz", scipy.sparse.csr_matrix(np.eye(7, 3)), "must have one row per node, 8, got 7"),
+        ("features.npz", {"x": np.eye(8)}, "must be a sparse matrix as scipy.sparse.save_npz writes it"),
+        ("features.npz", b"PK\x03\x04 nothing more", "may be cut short or of another format"),
+        ("features.npz", b"no archive at all", "no numbers at all"),
+        ("adjacency.npz", scipy.sparse.csr_matrix(np.eye(8, 9)), r"must be a square matrix.*got shape \(8, 9\)"),
+        ("adjacency.npz", OUT_OF_RANGE, "may be cut short or of another format"),
+        ("adjacency.npz", scipy.sparse.csr_matrix(1j * np.eye(8)), "complex128"),
+        ("train.npy", [0, 8], "ids of nodes, from 0 to 7, but entry 1 is 8"),
+        ("val.npy", [-1], "ids of nodes, from 0 to 7, but entry 0 is -1"),
+        ("test.npy", [0.0], "ids of nodes: integers in one dimension, got float64"),
+        ("test.npy", np.ones(8, dtype=bool), r"ids of a mask are numpy\.flatnonzero\(mask\)"),
+        ("test.npy", [3, 1, 3], "holds node 3 2 times; keep it once"),
+        ("train.npy", [4], r"holds node 4, which has no label \(-1\)"),
+    ],
+)
+def test_bad_file(folder: Path, name: str, content: object, message: str) -> None:
+    path = spoil(folder, name, content)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_folder(folder)
+    assert str(path) in str(caught.value) or "got both" in message
+
+
+@pytest.mark.parametrize("name", ["adjacency.npz", "features.npz", "labels.npy"])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
+def test_truncated_file(folder: Path, name: str, share: float) -> None:
+    whole = (folder / name).read_bytes()
+    (folder / name).write_bytes(whole[: int(len(whole) * share)])
+    with pytest.raises(ValueError, match=re.escape(str(folder / name))):
+        read_folder(folder)
+
+
+@settings(deadline=None)  # the first call in a process may compile kernels
+@given(at=st.integers(0, 10_000), byte=st.integers(0, 255))
+def test_a_changed_byte_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, at: int, byte: int) -> None:
+    folder = tmp_path_factory.getbasetemp() / "changed"
+    folder.mkdir(exist_ok=True)
+    np.savez(folder / "edges.npz", src=[0, 1, 2], dst=[1, 2, 0])
+    content = bytearray((folder / "edges.npz").read_bytes())
+    content[at % len(content)] = byte
+    (folder / "edges.npz").write_bytes(content)
+    outcome = edges_or_message(folder)
+    assert outcome == 3 or "edges.npz" in str(outcome)
+
+
+def edges_or_message(folder: Path) -> int | str:
+    try:
+        return read_folder(folder, labels=False).graph.num_edges
+    except ValueError as error:
+        return str(error)
+
+
+def test_node_in_two_parts(folder: Path) -> None:
+    np.save(folder / "train.npy", [0, 1])
+    np.save(folder / "test.npy", [2, 1])
+    with pytest.raises(ValueError, match=r"test\.npy holds node 1, which .*train\.npy holds too"):
+        read_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"src": [0]}, "must hold the arrays src and dst, got src"),
+        ({"src": [0], "dst": [1, 2]}, "array 'dst', must have one row per edge, 1 as src"),
+        ({"src": [0], "dst": [1], "time": 5}, "array 'time', must have one row per edge"),
+        ({"src": [0], "dst": [-1]}, "array 'dst', must hold ids of nodes"),
+        ({"src": [0], "dst": [8]}, "array 'dst', must hold ids of nodes, from 0 to 7, but entry 0 is 8"),
+        ({"src": [0], "dst": [1.5]}, "array 'dst', must hold ids of nodes: integers"),
+        ({"src": [0], "dst": [1], "num_nodes": 1.5}, "array 'num_nodes', must be one integer"),
+        ({"src": [0], "dst": [1], "num_nodes": 9}, "must have one row per node, 9, got 8"),
+        ({"src": [0], "dst": np.array([2**64 - 1], dtype=np.uint64)}, "beyond the largest 64-bit"),
+        ({"src": [0], "dst": OBJECTS}, "pickled"),
+    ],
+)
+def test_bad_table_of_edges(folder: Path, arrays: dict[str, object], message: str) -> None:
+    (folder / "adjacency.npz").unlink()
+    np.savez(folder / "edges.npz", **arrays)
+    with pytest.raises(ValueError, match=message):
+        read_folder(folder)
+
+
+def test_both_kinds_of_edges(folder: Path) -> None:
+    np.savez(folder / "edges.npz", src=[0], dst=[1])
+    with pytest.raises(ValueError, match=r"one of adjacency\.npz and edges\.npz, got both"):
+        read_folder(folder)
+
+
+def test_labels_that_are_no_zeros_and_ones(folder: Path) -> None:
+    (folder / "labels.npy").unlink()
+    scipy.sparse.save_npz(folder / "labels.npz", scipy.sparse.csr_matrix(2 * np.eye(8)))
+    with pytest.raises(ValueError, match=r"must hold zeros and ones, but \(0, 0\) is 2"):
+        read_folder(folder)
+
+
+def test_wrong_shape_of_dense_features(folder: Path) -> None:
+    (folder / "features.npz").unlink()
+    np.save(folder / "features.npy", np.zeros(8))
+    with pytest.raises(ValueError, match=r"features\.npy must be an array of nodes x features"):
+        read_folder(folder)
+
+
+def test_missing(folder: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere; expected a folder with adjacency\.npz"):
+        read_folder(folder / "nowhere")
+    with pytest.raises(NotADirectoryError, match=r"labels\.npy is a file; expected a folder"):
+        read_folder(folder / "labels.npy")
+    (folder / "adjacency.npz").unlink()
+    with pytest.raises(FileNotFoundError, match=r"has neither adjacency\.npz nor edges\.npz"):
+        read_folder(folder)

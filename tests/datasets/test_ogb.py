@@ -1,0 +1,157 @@
+"""read_ogb, on folders made here in OGB's layout."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nodeflow.datasets import read_ogb
+
+FILES = {
+    "raw/edge": "0,1\n1,2\n3,0\n",
+    "raw/edge-feat": "0.5\n1.5\n2.5\n",
+    "raw/node-feat": "1.0,0.25\n-1e-3,0\n0,0\n2,3\n",
+    "raw/node-label": "0\n2\nnan\n1\n",
+    "raw/node_year": "2001\n1999\n2020\n2011\n",
+    "raw/num-node-list": "4\n",
+    "raw/num-edge-list": "3\n",
+    "split/time/train": "0\n",
+    "split/time/valid": "1\n",
+    "split/time/test": "3\n2\n",
+}
+
+
+@pytest.fixture
+def ogb(tmp_path: Path) -> Path:
+    path = tmp_path / "arxiv"
+    for name, text in FILES.items():
+        write(path, name, text)
+    return path
+
+
+def write(path: Path, name: str, text: str) -> None:
+    file = path / f"{name}.csv.gz"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(gzip.compress(text.encode()))
+
+
+def test_everything_is_read(ogb: Path) -> None:
+    data = read_ogb(ogb)
+    assert repr(data) == "Dataset(arxiv: 4 nodes, 3 edges, 2 features, 3 classes, train/val/test 1/1/2)"
+    assert [ends.tolist() for ends in data.graph.edges()] == [[0, 1, 3], [1, 2, 0]]
+    assert data.graph.ndata["label"].tolist() == [0, 2, -1, 1]
+    assert data.graph.ndata["node_year"].tolist() == [2001, 1999, 2020, 2011]
+    feat = torch.tensor([[1.0, 0.25], [-1e-3, 0.0], [0.0, 0.0], [2.0, 3.0]])
+    assert torch.equal(data.graph.ndata["feat"], feat)
+    assert torch.equal(data.graph.edata["feat"], torch.tensor([[0.5], [1.5], [2.5]]))
+    assert data.test.tolist() == [3, 2]
+
+
+def test_optional_files(ogb: Path) -> None:
+    for name in ("edge-feat", "node-feat", "node_year", "num-edge-list"):
+        (ogb / "raw" / f"{name}.csv.gz").unlink()
+    graph = read_ogb(ogb).graph
+    assert (list(graph.ndata), list(graph.edata)) == (["label"], [])
+
+
+def test_unpacked_files(ogb: Path) -> None:
+    for name, text in FILES.items():
+        (ogb / f"{name}.csv.gz").unlink()
+        (ogb / f"{name}.csv").write_text(text)
+    assert read_ogb(ogb).graph.ndata["node_year"].tolist() == [2001, 1999, 2020, 2011]
+
+
+def test_inverse_edges(ogb: Path) -> None:
+    graph = read_ogb(ogb, add_inverse_edge=True).graph
+    assert [ends.tolist() for ends in graph.edges()] == [[0, 1, 3, 1, 2, 0], [1, 2, 0, 0, 1, 3]]
+    assert graph.edata["feat"].flatten().tolist() == [0.5, 1.5, 2.5] * 2
+
+
+def test_several_labels_per_node(ogb: Path) -> None:
+    write(ogb, "raw/node-label", "0,1\n1,1\n0,0\n1,0\n")
+    data = read_ogb(ogb)
+    assert data.num_classes == 2
+    assert torch.equal(data.graph.ndata["label"], torch.tensor([[0.0, 1], [1, 1], [0, 0], [1, 0]]))
+
+
+def test_no_edges(ogb: Path) -> None:
+    write(ogb, "raw/edge", "")
+    write(ogb, "raw/num-edge-list", "0\n")
+    (ogb / "raw" / "edge-feat.csv.gz").unlink()
+    assert read_ogb(ogb).graph.num_edges == 0
+
+
+def test_scheme(ogb: Path) -> None:
+    for part in ("train", "valid", "test"):
+        write(ogb, f"split/random/{part}", {"train": "2\n", "valid": "", "test": "0\n"}[part])
+    data = read_ogb(ogb, scheme="random")
+    assert {part: ids.tolist() for part, ids in data.splits.items()} == {"train": [2], "val": [], "test": [0]}
+    with pytest.raises(ValueError, match=r"scheme must say which split .* one of \['random', 'time'\], got None"):
+        read_ogb(ogb)
+    with pytest.raises(ValueError, match=r"scheme must be one of .*got 'year'"):
+        read_ogb(ogb, scheme="year")
+
+
+@pytest.mark.parametrize("name", ["raw/edge", "raw/node-label", "raw/num-node-list", "split/time/valid"])
+def test_missing_file(ogb: Path, name: str) -> None:
+    (ogb / f"{name}.csv.gz").unlink()
+    with pytest.raises(FileNotFoundError, match=rf"there is no file .*{name}\.csv\.gz; expected an unpacked"):
+        read_ogb(ogb)
+
+
+def test_missing_folder(tmp_path: Path, ogb: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere"):
+        read_ogb(tmp_path / "nowhere")
+    for file in (ogb / "split" / "time").iterdir():
+        file.unlink()
+    (ogb / "split" / "time").rmdir()
+    with pytest.raises(FileNotFoundError, match=r"there is no folder under .*split"):
+        read_ogb(ogb)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("raw/edge", "0,1\n1,2.0\n3,0\n", r"edge\.csv\.gz, line 2: expected ids of nodes, got '2\.0'"),
+        ("raw/edge", "0,1\n1,x\n3,0\n", r"edge\.csv\.gz, line 2: expected ids of nodes, got 'x'"),
+        ("raw/edge", "0,1\n1,4\n3,0\n", r"line 2: expected ids of nodes, from 0 to 3, got \[1, 4\]"),
+        ("raw/edge", "0,1\n1,-2\n3,0\n", r"line 2: expected ids of nodes, from 0 to 3, got \[1, -2\]"),
+        ("raw/edge", "0,1\n1\n3,0\n", r"edge\.csv\.gz, line 2: expected 2 columns as above, got 1"),
+        ("raw/edge", "0\n1\n3\n", r"edge\.csv\.gz must have two columns, source and destination, got 1"),
+        ("raw/edge", "0,1\n", r"edge\.csv\.gz must have 3 rows, as num-edge-list says, got 1"),
+        ("raw/edge-feat", "1\n", r"edge-feat\.csv\.gz must have one row per edge, 3, got 1"),
+        ("raw/node-feat", "1\n2\n3\n", r"node-feat\.csv\.gz must have one row per node, 4, got 3"),
+        ("raw/node-feat", "1\n2\n3\nred\n", r"node-feat\.csv\.gz, line 4: expected numbers, got 'red'"),
+        ("raw/node-label", "0\n1\n", r"node-label\.csv\.gz must have one row per node, 4, got 2"),
+        ("raw/node-label", "0\n1\n0.5\n0\n", r"labels from 0, or nan for none, but node 2 has 0\.5"),
+        ("raw/node-label", "0\n1\n-3\n0\n", "but node 2 has -3"),
+        ("raw/node-label", "0\n1\ninf\n0\n", "but node 2 has inf"),
+        ("raw/node_year", "2001\n", r"node_year\.csv\.gz must have one row per node, 4, got 1"),
+        ("raw/num-node-list", "2\n2\n", r"num-node-list\.csv\.gz must hold one number.*got 2: \[2, 2\]"),
+        ("split/time/test", "4\n", r"test\.csv\.gz must hold ids of nodes, from 0 to 3, but entry 0 is 4"),
+        ("split/time/test", "-1\n", "but entry 0 is -1"),
+        ("split/time/test", "1\n", r"test\.csv\.gz holds node 1, which .*valid\.csv\.gz holds too"),
+    ],
+)
+def test_bad_file(ogb: Path, name: str, text: str, message: str) -> None:
+    write(ogb, name, text)
+    with pytest.raises(ValueError, match=message):
+        read_ogb(ogb)
+
+
+def test_truncated_file(ogb: Path) -> None:
+    path = ogb / "raw" / "edge.csv.gz"
+    write(ogb, "raw/edge", "".join(f"{i % 4},{i * i % 4}\n" for i in range(9999)))
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ValueError, match=r"edge\.csv\.gz must be a t.*cut short"):
+        read_ogb(ogb)
+
+
+def test_features_round_trip(ogb: Path) -> None:
+    values = np.random.default_rng(3).normal(size=(4, 128)).astype(np.float32)
+    write(ogb, "raw/node-feat", "\n".join(",".join(map(repr, row)) for row in values.tolist()) + "\n")
+    assert torch.equal(read_ogb(ogb).graph.ndata["feat"], torch.from_numpy(values))
