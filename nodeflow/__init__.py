@@ -1,5 +1,6 @@
 """nodeflow: layered computation graphs for sampled graph neural networks."""
 
+from nodeflow import fn
 from nodeflow._check import ALL
 from nodeflow.build import create_full_node_flow, create_node_flow, flow_from_csr, flow_from_edges
 from nodeflow.flow import Flow, Layer
@@ -24,4 +25,5 @@ __all__ = [
     "create_node_flow",
     "flow_from_csr",
     "flow_from_edges",
+    "fn",
 ]

@@ -23,8 +23,9 @@ def _dot(a: Tensor, b: Tensor) -> Tensor:
 def paired_dot(a: Tensor, b: Tensor) -> Tensor:
     """The dot product by elementwise halving.
 
-    ``sum`` may add in another order when the number of rows differs; this one gives the same bits for a row however
-    many rows there are, on every device. Needed where a recomputed message is compared with a kept one.
+    ``sum`` may add in another order when the number of rows differs (it does on CUDA from about 100 columns on); this
+    one gives the same bits for a row however many rows there are. Needed where a recomputed message is compared with a
+    kept one.
     """
     product = a * b
     while (width := product.shape[-1]) > 1:

@@ -1,0 +1,105 @@
+"""Time nodeflow and its peers on the same work, in turn, in one run; print a table with ratios of medians.
+
+python benchmarks/compare.py sample --graphbolt PYTHON --pyg PYTHON
+python benchmarks/compare.py step --threads 2 --graphbolt PYTHON --pyg PYTHON
+
+PYTHON is the interpreter of an environment that has the peer (see workers/*_worker.py for what to install); a peer
+without one is left out. "sample" draws 3-hop neighbourhoods (fanouts 15, 10, 5 from the seeds, 1,024 seeds, without
+replacement) on an RMAT graph; "step" is a whole training step of a 3-layer GraphSAGE on them: sampling, features
+(100 wide), forward, backward, optimiser.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from rmat import ensure
+
+HERE = Path(__file__).resolve().parent
+BATCHES = 20  # per round, as in workers/work.py
+
+
+class Worker:
+    """A process that runs one round of the work whenever it is asked to."""
+
+    def __init__(self, python: str, name: str, arguments: list[str]) -> None:
+        self.rounds: list[dict[str, Any]] = []
+        command = [python, str(HERE / "workers" / f"{name}_worker.py"), *arguments]
+        path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": arguments[2]}
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
+        self.answer()
+
+    def answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{self.process.args} ended with status {self.process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def run(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("round\n")
+        self.process.stdin.flush()
+        self.rounds.append(self.answer())
+
+    @property
+    def seconds(self) -> list[float]:
+        return [answer["seconds"] / BATCHES for answer in self.rounds]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("job", choices=["sample", "step"])
+    parser.add_argument("--graphbolt", metavar="PYTHON", help="interpreter with dgl 2.1")
+    parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=9, help=f"rounds of {BATCHES} batches")
+    parser.add_argument("--scale", type=int, default=20, help="2**scale nodes")
+    parser.add_argument("--edge-factor", type=int, default=16, help="about twice as many edges per node")
+    parser.add_argument("--data", type=Path, default=HERE / "data", help="where graphs are kept")
+    options = parser.parse_args()
+    folder = ensure(options.data, options.scale, options.edge_factor)
+    arguments = [options.job, str(folder), str(options.threads)]
+    workers = {"nodeflow": Worker(sys.executable, "nodeflow", arguments)}
+    if options.job == "sample":
+        workers["nodeflow, reuse"] = Worker(sys.executable, "nodeflow", [*arguments, "--reuse"])
+        workers["nodeflow, replace"] = Worker(sys.executable, "nodeflow", [*arguments, "--replace"])
+    for name in ("graphbolt", "pyg"):
+        if getattr(options, name):
+            workers[name] = Worker(getattr(options, name), name, arguments)
+    for _ in range(options.rounds):
+        for worker in workers.values():
+            worker.run()
+    report(workers, options)
+
+
+def report(workers: dict[str, Worker], options: argparse.Namespace) -> None:
+    print(f"{options.job}, {options.threads} thread(s), RMAT scale {options.scale}, {options.rounds} rounds in turn of "
+          f"{BATCHES} batches; {platform.machine()}, {os.cpu_count()} cores")  # fmt: skip
+    print("| | ms per batch (median) | min to max | edges per batch | M edges/s | time ratio | edge rate ratio |")
+    print("|---|---|---|---|---|---|---|")
+    ours = statistics.median(workers["nodeflow"].seconds)
+    our_rate = workers["nodeflow"].rounds[0]["edges"] / BATCHES / ours
+    for name, worker in workers.items():
+        median, edges = statistics.median(worker.seconds), worker.rounds[0]["edges"] / BATCHES
+        note = worker.rounds[0].get("note")
+        low, high = 1e3 * min(worker.seconds), 1e3 * max(worker.seconds)
+        ratios = "| | |" if name == "nodeflow" else f"| {median / ours:.2f} | {our_rate / (edges / median):.2f} |"
+        print(f"| {name}{f' ({note})' if note else ''} | {1e3 * median:.2f} | {low:.2f} to {high:.2f} "
+              f"| {edges:,.0f} | {edges / median / 1e6:.1f} {ratios}")  # fmt: skip
+    print("\ntime ratio: the row's median over nodeflow's; edge rate ratio: nodeflow's edges per second over the row's.")
+
+
+if __name__ == "__main__":
+    main()

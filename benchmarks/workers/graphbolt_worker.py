@@ -1,0 +1,78 @@
+"""DGL's GraphBolt on the work of the benchmarks.
+
+An environment of its own, since it is tied to an old torch:
+pip install 'torch==2.2.1' 'numpy<2' 'pandas<2.3' scipy networkx 'dgl==2.1.0' pydantic pyyaml requests tqdm 'torchdata==0.7.1'
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+warnings.filterwarnings("ignore")
+answers, sys.stdout = sys.stdout, sys.stderr  # the import prints to standard output, which carries the answers
+os.environ.setdefault("DGLBACKEND", "pytorch")
+import dgl.graphbolt as gb  # noqa: E402
+import torch  # noqa: E402
+from dgl.nn import SAGEConv  # noqa: E402
+from work import BATCH_SIZE, CLASSES, FANOUTS_FROM_SEEDS, HIDDEN, WIDTH, data, load, seeds, serve  # noqa: E402
+
+sys.stdout = answers
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        widths = ((WIDTH, HIDDEN), (HIDDEN, HIDDEN), (HIDDEN, CLASSES))
+        self.convs = torch.nn.ModuleList([SAGEConv(i, o, "mean") for i, o in widths])
+
+    def forward(self, blocks: Any, h: torch.Tensor) -> torch.Tensor:
+        for i, (conv, block) in enumerate(zip(self.convs, blocks)):
+            h = conv(block, h)
+            h = h.relu() if i < 2 else h
+        return h
+
+
+def make(job: str, folder: str) -> Callable[[int], dict[str, Any]]:
+    indptr, indices = load(folder)
+    num_nodes = len(indptr) - 1
+    graph, batches = gb.fused_csc_sampling_graph(indptr, indices), seeds(num_nodes)
+    if job == "sample":
+
+        def sample(_: int) -> dict[str, Any]:
+            edges = 0
+            for nodes in batches.split(BATCH_SIZE):
+                for fanout in FANOUTS_FROM_SEEDS:
+                    drawn = graph.sample_neighbors(nodes, torch.tensor([fanout])).sampled_csc
+                    nodes, compact = gb.unique_and_compact_csc_formats(drawn, nodes)
+                    edges += len(compact.indices)
+            return {"edges": edges}
+
+        return sample
+    x, y = data(num_nodes)
+    pipe = gb.ItemSampler(gb.ItemSet((batches, y[batches]), names=("seed_nodes", "labels")), batch_size=BATCH_SIZE)
+    pipe = pipe.sample_neighbor(graph, list(FANOUTS_FROM_SEEDS)[::-1])
+    store = gb.BasicFeatureStore({("node", None, "feat"): gb.TorchBasedFeature(x)})
+    loader = gb.DataLoader(pipe.fetch_feature(store, node_feature_keys=["feat"]), num_workers=0)
+    net = Net()
+    optimizer = torch.optim.Adam(net.parameters())
+
+    def step(_: int) -> dict[str, Any]:
+        edges = 0
+        for batch in loader:
+            out = net(batch.blocks, batch.node_features["feat"])
+            loss = torch.nn.functional.cross_entropy(out, batch.labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            edges += sum(block.num_edges() for block in batch.blocks)
+        return {"edges": edges}
+
+    return step
+
+
+if __name__ == "__main__":
+    serve(make)

@@ -1,0 +1,215 @@
+"""Values of every message with every reduction, against loops."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ops_reference import MESSAGES, REDUCTIONS, SAMPLES, message_rows, pieces_of, reduced, some_edges, values
+
+from nodeflow import ops
+from nodeflow.features import from_scipy
+from nodeflow.structure import Structure
+
+SHAPES = [
+    ((), ()),
+    ((), (3,)),
+    ((3,), ()),
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((2, 1), (1, 3)),
+    ((1,), (4,)),
+    ((2, 2), (2, 2)),
+]
+
+
+def operands(edges, left, right, shapes=((3,), (3,)), dtype=torch.float64):
+    lhs = values(edges.rows(left), shapes[0], 1, dtype)
+    return lhs, None if right is None else values(edges.rows(right), shapes[1], 2, dtype)
+
+
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+@pytest.mark.parametrize(("op", "left", "right"), MESSAGES)
+def test_every_pair_against_a_loop(op, left, right, reduce):
+    for edges in SAMPLES.values():
+        lhs, rhs = operands(edges, left, right)
+        expected = reduced(edges, message_rows(edges, op, left, lhs, right, rhs), reduce)
+        for size in (7, 2**20):
+            with pieces_of(size):
+                got = ops.message_reduce(edges.structure, op, left, lhs, right, rhs, reduce)
+            assert got.dtype == torch.float64
+            np.testing.assert_allclose(got.numpy(), expected, rtol=1e-12, atol=1e-12, err_msg=repr(edges))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    some_edges(),
+    st.sampled_from(MESSAGES),
+    st.sampled_from(REDUCTIONS),
+    st.sampled_from(SHAPES),
+    st.sampled_from([1, 5, 40, 2**20]),
+)
+def test_any_structure_and_shape_against_a_loop(edges, message, reduce, shapes, size):
+    op, left, right = message
+    lhs, rhs = operands(edges, left, right, shapes)
+    rows = message_rows(edges, op, left, lhs, right, rhs)
+    if rows.ndim == 1 and op == "dot":
+        rows = rows[:, None]  # numpy's shape for no edges; a dot keeps its dimension
+    with pieces_of(size):
+        got = ops.message_reduce(edges.structure, op, left, lhs, right, rhs, reduce)
+        each = ops.message(edges.structure, op, left, lhs, right, rhs)
+    np.testing.assert_allclose(each.numpy(), rows, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(got.numpy(), reduced(edges, rows, reduce), rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_edges(), st.sampled_from(REDUCTIONS), st.randoms(use_true_random=False))
+def test_order_of_edges_changes_nothing_but_rounding(edges, reduce, random):
+    moved = list(range(len(edges.edges)))
+    random.shuffle(moved)
+    other = type(edges)(edges.num_src, edges.num_dst, [edges.edges[e] for e in moved])
+    moved.sort(key=lambda e: edges.edges[e][1])  # stable: where each edge of the other structure came from
+    h = values(edges.num_src, (2,), 3).round().requires_grad_()  # rounded: messages tie often
+    w = torch.ones(len(moved), dtype=torch.float64)
+    results = []
+    for one, weight in ((edges, w), (other, w[moved])):
+        out = ops.aggregate(one.structure, h, reduce, weight)
+        (grad,) = torch.autograd.grad(out.sum(), h)
+        results.append((out.detach(), grad))
+    torch.testing.assert_close(results[0], results[1], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("op", ["copy_u", "copy_e", "u_mul_e", "u_add_v", "u_dot_v"])
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+def test_rows_without_edges_have_zero_and_finite_gradients(op, reduce):
+    edges = SAMPLES["mixed"]
+    kinds = {"copy_u": ("u", None), "copy_e": ("e", None)}.get(op, (op[0], op[-1]))
+    lhs, rhs = operands(edges, *kinds)
+    lhs.requires_grad_()
+    name = "copy" if kinds[1] is None else op[2:5]
+    out = ops.message_reduce(edges.structure, name, kinds[0], lhs, kinds[1], rhs, reduce)
+    assert (out[1] == (1 if reduce == "prod" else 0)).all()
+    out.sum().backward()
+    assert torch.isfinite(lhs.grad).all()
+
+
+def test_a_hub_is_cut_and_its_parts_reduced_again():
+    generator = torch.Generator().manual_seed(0)
+    count = 100_000
+    structure = Structure(torch.tensor([0, count]), torch.randint(9, (count,), generator=generator), 9)
+    h, w = torch.rand(9, 3, generator=generator).double() + 0.5, torch.rand(count, 3, generator=generator).double()
+    messages = h[structure.indices] * w
+    with pieces_of(1000):
+        for reduce, expected in (
+            ("sum", messages.sum(0)),
+            ("mean", messages.mean(0)),
+            ("max", messages.amax(0)),
+            ("min", messages.amin(0)),
+            ("prod", messages.prod(0)),
+        ):
+            got = ops.message_reduce(structure, "mul", "u", h, "e", w, reduce)
+            torch.testing.assert_close(got[0], expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_of_short_floats_add_in_float32(dtype, weighted):
+    structure = Structure(torch.tensor([0, 1000]), torch.zeros(1000, dtype=torch.int64), 1)
+    h = torch.ones(1, 2, dtype=dtype)
+    weight = torch.ones(1000, dtype=dtype) if weighted else None
+    out = ops.aggregate(structure, h, "sum", weight)
+    assert out.dtype == dtype
+    assert out.tolist() == [[1000, 1000]]
+    wide = ops.aggregate(structure, h, "sum", torch.ones(1000, 2, dtype=dtype))  # the generic way
+    assert wide.dtype == dtype
+    assert wide.tolist() == [[1000, 1000]]
+    mean = ops.aggregate(structure, 100 * h, "mean", weight)  # its sum is beyond float16
+    assert mean.tolist() == [[100, 100]]
+    h.requires_grad_()
+    ops.aggregate(structure, h, "sum").sum().backward()
+    assert h.grad.tolist() == [[1000, 1000]]
+    dots = ops.message_reduce(structure, "dot", "u", torch.ones(1, 1000, dtype=dtype), "u", h[:, :1], "max")
+    assert dots.item() == 1000
+    assert dots.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8, torch.bool])
+@pytest.mark.parametrize("reduce", ["sum", "max", "min", "prod"])
+def test_integers(dtype, reduce):
+    edges = SAMPLES["mixed"]
+    h = torch.tensor([[3, 0], [2, 1], [5, 1], [1, 4]]).to(dtype)
+    expected = reduced(edges, message_rows(edges, "copy", "u", h.long()), reduce)
+    got = ops.aggregate(edges.structure, h, reduce)
+    assert got.dtype == (torch.int64 if reduce in ("sum", "prod") else dtype)
+    assert got.long().tolist() == expected.astype(int).tolist()
+
+
+def test_integers_are_not_averaged_and_divide_to_floats():
+    edges = SAMPLES["mixed"]
+    h = torch.arange(8).view(4, 2)
+    with pytest.raises(TypeError, match=r"mean needs floating numbers.*int64"):
+        ops.aggregate(edges.structure, h, "mean")
+    ratio = ops.message_reduce(edges.structure, "div", "u", h, "u", h + 1, "sum")
+    assert ratio.dtype == torch.float32
+    assert ops.message_reduce(edges.structure, "add", "u", h, "v", values(5, (2,)), "sum").dtype == torch.float64
+
+
+def test_large_weighted_integers_stay_exact():
+    edges = SAMPLES["hub"]
+    h = torch.tensor([[2**52 + 1], [2**53 + 1], [3]])
+    got = ops.aggregate(edges.structure, h, "sum")
+    assert got.tolist() == [[0], [sum(h[k % 3, 0].item() for k in range(23))]]
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "names"),
+    [
+        (torch.ones(3, 2), torch.ones(9), r"h must have 4 rows, one per source, got shape \(3, 2\)"),
+        (torch.ones(4, 2), torch.ones(8), r"weight must have 9 rows, one per edge, got shape \(8,\)"),
+        (torch.ones(4, 2), torch.ones(9, 3), r"feature shapes of h, \(2,\), and of weight, \(3,\), do not broadcast"),
+        (torch.tensor(1.0), None, r"h must have 4 rows, one per source, got shape \(\)"),
+    ],
+)
+def test_wrong_shapes_are_named(lhs, rhs, names):
+    with pytest.raises(ValueError, match=names):
+        ops.aggregate(SAMPLES["mixed"].structure, lhs, "sum", rhs)
+
+
+def test_wrong_words_and_types_are_named():
+    structure = SAMPLES["mixed"].structure
+    h = torch.ones(4, 2)
+    with pytest.raises(ValueError, match=r"reduce must be one of 'sum', .* got 'median'"):
+        ops.aggregate(structure, h, "median")
+    with pytest.raises(ValueError, match="op must be one of"):
+        ops.message(structure, "pow", "u", h, "u", h)
+    with pytest.raises(ValueError, match="kind must be 'u', 'v' or 'e', got 'src'"):
+        ops.message(structure, "copy", "src", h)
+    with pytest.raises(TypeError, match=r"h is a sparse matrix.*multiply it by a weight matrix first"):
+        ops.aggregate(structure, from_scipy(scipy.sparse.eye(4, format="csr")))
+    with pytest.raises(TypeError, match="h must be a tensor with one row per source, got list"):
+        ops.aggregate(structure, [[1.0]] * 4)
+    with pytest.raises(TypeError, match="real numbers"):
+        ops.aggregate(structure, h.to(torch.complex64))
+    with pytest.raises(ValueError, match=r"h is on meta, but the flow is on cpu"):
+        ops.aggregate(structure, h.to("meta"))
+
+
+def test_views_and_expanded_operands_give_the_same():
+    edges = SAMPLES["mixed"]
+    wide = values(4, (6,), 5)
+    weight = values(9, (2,), 6)[:, 1]
+    got = ops.aggregate(edges.structure, wide[:, ::2], "sum", weight)
+    torch.testing.assert_close(got, ops.aggregate(edges.structure, wide[:, ::2].clone(), "sum", weight.clone()))
+    same = values(1, (3,), 7).expand(4, 3)
+    torch.testing.assert_close(ops.aggregate(edges.structure, same), ops.aggregate(edges.structure, same.clone()))
+
+
+def test_sums_may_be_changed_in_place():
+    edges = SAMPLES["mixed"]
+    for shape in ((), (2,), (2, 3)):
+        h = values(4, shape, 8).requires_grad_()
+        for reduce in ("sum", "mean", "prod"):  # maxima are needed again in backward, as with torch.amax
+            ops.aggregate(edges.structure, h, reduce).mul_(2).sum().backward()
+        gathered = ops.gather_src(edges.structure, h).mul_(2)
+        gathered.sum().backward()
