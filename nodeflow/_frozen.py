@@ -41,6 +41,9 @@ class Lazy(Generic[T]):
         """A Lazy that already has its value."""
         return cls(lambda: value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Lazy.of, (self.get(),)  # functions do not travel
+
     def get(self) -> T:
         """Return the value, computing it on the first call."""
         make = self._make

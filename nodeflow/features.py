@@ -86,6 +86,24 @@ def first_rows(column: Tensor, count: int) -> Tensor:
     return column[:count]
 
 
+def join_rows(above: Tensor, below: Tensor) -> Tensor:
+    """Return a column with the rows of two columns, both dense or both sparse CSR."""
+    if above.layout == torch.sparse_csr:  # torch.cat does not take these
+        indptr = torch.cat([above.crow_indices(), below.crow_indices()[1:] + above.crow_indices()[-1]])
+        indices = torch.cat([above.col_indices(), below.col_indices()])
+        values = torch.cat([above.values(), below.values()])
+        return csr_tensor(indptr, indices, values, (len(above) + len(below), above.shape[1]))
+    return torch.cat([above, below])
+
+
+def zero_rows(column: Tensor, count: int) -> Tensor:
+    """Return ``count`` rows of zeros like those of a dense or sparse CSR column."""
+    if column.layout == torch.sparse_csr:
+        indptr, indices = column.crow_indices().new_zeros(count + 1), column.col_indices()[:0]
+        return csr_tensor(indptr, indices, column.values()[:0], (count, column.shape[1]))
+    return column.new_zeros((count, *column.shape[1:]))
+
+
 def _csr_positions(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     """Return ``(indptr of the chosen rows, positions of their entries)``."""
     if indptr.device.type == "cpu":

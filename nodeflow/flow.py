@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import ops
+from nodeflow._check import as_ids
 from nodeflow._frozen import Frozen, Lazy
 from nodeflow.features import csr_tensor, first_rows, take_rows
 from nodeflow.frame import Frame
@@ -48,9 +49,12 @@ class Layer(Frozen):
             raise ValueError("this layer has no parent nodes: its nodes were made without parent ids")
         return self._parent_nid
 
-    def rows_of(self, parent_nid: Tensor) -> Tensor:
+    def rows_of(self, parent_nid: Any) -> Tensor:
         """Return the local ids of the given parent nodes, int64 ``[k]``; -1 where the layer does not hold one."""
-        self.parent_nid  # noqa: B018  raises the error that says why
+        held = self.parent_nid  # raises the error that says why there are none
+        if not isinstance(parent_nid, Tensor) or parent_nid.dtype != torch.int64:
+            largest = torch.iinfo(torch.int64).max
+            parent_nid = torch.from_numpy(as_ids(parent_nid, "parent_nid", largest, lower=-largest)).to(held.device)
         ids, order = self._lookup.get()
         if len(ids) == 0:
             return torch.full_like(parent_nid, -1)
@@ -212,7 +216,8 @@ class Flow(Frozen):
             h: ``[num_src, ...]``, a row per source.
             reduce: "sum", "mean", "max", "min" or "prod".
             weight: ``[num_edges]`` or ``[num_edges, ...]`` (broadcast against the rows of ``h``), multiplied to the
-                rows before they are reduced; None for none. ``mean`` divides by the number of edges, not by their weights.
+                rows before they are reduced; None for none. ``mean`` divides by the number of edges, not by their
+                weights.
 
         Returns ``[num_dst, ...]``; 0 for destinations without edges (1 for prod). Differentiable in both. Raises
         ValueError for wrong row counts or an unknown reduction.
@@ -243,8 +248,8 @@ class Flow(Frozen):
     def to_scipy(self, weight: Tensor | None = None) -> scipy.sparse.csr_array:
         """Return the adjacency as a scipy CSR array ``[num_dst, num_src]``, entries ``weight`` ``[num_edges]`` or 1.
 
-        Repeated edges stay separate entries, in edge order; products and sums treat them as their sum. Nothing is shared
-        with the flow. Raises ValueError for a weight of another shape.
+        Repeated edges stay separate entries, in edge order; products and sums treat them as their sum. Nothing is
+        shared with the flow. Raises ValueError for a weight of another shape.
         """
         values = self._entries(weight).detach().cpu().numpy()
         parts = (values, self.indices.cpu().numpy(), self.indptr.cpu().numpy())

@@ -59,6 +59,10 @@ class Frame(MutableMapping[str, Tensor]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
 
+    # a frame is itself: comparing columns entry by entry is not what == on a mapping of tensors could answer
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     def __len__(self) -> int:
         return len(self._columns)
 
@@ -113,7 +117,8 @@ class Frame(MutableMapping[str, Tensor]):
             raise TypeError(f"column {name!r} must be dense or sparse CSR, got layout {column.layout}")
         if column.ndim == 0 or column.shape[0] != self._num_rows:
             raise ValueError(
-                f"column {name!r} must have {self._num_rows} rows, one per node or edge, got shape {tuple(column.shape)}"
+                f"column {name!r} must have {self._num_rows} rows, one per node or edge, "
+                f"got shape {tuple(column.shape)}"
             )
         return column
 

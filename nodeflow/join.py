@@ -10,6 +10,7 @@ from torch import Tensor
 from nodeflow._check import describe
 from nodeflow.features import take_rows
 from nodeflow.flow import Flow, Layer
+from nodeflow.parent import check_fits
 from nodeflow.structure import Structure
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ def append(first: NodeFlow, second: NodeFlow) -> NodeFlow:
             f"append needs NodeFlows of one parent graph, got one of {first.parent} and one of another, {second.parent}"
         )
     rows = _match(first.back, second.front)
+    graph = second.parent if first.parent is None else first.parent
+    for part in (first, second):
+        if graph is not None and part.parent is None:
+            check_fits(part, graph)
     data = first.back.data.copy()
     for name, column in second.front.data.items():
         if name not in data:
@@ -48,7 +53,6 @@ def append(first: NodeFlow, second: NodeFlow) -> NodeFlow:
         else:
             flows[pair] = flow._between(layers[pair[0]], layers[pair[1]], pair)
     consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
-    graph = second.parent if first.parent is None else first.parent
     index = second.seed_index
     if place is not None and second.num_flows == 0:  # the joint layer is the last one
         index = place[index]

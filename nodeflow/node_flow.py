@@ -25,8 +25,8 @@ class NodeFlow(Frozen):
     """A layered computation graph: layers of nodes, and flows of edges from one layer to a later one.
 
     Layer 0 holds the inputs, the last layer (also -1) the seeds; flow ``i`` joins layer ``i`` to layer ``i + 1``.
-    Samplers make NodeFlows; ``create_node_flow`` and ``create_full_node_flow`` make them by other means. The structure never
-    changes; columns of the frames can be set.
+    Samplers make NodeFlows; ``create_node_flow`` and ``create_full_node_flow`` make them by other means. The structure
+    never changes; columns of the frames can be set.
 
     ========================  ==========================================================================
     ``layers[i]``             layer i (negative indices, slices, ``len`` and iteration work)
@@ -197,9 +197,9 @@ class NodeFlow(Frozen):
 
         The arguments choose columns as in ``copy_from_parent``. Layers are written in order, so where several layers
         hold one parent node, **the value of the layer nearest to the seeds stays**; likewise for flows (flow numbers
-        first, then flows that skip layers), and for an edge that one flow holds repeatedly: its last row stays. A column
-        that the parent has is written in place, without gradient; one that it has not is made, with zeros in all other
-        rows.
+        first, then flows that skip layers), and for an edge that one flow holds repeatedly: its last row stays. A
+        column that the parent has is written in place, without gradient; one that it has not is made, with zeros in all
+        other rows.
 
         Raises ValueError for a column whose rows have another shape or type than the parent's, or whose memory in the
         parent cannot be written (a memory-mapped file); then the parent is as it was.
@@ -272,7 +272,8 @@ class NodeFlow(Frozen):
         layer keeps this one's order. Its frame has the columns of both, this one's where both have a column. Structure
         and columns are shared with both.
 
-        Raises ValueError when the layers do not hold the same nodes.
+        Raises ValueError when the layers do not hold the same nodes or the two belong to different parent graphs, and
+        IndexError when only one has a parent graph, which lacks an id of the other.
         """
         return append(self, other)
 

@@ -24,7 +24,7 @@ def map_to_parent_nid(batch: NodeFlow, nid: Any) -> Tensor:
     """See ``NodeFlow.map_to_parent_nid``."""
     ids = torch.from_numpy(as_ids(nid, "nid", sum(batch.layer_sizes))).to(batch.device)
     cells = [layer.parent_nid if layer.has_parent else None for layer in batch.layers]
-    return _looked_up(ids, cells, batch.layer_sizes, "node nid", "layer")
+    return _looked_up(ids, cells, batch.layer_sizes, "nid", "layer")
 
 
 def map_to_parent_eid(batch: NodeFlow, eid: Any) -> Tensor:
@@ -32,7 +32,7 @@ def map_to_parent_eid(batch: NodeFlow, eid: Any) -> Tensor:
     flows = [batch.flows[pair] for pair in batch.flows.pairs()]
     ids = torch.from_numpy(as_ids(eid, "eid", sum(flow.num_edges for flow in flows), "edge")).to(batch.device)
     cells = [flow.parent_eid if flow.has_parent else None for flow in flows]
-    return _looked_up(ids, cells, [flow.num_edges for flow in flows], "edge eid", "flow")
+    return _looked_up(ids, cells, [flow.num_edges for flow in flows], "eid", "flow")
 
 
 def _looked_up(ids: Tensor, cells: list[Tensor | None], sizes: Sequence[int], name: str, part: str) -> Tensor:
@@ -207,6 +207,6 @@ def _check_write(name: str, target: Tensor, values: Tensor) -> None:
             "rows that share memory (it is expanded)" if overlaps else "read-only memory (such as a memory-mapped file)"
         )
         raise ValueError(
-            f"column {name!r} of the parent has {why}, so it cannot be written in place; replace it by a copy of its own "
-            f"first: column.clone()"
+            f"column {name!r} of the parent has {why}, so it cannot be written in place; replace it by a copy of its "
+            "own first: column.clone()"
         )

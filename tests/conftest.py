@@ -1,0 +1,52 @@
+"""Settings and fixtures for all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+from nodeflow import Graph
+
+settings.register_profile(
+    "nodeflow",
+    deadline=None,  # a first call compiles kernels
+    print_blob=True,
+    max_examples=40,
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=[HealthCheck.too_slow],  # compiled kernels again: time says nothing about a strategy
+)
+settings.load_profile("nodeflow")
+
+REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The folder of real data sets, which is kept next to the repository; skips the test where it is missing."""
+    if not REAL_DATA.is_dir():
+        pytest.skip("needs real data sets, which are kept outside the repository and are not here")
+    return REAL_DATA
+
+
+@pytest.fixture
+def graph() -> Graph:
+    """Six nodes: a multi-edge 0 -> 1, a self-loop on 2, node 5 isolated, with a node and an edge column.
+
+    =======  ===========
+    node     in-edges (edge id: source)
+    =======  ===========
+    0        6: 4
+    1        0: 0, 2: 2, 3: 0
+    2        1: 1, 4: 2
+    3        5: 1
+    4        none
+    5        none
+    =======  ===========
+    """
+    src, dst = [0, 1, 2, 0, 2, 1, 4], [1, 2, 1, 1, 2, 3, 0]
+    ndata = {"feat": torch.arange(12.0).view(6, 2)}
+    return Graph.from_edges(src, dst, num_nodes=6, ndata=ndata, edata={"w": torch.arange(7.0)})

@@ -1,0 +1,342 @@
+"""NodeFlows made by hand and of whole graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeflow import (
+    FullSampler,
+    Graph,
+    NodeFlow,
+    create_full_node_flow,
+    create_node_flow,
+    flow_from_csr,
+    flow_from_edges,
+    fn,
+)
+from nodeflow.testing import assert_same_node_flow, assert_valid, graphs, node_flows
+
+
+def storage_bytes(batch: NodeFlow) -> int:
+    """Bytes of all distinct memory that the structure and the ids of ``batch`` use."""
+    tensors = [batch.seed_index, *(layer.parent_nid for layer in batch.layers if layer.has_parent)]
+    for pair in batch.flows.pairs():
+        flow = batch.flows[pair]
+        tensors += [flow.indptr, flow.indices, *([flow.parent_eid] if flow.has_parent else [])]
+    storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
+    return sum(storages.values())
+
+
+# ---- flows
+
+
+@st.composite
+def edges(draw: st.DrawFn) -> tuple[int, int, list[tuple[int, int]]]:
+    num_src, num_dst = draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    pair = st.tuples(st.integers(0, num_src - 1), st.integers(0, num_dst - 1))
+    return num_src, num_dst, draw(st.lists(pair, max_size=12))
+
+
+@given(edges())
+def test_a_flow_holds_the_edges_given_grouped_by_destination(drawn: tuple[int, int, list[tuple[int, int]]]) -> None:
+    num_src, num_dst, pairs = drawn
+    size = len(pairs)
+    src, dst = [u for u, _ in pairs], [v for _, v in pairs]
+    options: dict[str, Any] = {"parent_eid": range(size), "weight": torch.arange(size) + 0.5}
+    data = {"at": torch.arange(size)}
+    flow = flow_from_edges(src, dst, num_src=num_src, num_dst=num_dst, data=data, **options)
+    order = sorted(range(size), key=lambda e: dst[e])  # stable: the order given inside a destination
+    assert [end.tolist() for end in flow.edges()] == [[src[e] for e in order], [dst[e] for e in order]]
+    assert flow.parent_eid.tolist() == flow.data["at"].tolist() == order
+    assert flow.weight.tolist() == [e + 0.5 for e in order]
+    assert (flow.num_src, flow.num_dst, len(flow)) == (num_src, num_dst, size)
+    parts = {"parent_eid": flow.parent_eid, "weight": flow.weight, "data": flow.data}
+    same = flow_from_csr(flow.indptr, flow.indices, num_src=num_src, **parts)
+    assert_same_node_flow(create_node_flow([flow]), create_node_flow([same]))
+
+
+@given(edges())
+def test_matrices_of_a_flow(drawn: tuple[int, int, list[tuple[int, int]]]) -> None:
+    num_src, num_dst, pairs = drawn
+    flow = flow_from_edges([u for u, _ in pairs], [v for _, v in pairs], num_src=num_src, num_dst=num_dst)
+    weight = torch.arange(len(pairs)) + 1.0
+    dense, weighted = np.zeros((num_dst, num_src)), np.zeros((num_dst, num_src))
+    into, out = np.zeros((num_dst, len(pairs))), np.zeros((num_src, len(pairs)))
+    for e, (u, v) in enumerate(zip(*(end.tolist() for end in flow.edges()), strict=True)):
+        dense[v, u] += 1
+        weighted[v, u] += e + 1
+        into[v, e] = out[u, e] = 1
+    assert np.array_equal(flow.to_scipy().toarray(), dense)
+    assert np.array_equal(flow.to_scipy(weight).toarray(), weighted)
+    x = torch.randint(-3, 4, (num_src, 2), generator=torch.Generator().manual_seed(0)).float()
+    assert torch.equal(flow.to_torch_sparse() @ x, torch.from_numpy(dense).float() @ x)
+    assert torch.equal(flow.to_torch_sparse(weight) @ x, torch.from_numpy(weighted).float() @ x)
+    assert np.array_equal(flow.incidence("in").to_dense().numpy(), into)
+    assert np.array_equal(flow.incidence("out").to_dense().numpy(), out)
+    assert np.array_equal(into @ out.T, dense)
+
+
+def test_matrices_are_checked_and_share_nothing() -> None:
+    flow = flow_from_csr([0, 3], [2, 0, 1], num_src=3)
+    matrix = flow.to_scipy()
+    matrix.sort_indices()
+    matrix.indptr[:] = 0
+    assert flow.indices.tolist() == [2, 0, 1]
+    assert flow.indptr.tolist() == [0, 3]
+    weight = torch.ones(3)
+    flow.to_scipy(weight).data[:] = 5
+    assert weight.tolist() == [1, 1, 1]
+    for bad in (torch.ones(2), torch.ones(4), torch.ones(3, 1)):
+        for make in (flow.to_scipy, flow.to_torch_sparse):
+            with pytest.raises(ValueError, match=r"weight must have shape \(3,\), one per edge, got"):
+                make(bad)
+    with pytest.raises(ValueError, match="end must be 'in' or 'out', got 'both'"):
+        flow.incidence("both")
+
+
+def test_a_flow_owns_its_structure() -> None:
+    indptr, indices = torch.tensor([0, 2]), torch.tensor([1, 0])
+    weight, eid = torch.ones(2), torch.tensor([4, 5])
+    flow = flow_from_csr(indptr, indices, num_src=2, weight=weight, parent_eid=eid)
+    ids = [torch.tensor([3, 4]), torch.tensor([3])]
+    batch = create_node_flow([flow], ids)
+    for tensor in (indptr, indices, weight, eid, *ids):
+        tensor.fill_(0)
+    batch.validate()
+    assert (flow.indptr.tolist(), flow.indices.tolist(), flow.parent_eid.tolist()) == ([0, 2], [1, 0], [4, 5])
+    assert flow.weight.tolist() == [1, 1]
+    assert batch.front.parent_nid.tolist() == [3, 4]
+
+
+FROM_EDGES = {"src": [0, 1], "dst": [0, 0], "num_src": 2, "num_dst": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"src": [0, 2]}, IndexError, r"src\[1\] is 2, but source ids go from 0 to 1"),
+        ({"dst": [0, -1]}, IndexError, r"dst\[1\] is -1, but destination ids go from 0 to 0"),
+        ({"src": [0]}, ValueError, "one entry per edge, got 1 and 2"),
+        ({"src": [0.0, 1.0]}, TypeError, "src must hold integer source ids"),
+        ({"dst": torch.tensor([True, False])}, TypeError, "dst must hold destination ids, got a bool mask"),
+        ({"num_src": -1}, ValueError, "num_src must be at least 0"),
+        ({"num_dst": 1.0}, TypeError, "num_dst must be an integer"),
+        ({"parent_eid": [1]}, ValueError, r"parent_eid must have one entry per edge \(2\), got 1"),
+        ({"parent_eid": [1, -2]}, IndexError, r"parent_eid\[1\] is -2, but edge ids go from -1"),
+        ({"parent_eid": [1.0, 2.0]}, TypeError, "parent_eid must hold integer edge ids"),
+        ({"parent_eid": torch.tensor([True, False])}, TypeError, "parent_eid must hold edge ids, got a bool mask"),
+        ({"parent_eid": 3}, TypeError, "parent_eid must be a tensor"),
+        ({"weight": torch.ones(3)}, ValueError, "'weight' must have 2 rows"),
+        ({"weight": torch.ones(2, 2)}, ValueError, r"weight must have shape \(2,\), one number per edge, got \(2, 2\)"),
+        ({"weight": [1.0, 2.0]}, TypeError, "'weight' must be a tensor"),
+        ({"data": {"x": torch.ones(1)}}, ValueError, "column 'x' must have 2 rows"),
+    ],
+)
+def test_bad_edges_of_a_flow(change: dict[str, Any], error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        flow_from_edges(**{**FROM_EDGES, **change})
+
+
+@pytest.mark.parametrize(
+    ("indptr", "indices", "error", "words"),
+    [
+        ([0, 2, 1, 3], [0, 1, 1], ValueError, "indptr must not decrease, but it goes from 2 to 1 at 2"),
+        ([0, -1, 3], [0, 1, 1], ValueError, "must not decrease, but it goes from 0 to -1 at 1"),
+        ([0, 2], [0, 1, 1], ValueError, "from 0 to the number of edges 3, got 0 to 2"),
+        ([0, 4], [0, 1, 1], ValueError, "from 0 to the number of edges 3, got 0 to 4"),
+        ([1, 3], [0, 1, 1], ValueError, "got 1 to 3"),
+        ([], [], ValueError, "from 0 to the number of edges 0, got nothing"),
+        ([0, 1], [2], IndexError, r"indices\[0\] is 2, but source ids go from 0 to 1"),
+        ([0.0, 1.0], [1], TypeError, "indptr must hold integer"),
+    ],
+)
+def test_bad_structures_of_a_flow(indptr: Any, indices: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        flow_from_csr(indptr, indices, num_src=2)
+
+
+# ---- NodeFlows by hand
+
+
+def test_from_a_list_with_and_without_a_parent(graph: Graph) -> None:
+    low = flow_from_edges([0, 2], [1, 0], num_src=3, num_dst=2)
+    high = flow_from_edges([1], [0], num_src=2, num_dst=1)
+    bare = create_node_flow([low, high])
+    assert bare.parent is None
+    assert [layer.has_parent for layer in bare.layers] == [False] * 3
+    named = create_node_flow([low, high], [[4, 0, 1], [1, 0], [5]], parent=graph)
+    assert named.parent is graph
+    assert [layer.parent_nid.tolist() for layer in named.layers] == [[4, 0, 1], [1, 0], [5]]
+    assert (named.seeds.tolist(), named.seed_index.tolist()) == ([5], [0])
+    named.copy_from_parent(["feat"], None)
+    assert torch.equal(named.ldata[0]["feat"], graph.ndata["feat"][[4, 0, 1]])
+    for part in (lambda: bare.seeds, lambda: bare.layers[0].parent_nid):
+        with pytest.raises(ValueError, match="this layer has no parent nodes"):
+            part()
+    with pytest.raises(ValueError, match="this flow has no parent edges"):
+        bare.flows[0].parent_eid  # noqa: B018
+
+
+def test_one_layer_is_a_node_flow(graph: Graph) -> None:
+    for batch in (create_node_flow([], [[2, 0]], parent=graph), create_node_flow({}, [[2, 0]], parent=graph)):
+        assert (batch.num_layers, batch.num_flows, batch.layer_sizes, batch.flow_sizes) == (1, 0, (2,), ())
+        assert repr(batch) == "NodeFlow(2 nodes, 0 edges)"
+        assert batch.front is batch.back
+
+
+def test_pooled_nodes_and_flows_that_skip_layers_compute(graph: Graph) -> None:
+    pool = flow_from_edges([0, 1, 2, 3], [0, 0, 1, 1], num_src=4, num_dst=2)
+    read = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
+    skip = flow_from_edges([3, 3], [0, 0], num_src=4, num_dst=1, weight=torch.tensor([2.0, 3.0]))
+    batch = create_node_flow({(0, 1): pool, (1, 2): read, (0, 2): skip}, [[0, 1, 2, 3], None, [3]], parent=graph)
+    assert_valid(batch)
+    batch.ldata[0]["h"] = torch.tensor([[1.0], [2.0], [3.0], [4.0]])
+    batch.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "h"))
+    assert batch.ldata[1]["h"].tolist() == [[3], [7]]
+    batch.flow_compute((0, 2), fn.copy_u("h", "m"), fn.sum("m", "skipped"))
+    batch.flow_compute((1, -1), fn.copy_u("h", "m"), fn.mean("m", "h"))
+    assert (batch.ldata[2]["skipped"].tolist(), batch.ldata[2]["h"].tolist()) == ([[8]], [[5]])
+    assert batch.flows[0, 2].aggregate(batch.ldata[0]["h"], weight=batch.flows[0, 2].weight).tolist() == [[20]]
+    batch.apply_flows((0, 2), lambda edges: {"d": edges.src["h"] - edges.dst["h"]})
+    assert batch.fdata[0, 2]["d"].tolist() == [[-1], [-1]]
+    assert batch.flows[0, 2].take_dst(batch.ldata[0]["h"]).tolist() == [[4]]
+    with pytest.raises(ValueError, match=r"destination 0 of flow .0, 1. is not in its source layer"):
+        batch.flows[0].take_dst(batch.ldata[0]["h"])
+    with pytest.raises(IndexError, match="there is no flow from layer 2 to layer 0"):
+        batch.flow_compute((2, 0), fn.copy_u("h", "m"), fn.sum("m", "h"))
+
+
+def test_flows_bring_their_columns_and_keep_their_own_frames() -> None:
+    flow = flow_from_edges([0, 1], [0, 1], num_src=2, num_dst=2, data={"w": torch.tensor([3.0, 4.0])})
+    batch = create_node_flow([flow, flow])
+    assert batch.fdata[0]["w"] is batch.fdata[1]["w"]
+    batch.fdata[0]["w"] = torch.zeros(2)
+    batch.fdata[0]["x"] = torch.zeros(2)
+    assert batch.fdata[1]["w"].tolist() == flow.data["w"].tolist() == [3, 4]
+    assert batch.flows[1].layers == (1, 2)
+
+
+@given(node_flows())
+def test_parts_of_a_node_flow_make_it_again(batch: NodeFlow) -> None:
+    flows = {pair: batch.flows[pair] for pair in batch.flows.pairs()}
+    layers = [layer.parent_nid if layer.has_parent else None for layer in batch.layers]
+    if batch.num_layers == 1 and layers[0] is None:
+        return  # nothing would tell its size
+    again = create_node_flow(flows, layers, parent=batch.parent)
+    for i, layer in enumerate(batch.layers):
+        again.ldata[i].update(layer.data)
+    whole = list(range(batch.back.num_nodes))
+    if batch.seed_index.tolist() == whole:
+        assert_same_node_flow(batch, again)
+
+
+SMALL = flow_from_edges([0], [0], num_src=2, num_dst=1)
+
+
+@pytest.mark.parametrize(
+    ("flows", "layers", "error", "words"),
+    [
+        ([SMALL, SMALL], None, ValueError, r"layer 1 has different sizes in its flows and parent ids: \[1, 2\]"),
+        ([SMALL], [[1, 2], [1, 2]], ValueError, r"layer 1 has different sizes .*: \[1, 2\]"),
+        ([SMALL], [[1, 1], [1]], ValueError, r"layers\[0\] holds parent node 1 twice"),
+        ([SMALL], [[1, 6], [1]], IndexError, r"layers\[0\]\[1\] is 6, but node ids go from 0 to 5"),
+        ([SMALL], [[1, -1], [1]], IndexError, r"layers\[0\]\[1\] is -1"),
+        ([SMALL], [[1.0, 2.0], [1]], TypeError, r"layers\[0\] must hold integer node ids"),
+        ([SMALL], [[True, False], [1]], TypeError, r"layers\[0\] must be integers"),
+        ([SMALL], [[1, 2]], ValueError, r"beyond the last layer \[\(0, 1\)\]"),
+        ([SMALL], [[1, 2], [1], [1]], ValueError, r"missing \[\(1, 2\)\]"),
+        ({(0, 2): SMALL}, None, ValueError, r"3 layers need the flows .*missing \[\(0, 1\), \(1, 2\)\]"),
+        ({(1, 0): SMALL}, None, ValueError, r"from a layer i to a later layer j, got the pair \(1, 0\)"),
+        ({(0, 0): SMALL}, None, ValueError, "to a later layer j"),
+        ({(-1, 0): SMALL}, None, ValueError, "to a later layer j"),
+        ({0: SMALL}, None, ValueError, "got the pair 0"),
+        ({("a", "b"): SMALL}, None, ValueError, "got the pair"),
+        ({(0.5, 1): SMALL}, None, ValueError, "got the pair"),
+        ([3], None, TypeError, r"flows\[\(0, 1\)\] must be a Flow .*got int 3"),
+        (SMALL, None, TypeError, "flows must be a list of flows or a dict, got one Flow"),
+        ([], None, ValueError, "layer 0 has neither a flow nor parent ids to tell its size"),
+        ([], [], ValueError, "0 layers"),
+        ([], [None], ValueError, "layer 0 has neither a flow nor parent ids"),
+    ],
+)
+def test_parts_that_do_not_fit(graph: Graph, flows: Any, layers: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        create_node_flow(flows, layers, parent=graph)
+
+
+def test_the_parent_is_a_graph_that_has_the_edges(graph: Graph) -> None:
+    with pytest.raises(TypeError, match=r"parent must be a nodeflow\.Graph, got int 3"):
+        create_node_flow([SMALL], parent=3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"graph must be a nodeflow\.Graph, got str"):
+        create_full_node_flow("graph", 1)  # type: ignore[arg-type]
+    for eid, words in (
+        ([9], "a parent edge id is out of range"),
+        ([1], "an edge and its parent edge join different nodes"),
+    ):
+        flow = flow_from_edges([0], [0], num_src=1, num_dst=1, parent_eid=eid)
+        with pytest.raises(ValueError, match=words):
+            create_node_flow([flow], [[0], [1]], parent=graph)
+    flow = flow_from_edges([0], [0], num_src=1, num_dst=1, parent_eid=[3])
+    assert create_node_flow([flow], [[0], [1]], parent=graph).flows[0].parent_eid.tolist() == [3]
+
+
+# ---- whole graphs
+
+
+@given(graphs(), st.integers(0, 4), st.booleans())
+def test_the_whole_graph(graph: Graph, num_layers: int, add_self_loop: bool) -> None:
+    batch = create_full_node_flow(graph, num_layers, add_self_loop=add_self_loop)
+    assert_valid(batch)
+    assert (batch.num_flows, batch.num_layers) == (num_layers, num_layers + 1)
+    for layer in batch.layers:
+        assert layer.parent_nid.tolist() == list(range(graph.num_nodes))
+    expected = []
+    for v in range(graph.num_nodes):
+        src, _, eid = graph.in_edges([v])
+        expected += [(u, v, e) for u, e in zip(src.tolist(), eid.tolist(), strict=True)]
+        expected += [(v, v, -1)] if add_self_loop else []
+    for flow in batch.flows:
+        src, dst = flow.edges()
+        assert list(zip(src.tolist(), dst.tolist(), flow.parent_eid.tolist(), strict=True)) == expected
+        assert flow.weight.tolist() == [1] * len(expected)
+        h = torch.arange(graph.num_nodes)
+        assert torch.equal(flow.take_dst(h), h)
+
+
+def test_the_structure_of_the_whole_graph_is_stored_once_whatever_the_number_of_layers() -> None:
+    generator = torch.Generator().manual_seed(1)
+    src, dst = torch.randint(0, 500, (2, 4_000), generator=generator)
+    graph = Graph.from_edges(src, dst, num_nodes=500)
+    ints = 500 + (500 + 1) + 2 * 4_000 + 500  # node ids, indptr, indices and edge ids, the seed index
+    batches = {n: create_full_node_flow(graph, n) for n in (1, 2, 8)}
+    for batch in batches.values():
+        for i in range(batch.num_layers):  # asking for lookups and transposes makes no more of it either
+            batch.map_from_parent_nid(i, [3])
+            batch.front._lookup.get()
+        assert len({id(layer._lookup) for layer in batch.layers}) == 1
+        assert len({id(flow.structure) for flow in batch.flows}) == 1
+    assert {n: storage_bytes(batch) for n, batch in batches.items()} == dict.fromkeys(batches, 8 * ints)
+
+
+def test_frames_of_a_whole_graph_are_separate(graph: Graph) -> None:
+    batch = create_full_node_flow(graph, 2)
+    batch.ldata[0]["h"] = torch.ones(6)
+    batch.fdata[0]["w"] = torch.ones(7)
+    assert "h" not in batch.ldata[1]
+    assert "w" not in batch.fdata[1]
+
+
+def test_the_whole_graph_is_what_full_sampling_gives(graph: Graph) -> None:
+    assert_same_node_flow(create_full_node_flow(graph, 2), FullSampler(graph, 2)(range(6)))
+
+
+@pytest.mark.parametrize(("count", "error"), [(-1, ValueError), (1.5, TypeError), (True, TypeError)])
+def test_layer_counts_are_checked(graph: Graph, count: Any, error: Any) -> None:
+    with pytest.raises(error, match="num_layers must be"):
+        create_full_node_flow(graph, count)

@@ -1,0 +1,86 @@
+"""Rows of dense and sparse columns against plain indexing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeflow.features import csr_tensor, from_numpy, from_scipy, is_read_only, take_rows
+
+
+@st.composite
+def matrices(draw: st.DrawFn) -> np.ndarray:
+    rows, columns = draw(st.integers(1, 6)), draw(st.integers(1, 5))
+    cells = st.lists(st.integers(-2, 2), min_size=rows * columns, max_size=rows * columns)
+    return np.array(draw(cells), np.float32).reshape(rows, columns)
+
+
+@given(matrices(), st.data())
+def test_rows_of_sparse_and_dense_columns(dense: np.ndarray, data: st.DataObject) -> None:
+    ids = data.draw(st.lists(st.integers(0, len(dense) - 1), max_size=8))
+    index = torch.tensor(ids, dtype=torch.int64)
+    sparse = from_scipy(scipy.sparse.csr_matrix(dense))
+    taken = take_rows(sparse, index)
+    assert taken.layout == torch.sparse_csr
+    assert taken.shape == (len(ids), dense.shape[1])
+    assert np.array_equal(taken.to_dense().numpy(), dense[ids])
+    assert np.array_equal(take_rows(torch.from_numpy(dense), index).numpy(), dense[ids])
+
+
+@pytest.mark.parametrize(
+    "kind", [scipy.sparse.csr_array, scipy.sparse.coo_matrix, scipy.sparse.csc_matrix, scipy.sparse.lil_matrix]
+)
+def test_all_scipy_formats_come_over(kind: type) -> None:
+    dense = np.array([[0, 1, 0], [2, 0, 3]])
+    matrix = kind(dense)
+    column = from_scipy(matrix)
+    assert column.dtype == torch.float32
+    assert np.array_equal(column.to_dense().numpy(), dense)
+
+
+def test_doubles_stay_doubles_and_memory_is_not_shared() -> None:
+    matrix = scipy.sparse.csr_matrix(np.eye(3))
+    column = from_scipy(matrix)
+    matrix.data[:] = 9
+    assert column.dtype == torch.float64
+    assert torch.equal(column.to_dense(), torch.eye(3, dtype=torch.float64))
+
+
+def test_only_sparse_matrices_come_over() -> None:
+    with pytest.raises(TypeError, match="matrix must be a scipy sparse matrix, got ndarray"):
+        from_scipy(np.eye(3))
+
+
+def test_arrays_share_memory_and_say_when_they_must_not_be_written(tmp_path: Path) -> None:
+    array = np.arange(3.0)
+    tensor = from_numpy(array)
+    array[0] = 5
+    assert tensor[0] == 5
+    assert not is_read_only(tensor)
+    np.save(tmp_path / "x.npy", array)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    column = from_numpy(mapped)
+    assert is_read_only(column)
+    assert np.shares_memory(column.numpy(), mapped)
+
+
+def test_sparse_tensors_of_given_parts() -> None:
+    made = csr_tensor(torch.tensor([0, 1, 1]), torch.tensor([2]), torch.tensor([4.0]), (2, 3))
+    assert made.to_dense().tolist() == [[0, 0, 4], [0, 0, 0]]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_rows_of_columns_on_a_gpu() -> None:
+    dense = np.array([[0, 1, 0], [2, 0, 3], [0, 0, 0]], np.float32)
+    ids = torch.tensor([2, 1, 1])
+    for column in (torch.from_numpy(dense), from_scipy(scipy.sparse.csr_matrix(dense))):
+        taken = take_rows(column.to("cuda"), ids)
+        assert taken.device.type == "cuda"
+        assert np.array_equal(taken.to_dense().cpu().numpy(), dense[[2, 1, 1]])

@@ -1,0 +1,185 @@
+"""Frames: columns in, columns out, a fixed number of rows."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+from nodeflow import Frame
+
+
+@pytest.fixture
+def frame() -> Frame:
+    return Frame(3, {"h": torch.ones(3, 2), "label": torch.arange(3)})
+
+
+def test_behaves_like_a_dict_of_columns(frame: Frame) -> None:
+    assert (list(frame), len(frame), frame.num_rows, "h" in frame, "x" in frame) == (["h", "label"], 2, 3, True, False)
+    column = torch.zeros(3)
+    frame["h"] = column
+    assert frame["h"] is column  # the tensor itself, not a copy
+    assert frame.pop("label").tolist() == [0, 1, 2]
+    frame.setdefault("k", torch.ones(3))
+    del frame["h"]
+    assert dict(frame).keys() == {"k"}
+    assert frame.get("h") is None
+    frame.clear()
+    assert len(frame) == 0
+
+
+def test_sparse_and_numpy_columns() -> None:
+    frame = Frame(2)
+    array = np.arange(4.0).reshape(2, 2)
+    frame["a"] = array
+    array[0, 0] = 7
+    assert frame["a"][0, 0] == 7  # arrays share memory
+    frame["s"] = scipy.sparse.coo_matrix(np.eye(2, 5))
+    assert frame["s"].layout == torch.sparse_csr
+    assert torch.equal(frame["s"].to_dense(), torch.eye(2, 5, dtype=torch.float64))
+    frame["t"] = frame["s"]
+    assert frame["t"] is frame["s"]
+
+
+@pytest.mark.parametrize(
+    ("column", "error", "words"),
+    [
+        (torch.ones(4), ValueError, r"column 'x' must have 3 rows, one per node or edge, got shape \(4,\)"),
+        (torch.ones(1, 3), ValueError, "must have 3 rows"),
+        (torch.tensor(1.0), ValueError, r"got shape \(\)"),
+        (np.ones(2), ValueError, "must have 3 rows"),
+        (scipy.sparse.eye(4, format="csr"), ValueError, "must have 3 rows"),
+        (torch.eye(3).to_sparse_coo(), TypeError, "dense or sparse CSR, got layout torch.sparse_coo"),
+        ([1, 2, 3], TypeError, r"must be a tensor, an array or a sparse matrix, got list \[1, 2, 3\]"),
+        (None, TypeError, "got NoneType"),
+        (1.0, TypeError, "got float 1.0"),
+        (np.array(["a", "b", "c"]), TypeError, "column 'x' must hold numbers"),
+        (np.array([None] * 3), TypeError, "column 'x' must hold numbers"),
+    ],
+)
+def test_what_is_no_column_is_refused_and_changes_nothing(frame: Frame, column: Any, error: Any, words: str) -> None:
+    before = dict(frame)
+    with pytest.raises(error, match=words):
+        frame["x"] = column
+    with pytest.raises(error, match=words):
+        frame.update({"h": torch.zeros(3, 2), "x": column})
+    with pytest.raises(error, match=words):
+        Frame(3, {"x": column})
+    assert list(frame) == list(before)
+    assert all(frame[name] is before[name] for name in before)
+
+
+def test_unknown_columns_name_the_known_ones(frame: Frame) -> None:
+    for access in (lambda: frame["x"], lambda: frame.__delitem__("x"), lambda: frame.pop("x")):
+        with pytest.raises(KeyError, match=r"no column 'x'; the frame has 'h', 'label'"):
+            access()
+    with pytest.raises(KeyError, match="the frame has no columns"):
+        Frame(3)["x"]
+
+
+def test_column_names_are_words(frame: Frame) -> None:
+    with pytest.raises(TypeError, match="a column name must be a str, got int 3"):
+        frame[3] = torch.ones(3)  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("rows", "error"), [(-1, ValueError), (1.0, TypeError), (True, TypeError), (None, TypeError)])
+def test_row_counts_are_checked(rows: Any, error: Any) -> None:
+    with pytest.raises(error, match="num_rows must be"):
+        Frame(rows)
+
+
+def test_the_number_of_rows_is_fixed(frame: Frame) -> None:
+    with pytest.raises(AttributeError):
+        frame.num_rows = 4  # type: ignore[misc]
+    assert not hasattr(frame, "__dict__")
+
+
+def test_update_takes_a_mapping_and_words(frame: Frame) -> None:
+    frame.update({"a": torch.ones(3)}, b=torch.zeros(3))
+    assert list(frame) == ["h", "label", "a", "b"]
+    frame.update()
+    assert len(frame) == 4
+
+
+def test_copies_are_independent_but_share_columns(frame: Frame) -> None:
+    other = frame.copy()
+    assert other["h"] is frame["h"]
+    other["h"] = torch.zeros(3)
+    del other["label"]
+    assert frame["h"].shape == (3, 2)
+    assert "label" in frame
+
+
+def test_to_converts_every_column(frame: Frame) -> None:
+    moved = frame.to("cpu")
+    assert moved is not frame
+    assert list(moved) == list(frame)
+
+
+def test_repr_is_one_line(frame: Frame) -> None:
+    assert repr(frame) == "Frame(3 rows: h float32 [3, 2], label int64 [3])"
+    assert repr(Frame(0)) == "Frame(0 rows: no columns)"
+
+
+def test_a_view_of_a_large_column_travels_alone() -> None:
+    large = torch.arange(100_000.0)
+    frame = Frame(10, {"a": large[5:15], "b": large[10:20], "s": Frame(10, {"s": scipy.sparse.eye(10)})["s"]})
+    data = pickle.dumps(frame)
+    assert len(data) < 2_000
+    for same in (pickle.loads(data), copy.deepcopy(frame)):
+        assert torch.equal(same["a"], frame["a"])
+        assert torch.equal(same["b"], frame["b"])
+        assert torch.equal(same["s"].to_dense(), frame["s"].to_dense())
+        same["a"][0] = -1  # its memory is its own
+        assert frame["a"][0] == 5
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        torch.zeros(4, dtype=torch.bool),
+        torch.ones(4, 2, dtype=torch.bfloat16),
+        torch.arange(4, dtype=torch.int8).view(4, 1, 1),
+        torch.zeros(4, 0),
+        torch.ones(2, 4).t(),
+        torch.ones(1, 3).expand(4, 3),
+        torch.tensor([1 + 2j] * 4).conj(),
+        torch.ones(4, 3, requires_grad=True) * 2,
+        torch.nn.Parameter(torch.ones(4, 3)),
+        torch.full((4,), float("nan")),
+    ],
+)
+def test_every_kind_of_column_survives_pickling(column: torch.Tensor) -> None:
+    same = pickle.loads(pickle.dumps(Frame(4, {"x": column})))["x"]
+    assert (same.dtype, same.shape, same.requires_grad) == (column.dtype, column.shape, False)
+    assert torch.equal(same.nan_to_num(5) if same.is_floating_point() else same,
+                       column.detach().nan_to_num(5) if same.is_floating_point() else column)  # fmt: skip
+
+
+def test_out_of_band_pickles_of_read_only_memory_raise_no_warning() -> None:
+    buffers: list[Any] = []
+    data = pickle.dumps(Frame(3, {"h": torch.arange(3.0)}), protocol=5, buffer_callback=buffers.append)
+    same = pickle.loads(data, buffers=[bytes(buffer.raw()) for buffer in buffers])
+    assert same["h"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_columns_move_to_a_gpu_and_to_pinned_memory(frame: Frame) -> None:
+    assert all(column.device.type == "cuda" for column in frame.to("cuda").values())
+    frame["s"] = scipy.sparse.eye(3, format="csr")
+    pinned = frame.pin_memory()
+    assert pinned["h"].is_pinned()
+    assert not pinned["s"].values().is_pinned()
+
+
+def test_a_frame_equals_itself_only() -> None:
+    frame = Frame(2, {"h": torch.ones(2, 3)})
+    assert frame == frame  # noqa: PLR0124
+    assert frame != frame.copy()
+    assert len({frame, frame}) == 1

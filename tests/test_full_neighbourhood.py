@@ -1,0 +1,163 @@
+"""Full neighbourhoods against independent work: sparse products, the full-graph forward pass, breadth-first search."""
+
+from __future__ import annotations
+
+import networkx
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow
+
+SAMPLERS = {
+    "full": lambda g, flows: FullSampler(g, flows),
+    "full reuse": lambda g, flows: FullSampler(g, flows, reuse=True),
+    "full neighbours only": lambda g, flows: FullSampler(g, flows, include_dst=False),
+    "resample": lambda g, flows: NeighborSampler(g, [-1] * flows),
+    "reuse": lambda g, flows: NeighborSampler(g, [10**6] * flows, reuse=True),
+}
+
+
+@pytest.fixture(params=SAMPLERS)
+def sampler(request):
+    return SAMPLERS[request.param]
+
+
+def random_graph(seed: int, nodes: int = 60, edges: int = 150) -> Graph:
+    """Multi-edges, self-loops and isolated nodes."""
+    rng = np.random.default_rng(seed)
+    return Graph.from_edges(rng.integers(nodes, size=edges), rng.integers(nodes, size=edges), num_nodes=nodes)
+
+
+def adjacency(graph: Graph) -> scipy.sparse.csr_array:
+    """Row v holds the in-edges of v, built from the edge list; repeated edges add up."""
+    src, dst = (end.numpy() for end in graph.edges())
+    return scipy.sparse.csr_array((np.ones(len(src)), (dst, src)), shape=(graph.num_nodes,) * 2)
+
+
+def sums(batch: NodeFlow, h: Tensor) -> Tensor:
+    """Sum along every flow, with the batch's own estimator weights."""
+    for flow in batch.flows:
+        h = flow.aggregate(h, "sum", weight=flow.weight.to(h.dtype))
+    return h
+
+
+@pytest.mark.parametrize("flows", [1, 2, 3, 4])
+def test_sum_is_the_sparse_product_layer_by_layer(sampler, flows):
+    graph = random_graph(flows)
+    a = adjacency(graph)
+    h = np.random.default_rng(1).normal(size=(60, 3))
+    batch = sampler(graph, flows)([5, 17, 17, 0, 42])
+    value, expected = torch.from_numpy(h)[batch.front.parent_nid], h
+    for flow in batch.flows:
+        value, expected = flow.aggregate(value, "sum"), a @ expected
+        np.testing.assert_allclose(value, expected[flow.dst_layer.parent_nid], rtol=0, atol=1e-10)
+    assert value[batch.seed_index].equal(value[[0, 1, 1, 2, 3]])
+
+
+def test_out_direction_is_the_transposed_product():
+    graph = random_graph(7)
+    a = adjacency(graph)
+    h = np.random.default_rng(2).normal(size=(60, 2))
+    batch = FullSampler(graph, 2, direction="out")([5, 17, 0])
+    value = sums(batch, torch.from_numpy(h)[batch.front.parent_nid])
+    np.testing.assert_allclose(value, (a.T @ (a.T @ h))[batch.seeds], rtol=0, atol=1e-10)
+
+
+def test_full_graph_forward_pass_values_and_gradients(sampler):
+    """A two-layer network: on the seeds, the batch and the whole graph agree in values and in every gradient."""
+    graph = random_graph(3)
+    src, dst = graph.edges()
+    seeds = torch.tensor([4, 30, 8, 59, 4])
+    generator = torch.Generator().manual_seed(0)
+
+    def random(*shape: int) -> Tensor:
+        return torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_()
+
+    x, weights, target = random(60, 5), [random(5, 4), random(4, 3)], random(5, 3).detach()
+    edge = random(graph.num_edges)
+
+    def on_graph() -> Tensor:
+        h = x
+        for w in weights:
+            h = torch.zeros(60, h.shape[1], dtype=h.dtype).index_add(0, dst, h[src] * edge[:, None])
+            h = torch.tanh(h @ w)
+        return h[seeds]
+
+    def on_batch() -> Tensor:
+        batch = sampler(graph, 2)(seeds)
+        h = x[batch.front.parent_nid]
+        for flow, w in zip(batch.flows, weights, strict=True):
+            h = torch.tanh(flow.aggregate(h, "sum", weight=edge[flow.parent_eid]) @ w)
+        return h[batch.seed_index]
+
+    leaves = [x, edge, *weights]
+    results = []
+    for forward in (on_graph, on_batch):
+        out = forward()
+        results.append((out.detach(), torch.autograd.grad((out * target).sum(), leaves)))
+    (value, gradients), (batch_value, batch_gradients) = results
+    torch.testing.assert_close(batch_value, value, rtol=0, atol=1e-10)
+    assert all(g.abs().max() > 1e-3 for g in gradients)  # the comparison is about something
+    for got, expected in zip(batch_gradients, gradients, strict=True):
+        torch.testing.assert_close(got, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("direction", ["in", "out"])
+@pytest.mark.parametrize("reuse", [False, True])
+def test_layers_are_the_breadth_first_levels(seed, direction, reuse):
+    graph = random_graph(seed, nodes=80, edges=130)
+    src, dst = (end.tolist() for end in graph.edges())
+    digraph = networkx.MultiDiGraph()
+    digraph.add_nodes_from(range(80))
+    digraph.add_edges_from(zip(src, dst, strict=True) if direction == "out" else zip(dst, src, strict=True))
+    seeds, flows = [3, 50, 9], 4
+    batch = FullSampler(graph, flows, direction=direction, reuse=reuse)(seeds)
+    levels = list(networkx.bfs_layers(digraph, seeds))
+    levels += [[]] * (flows + 1)
+    for depth in range(flows + 1):
+        layer = batch.layers[flows - depth].parent_nid.tolist()
+        before = [] if depth == 0 else batch.layers[flows - depth + 1].parent_nid.tolist()
+        assert layer[: len(before)] == before
+        assert sorted(layer[len(before) :]) == sorted(levels[depth])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_neighbours_only_are_what_walks_of_one_length_reach(seed):
+    """Without the destinations, layer L - k holds the ends of all walks of exactly k steps."""
+    graph = random_graph(seed, nodes=80, edges=130)
+    a = adjacency(graph)
+    reach = np.zeros(80)
+    reach[[3, 50, 9]] = 1
+    batch = FullSampler(graph, 4, include_dst=False)([3, 50, 9])
+    for layer in reversed(batch.layers[:-1]):
+        reach = (a.T @ reach > 0).astype(float)
+        assert layer.parent_nid.tolist() == reach.nonzero()[0].tolist()
+
+
+def test_flow_as_scipy_matrix_is_the_submatrix(sampler):
+    graph = random_graph(5)
+    a = adjacency(graph)
+    for flow in sampler(graph, 2)([1, 2, 3]).flows:
+        rows, columns = flow.dst_layer.parent_nid.numpy(), flow.src_layer.parent_nid.numpy()
+        # all in-edges of a destination are there, so whole rows agree, not only the columns of the batch
+        np.testing.assert_array_equal(flow.to_scipy().toarray(), a[rows][:, columns].toarray())
+        assert flow.num_edges == a[rows].sum()
+
+
+def test_sampled_estimate_approaches_the_full_sum():
+    """500 draws of 5 of up to 100 neighbours: the mean is within 5 standard errors of the exact product."""
+    rng = np.random.default_rng(0)
+    graph = Graph.from_edges(rng.integers(300, size=3000), rng.integers(30, size=3000), num_nodes=300)
+    h = torch.from_numpy(rng.normal(size=300))
+    exact = (adjacency(graph) @ h.numpy())[:30]
+    for replace in (False, True):
+        sampler = NeighborSampler(graph, [5], replace=replace)
+        estimates = np.array(
+            [sums(b, h[b.front.parent_nid]) for b in (sampler(range(30), epoch=k) for k in range(500))]
+        )
+        error = np.abs(estimates.mean(0) - exact) / (estimates.std(0) / np.sqrt(500))
+        assert error.max() < 5

@@ -1,0 +1,355 @@
+"""The promises of a NodeFlow: nothing rebinds, seeds and layers keep their order, slices and moves keep the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeflow import (
+    FullSampler,
+    Graph,
+    NeighborSampler,
+    NodeFlow,
+    create_full_node_flow,
+    create_node_flow,
+    flow_from_edges,
+    fn,
+)
+from nodeflow.sampling import Choice, Sampler
+from nodeflow.sampling.numbering import Numbering
+from nodeflow.testing import assert_same_node_flow, assert_valid, graphs, node_flows, seeds
+
+
+def snapshot(batch: NodeFlow) -> dict[str, Any]:
+    """Everything that a NodeFlow promises not to change, by value."""
+    flows = {pair: batch.flows[pair] for pair in batch.flows.pairs()}
+    return {
+        "layers": [layer.parent_nid.tolist() if layer.has_parent else layer.num_nodes for layer in batch.layers],
+        "flows": {pair: (f.indptr.tolist(), f.indices.tolist(), f.weight.tolist()) for pair, f in flows.items()},
+        "eid": {pair: f.parent_eid.tolist() for pair, f in flows.items() if f.has_parent},
+        "seeds": batch.seed_index.tolist(),
+    }
+
+
+# ---- immutability
+
+
+@given(node_flows())
+def test_no_attribute_of_any_part_can_be_rebound(batch: NodeFlow) -> None:
+    before = snapshot(batch)
+    for part in (batch, *batch.layers, *(batch.flows[pair] for pair in batch.flows.pairs())):
+        names = [name for name in dir(part) if not name.startswith("__")]
+        assert len(names) > 5
+        for name in [*names, "something_new"]:
+            with pytest.raises(AttributeError, match=f"{type(part).__name__} is immutable: cannot set '{name}'"):
+                setattr(part, name, None)
+            with pytest.raises(AttributeError, match="immutable"):
+                delattr(part, name)
+        assert not hasattr(part, "__dict__")
+    assert snapshot(batch) == before
+
+
+def test_structure_and_its_transpose_are_frozen_too() -> None:
+    flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
+    for part in (flow.structure, flow.structure.transposed()[0]):
+        for name in ("indptr", "indices", "num_src", "num_dst", "other"):
+            with pytest.raises(AttributeError, match="Structure is immutable"):
+                setattr(part, name, 0)
+
+
+@given(node_flows(), st.data())
+def test_public_calls_leave_the_structure_alone(batch: NodeFlow, data: st.DataObject) -> None:
+    before = snapshot(batch)
+    for tensor in (
+        *(batch.layers(i) for i in range(batch.num_layers)),
+        *(batch.flows(*pair) for pair in batch.flows.pairs()),
+        *(batch.in_degrees(i) for i in range(batch.num_layers)),
+        *(batch.out_degrees(i) for i in range(batch.num_layers)),
+        *(degrees for flow in batch.flows for degrees in (flow.in_degrees, flow.out_degrees)),
+        batch.map_to_parent_nid([]),
+    ):
+        tensor.fill_(7)  # what a call computes belongs to the caller
+    for frame in batch.ldata:
+        frame["x"] = torch.ones(frame.num_rows, 2)
+    for i in range(batch.num_flows):
+        batch.flow_compute(i, fn.copy_u("x", "m"), fn.sum("m", "x"))
+    batch[:].append(batch[-1:])
+    batch.to("cpu")
+    assert snapshot(batch) == before
+    batch.validate()
+
+
+def test_a_sampler_of_ones_own_may_reuse_its_buffers(graph: Graph) -> None:
+    indptr, src, eid, weight = (torch.tensor(x) for x in ([0, 1], [2], [4], [3.0]))
+
+    class Fixed(Sampler):
+        def choose(self, dst: torch.Tensor, step: Any) -> Choice:
+            return Choice(indptr, src=src, eid=eid, weight=weight)
+
+    batch = Fixed(graph, 1)([2])
+    before = snapshot(batch)
+    for tensor in (indptr, src, eid, weight):
+        tensor.zero_()
+    assert snapshot(batch) == before
+
+
+def test_seeds_are_not_kept_by_reference(graph: Graph) -> None:
+    asked = torch.tensor([2, 1])
+    for sampler in (FullSampler(graph, 1), FullSampler(graph, 1, reuse=True), FullSampler(graph, 1, include_dst=False)):
+        batch = sampler(asked)
+        asked[:] = torch.tensor([0, 0])
+        assert batch.seeds.tolist() == [2, 1]
+        asked[:] = torch.tensor([2, 1])
+
+
+# ---- order
+
+
+sampler_options = st.fixed_dictionaries(
+    {
+        "include_dst": st.booleans(),
+        "replace": st.booleans(),
+        "direction": st.sampled_from(["in", "out"]),
+        "seed": st.integers(0, 5),
+    }
+)
+
+
+@given(graphs(min_nodes=1), st.data())
+def test_seeds_keep_their_order_and_repeats_collapse(graph: Graph, data: st.DataObject) -> None:
+    asked = data.draw(seeds(graph))
+    batch = NeighborSampler(graph, [1, 2], **data.draw(sampler_options))(asked)
+    assert batch.seeds.tolist() == list(dict.fromkeys(asked))
+    assert batch.seeds[batch.seed_index].tolist() == asked
+    assert (batch.seeds.dtype, batch.seed_index.dtype) == (torch.int64, torch.int64)
+    assert_valid(batch)
+
+
+@given(graphs(min_nodes=1), st.data())
+def test_layers_and_edges_are_in_the_promised_order(graph: Graph, data: st.DataObject) -> None:
+    options = data.draw(sampler_options)
+    reuse = options["include_dst"] and data.draw(st.booleans())
+    fanouts = data.draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=3))
+    batch = NeighborSampler(graph, fanouts, reuse=reuse, **options)(data.draw(seeds(graph)))
+    ends = graph.edges()
+    for i, flow in enumerate(batch.flows):
+        src, dst = flow.edges()
+        drawn = batch.layers[i].parent_nid[src].tolist()
+        near, far = (ends[0], ends[1]) if options["direction"] == "in" else (ends[1], ends[0])
+        assert near[flow.parent_eid].tolist() == drawn
+        assert torch.equal(far[flow.parent_eid], batch.layers[i + 1].parent_nid[dst])
+        assert dst.tolist() == sorted(dst.tolist())
+        later = batch.layers[i + 1].parent_nid.tolist()
+        if options["include_dst"]:  # the next layer, then first appearance
+            assert batch.layers[i].parent_nid.tolist() == list(dict.fromkeys([*later, *drawn]))
+            assert flow.dst_in_src.tolist() == list(range(len(later)))
+            h = torch.arange(flow.num_src)
+            assert flow.take_dst(h).data_ptr() == h.data_ptr()  # a prefix, not a copy
+        else:
+            assert batch.layers[i].parent_nid.tolist() == sorted(set(drawn))
+        # with reuse a node keeps the draw of the last flow that it is a destination of
+        whole = set(fanouts[i:]) == {-1} if reuse else fanouts[i] == -1
+        if whole and not options["replace"]:
+            if options["direction"] == "in":
+                assert torch.equal(flow.parent_eid, graph.in_edges(later)[2])  # the parent's order
+            else:
+                assert torch.equal(flow.parent_eid, graph.out_edges(later)[2])
+
+
+def test_fanouts_are_in_flow_order() -> None:
+    star = Graph.from_edges([*range(1, 9)] * 9, np.repeat(np.arange(9), 8))
+    batch = NeighborSampler(star, fanouts=[1, 3])([0])
+    assert batch.flows[1].in_degrees.tolist() == [3]  # the last one belongs to the seeds
+    assert set(batch.flows[0].in_degrees.tolist()) == {1}
+
+
+@given(graphs(min_nodes=1), st.data())
+def test_self_terms_are_right_with_and_without_destinations(graph: Graph, data: st.DataObject) -> None:
+    batch = NeighborSampler(graph, [-1, -1], **data.draw(sampler_options))(data.draw(seeds(graph)))
+    for flow in batch.flows:
+        held = flow.src_layer.parent_nid.tolist()
+        rows = [held.index(v) if v in held else -1 for v in flow.dst_layer.parent_nid.tolist()]
+        assert flow.dst_in_src.tolist() == rows
+        if -1 in rows:
+            with pytest.raises(ValueError, match=f"destination {rows.index(-1)} of flow .* include_dst=True"):
+                flow.take_dst(flow.src_layer.parent_nid)
+        else:
+            assert torch.equal(flow.take_dst(flow.src_layer.parent_nid), flow.dst_layer.parent_nid)
+        with pytest.raises(ValueError, match=f"rows.* {flow.num_src + 1}|{flow.num_src} rows"):
+            flow.take_dst(torch.zeros(flow.num_src + 1))
+
+
+@pytest.mark.parametrize("seeds", [[6], [-1], [0, 1.5], torch.ones(6, dtype=torch.bool), [True], [[1]], 3, "1", None])
+def test_bad_seeds(graph: Graph, seeds: Any) -> None:
+    for sampler in (
+        NeighborSampler(graph, [1]),
+        FullSampler(graph, 2, reuse=True),
+        FullSampler(graph, 1, include_dst=False),
+    ):
+        with pytest.raises((TypeError, ValueError, IndexError), match="seeds"):
+            sampler(seeds)
+        sampler([5]).validate()  # and the sampler goes on
+
+
+def test_no_seeds_and_isolated_seeds(graph: Graph) -> None:
+    for options in ({}, {"reuse": True}, {"include_dst": False}):
+        empty = FullSampler(graph, 2, **options)([])
+        assert (empty.layer_sizes, empty.flow_sizes) == ((0, 0, 0), (0, 0))
+        assert_valid(empty)
+        alone = FullSampler(graph, 2, **options)([5, 5])
+        assert alone.seed_index.tolist() == [0, 0]
+        assert alone.flow_sizes == (0, 0)
+        assert_valid(alone)
+
+
+@given(st.lists(st.lists(st.integers(0, 2**40), max_size=20), min_size=1, max_size=4), st.booleans())
+def test_ids_are_numbered_by_first_appearance(parts: list[list[int]], small: bool) -> None:
+    parts = [[i % 50 if small else i for i in part] for part in parts]
+    sources = [(np.array(part, np.int64), np.arange(len(part))) for part in parts]
+    expected: dict[int, int] = {}
+    for part in parts:
+        for i in part:
+            expected.setdefault(i, len(expected))
+    # beyond 31 bits the packed table cannot hold the ids; where both can, they agree
+    for num_nodes in (2**41, 2**31 + 1, 2**31, 50) if small else (2**41,):
+        with Numbering(num_nodes) as numbering:
+            for part, source in zip(parts, sources, strict=True):
+                assert numbering.extend(*source).tolist() == [expected[i] for i in part]
+            assert numbering.nodes.tolist() == list(expected)
+
+
+def test_the_largest_packed_ids() -> None:
+    ids = np.array([2**31 - 1, 0, 2**31 - 2, 2**31 - 1])
+    with Numbering(2**31) as numbering, Numbering(2**31) as inner:  # each with a table of its own
+        assert numbering.extend(ids, np.array([0, 1, 2, 3])).tolist() == [0, 1, 2, 0]
+        assert inner.extend(ids, np.array([1, 0])).tolist() == [0, 1]
+        assert numbering.extend(ids, np.array([2, 1])).tolist() == [2, 1]
+        assert numbering.nodes.tolist() == [2**31 - 1, 0, 2**31 - 2]
+
+
+# ---- slices and moves
+
+
+@given(node_flows(), st.integers(-5, 5) | st.none(), st.integers(-5, 5) | st.none())
+def test_slices_are_node_flows_of_consecutive_layers(batch: NodeFlow, start: int | None, stop: int | None) -> None:
+    numbers = range(batch.num_layers)[start:stop]
+    if not numbers:
+        with pytest.raises(ValueError, match="a slice must take consecutive layers, at least one"):
+            batch[start:stop]
+        return
+    part = batch[start:stop]
+    assert_valid(part)
+    assert part.parent is batch.parent
+    assert part.layer_sizes == tuple(batch.layer_sizes[i] for i in numbers)
+    kept = [(i, j) for i, j in batch.flows.pairs() if i in numbers and j in numbers]
+    assert part.flows.pairs() == [(i - numbers[0], j - numbers[0]) for i, j in kept]
+    for (i, j), pair in zip(kept, part.flows.pairs(), strict=True):
+        old, new = batch.flows[i, j], part.flows[pair]
+        assert new.structure is old.structure
+        assert new.dst_in_src.tolist() == old.dst_in_src.tolist()
+        assert all(new.data[name] is old.data[name] for name in old.data)
+    if numbers[-1] == batch.num_layers - 1:
+        assert torch.equal(part.seed_index, batch.seed_index)
+    else:
+        assert part.seed_index.tolist() == list(range(part.back.num_nodes))
+    part.front.data["only here"] = torch.ones(part.front.num_nodes)
+    assert "only here" not in batch.layers[numbers[0]].data
+    if len(numbers) == batch.num_layers:
+        del part.front.data["only here"]
+        assert_same_node_flow(part, batch)
+
+
+@pytest.mark.parametrize(
+    ("index", "error"),
+    [
+        (0, TypeError),
+        (-1, TypeError),
+        ((0, 1), TypeError),
+        (slice(None, None, 2), ValueError),
+        (slice(None, None, -1), ValueError),
+        (slice(2, 1), ValueError),
+        (slice(0.5, 1), TypeError),
+        ("a", TypeError),
+    ],
+)
+def test_bad_slices(graph: Graph, index: Any, error: Any) -> None:
+    with pytest.raises(error, match=r"batch|consecutive|slice"):
+        FullSampler(graph, 2)([1])[index]
+
+
+def test_a_node_flow_is_not_iterated(graph: Graph) -> None:
+    with pytest.raises(TypeError, match=r"for one layer use batch.layers\[0\]"):
+        list(FullSampler(graph, 2)([1]))  # type: ignore[call-overload]
+
+
+@given(node_flows())
+def test_moving_to_where_it_is_changes_nothing(batch: NodeFlow) -> None:
+    moved = batch.to("cpu")
+    assert_same_node_flow(moved, batch)
+    assert_valid(moved)
+    assert moved.parent is batch.parent
+    assert moved.device == torch.device("cpu")
+
+
+def test_a_move_keeps_what_is_shared_shared(graph: Graph) -> None:
+    moved = create_full_node_flow(graph, 5).to("cpu")
+    assert len({id(flow.structure) for flow in moved.flows}) == 1
+    assert len({layer.parent_nid.data_ptr() for layer in moved.layers}) == 1
+    assert len({flow.parent_eid.data_ptr() for flow in moved.flows}) == 1
+
+
+def test_weights_are_made_once_and_only_when_asked_for(graph: Graph) -> None:
+    batch = NeighborSampler(graph, [1, 1])([1, 2])
+    flow = batch.flows[1]
+    assert flow._weight is not None
+    assert flow._weight._make is not None
+    assert flow.weight is flow.weight
+    assert flow.weight.dtype == torch.float32
+    assert flow.weight.tolist() == [3, 2]  # in-degree over number drawn
+
+
+def test_repr_says_layers_and_edges(graph: Graph) -> None:
+    batch = FullSampler(graph, 2)([1, 2])
+    batch.ldata[0]["h"] = torch.ones(4)
+    assert repr(batch) == "NodeFlow(4 -> 3 -> 2 nodes, 6 + 5 edges)"
+    assert repr(batch.layers) == "[Layer(4 nodes: h), Layer(3 nodes), Layer(2 nodes)]"
+    assert repr(create_node_flow([], [[1]])) == "NodeFlow(1 nodes, 0 edges)"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("options", [{}, {"reuse": True}, {"include_dst": False}])
+def test_a_trip_to_a_gpu(graph: Graph, options: dict[str, Any]) -> None:
+    batch = NeighborSampler(graph, [2, 2], **options)([1, 2, 1])
+    batch.copy_from_parent()
+    moved = batch.to("cuda")
+    moved.validate()
+    assert moved.device.type == "cuda"
+    assert moved.ldata[0]["feat"].device.type == "cuda"
+    assert moved.flows[0].weight.device.type == "cuda"
+    assert_same_node_flow(moved, batch)
+    assert_same_node_flow(moved.to("cpu"), batch)
+    assert_same_node_flow(moved[1:].to("cpu"), batch[1:])
+    assert torch.equal(moved.map_to_parent_nid(moved.layers(0)).cpu(), batch.front.parent_nid)
+    assert torch.equal(moved.map_from_parent_nid(0, batch.front.parent_nid).cpu(), batch.layers(0))
+    assert torch.equal(moved.flows[0].structure.transposed()[1].cpu(), batch.flows[0].structure.transposed()[1])
+    assert (moved.flows[0].to_scipy() != batch.flows[0].to_scipy()).nnz == 0
+    moved.copy_from_parent()
+    moved.ldata[-1]["out"] = moved.ldata[-1]["feat"] * 2
+    moved.copy_to_parent({-1: ["feat"]}, None)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_pinned_memory(graph: Graph) -> None:
+    batch = FullSampler(graph, 2)([1, 2])
+    batch.copy_from_parent()
+    pinned = batch.pin_memory()
+    assert_same_node_flow(pinned, batch)
+    for tensor in (pinned.flows[0].indptr, pinned.flows[0].indices, pinned.front.parent_nid, pinned.ldata[0]["feat"]):
+        assert tensor.is_pinned()
