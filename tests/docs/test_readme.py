@@ -1,0 +1,124 @@
+"""What is printed in the README, in docs/ and in docstrings is true and runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pages import ROOT, Block, blocks, environment
+
+import nodeflow
+from nodeflow import Graph, NeighborSampler, NodeFlow
+from nodeflow.datasets import debian
+
+README = ROOT / "README.md"
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+MARKDOWN = [*sorted(ROOT.glob("*.md")), *PAGES]
+MODULES = sorted(m.name for m in pkgutil.walk_packages(nodeflow.__path__, "nodeflow.") if m.name != "nodeflow.__main__")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def picture(batch: NodeFlow) -> str:
+    """The README's picture of layers and flows, in parent ids."""
+    columns: list[list[str]] = []
+    for i, layer in enumerate(batch.layers):
+        ends = {0: "(inputs)", batch.num_layers - 1: "(seeds)"}
+        columns.append([f"layer {i}", ends.get(i, ""), "", *(f"  {v}" for v in layer.parent_nid.tolist())])
+        if i < batch.num_flows:
+            src, dst = batch.flows[i].edges()
+            pairs = zip(layer.parent_nid[src].tolist(), batch.layers[i + 1].parent_nid[dst].tolist(), strict=True)
+            columns.append([f"flow {i}", "", "", *(f"{u} -> {v}" for u, v in pairs)])
+    rows = zip_longest(*columns, fillvalue="")
+    return "\n".join("".join(cell.ljust(17) for cell in row).rstrip() for row in rows)
+
+
+def test_the_picture_shows_a_real_node_flow() -> None:
+    text = next(block.text for block in blocks(README) if block.language == "text")
+    pairs = [(5, 4), (4, 2), (2, 0), (1, 0), (3, 1)]
+    assert text.startswith("parent graph: 5 -> 4 -> 2 -> 0 <- 1 <- 3 ")
+    graph = Graph.from_edges(*zip(*sorted(pairs), strict=True))
+    assert text.split("\n\n", 1)[1].rstrip() == picture(NeighborSampler(graph, fanouts=[2, 2])([0]))
+
+
+def test_the_training_loop_is_short_and_runs_as_printed(tmp_path: Path) -> None:
+    (loop,) = (block.text for block in blocks(README) if block.language == "python")
+    assert len(loop.splitlines()) <= 25
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", loop],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    printed = re.findall(r"^epoch (\d+): loss (\d\.\d{3}), test accuracy (0\.\d{3})$", done.stdout, re.MULTILINE)
+    assert [int(epoch) for epoch, _, _ in printed] == [0, 1]
+    # the largest of the 58 sections holds a tenth of the packages
+    assert 0.7 < float(printed[-1][2]) < 0.9, done.stdout
+    assert float(printed[-1][1]) < 2, done.stdout
+
+
+def test_the_pasted_output_is_of_the_data_set_as_it_is() -> None:
+    assert repr(debian()) in [block.text.splitlines()[0] for block in blocks(README) if block.language == "text"]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
+def test_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    session: dict[str, Any] = {"__name__": "__page__"}
+    for block in blocks(page):
+        if block.language == "pycon":
+            compare(block, name_of(page), session)
+        elif block.language == "python":
+            exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), session)
+
+
+def compare(block: Block, name: str, session: dict[str, Any]) -> None:
+    """Run an interactive session, and fail where it prints something else than the page says."""
+    test = doctest.DocTestParser().get_doctest(block.text, session, name, name, block.line - 1)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    runner.run(test, out=report.append, clear_globs=False)
+    assert not runner.failures, "".join(report)
+    session.update(test.globs)  # get_doctest works on a copy
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_in_docstrings(module: str) -> None:
+    if module == "nodeflow.convert":
+        pytest.importorskip("networkx")
+    failures, _ = doctest.testmod(importlib.import_module(module), optionflags=doctest.ELLIPSIS)
+    assert not failures, f"see the output above: {failures} examples of {module} print something else"
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
+    missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=name_of)
+def test_blocks_say_their_language(page: Path) -> None:
+    assert {block.language for block in blocks(page)} <= {"python", "pycon", "sh", "text"}
+
+
+def test_the_package_table_names_what_there_is() -> None:
+    rows = re.findall(r"^\| (`nodeflow[\w.`, ]*) \| (.*) \|$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) > 5
+    for modules, words in rows:
+        found = [importlib.import_module(name) for name in re.findall(r"`([\w.]+)`", modules)]
+        names = [name for name in re.findall(r"`(\w+)`", words) if name != "debian"]
+        assert not [name for name in names if not any(hasattr(module, name) for module in found)]
