@@ -79,7 +79,7 @@ class NodeFlowLoader:
         self.seed = as_int(seed, "seed")
         self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch", 1)
         self.nodes, self.edges = nodes, edges
-        self.device, self.pin_memory = device, bool(pin_memory)
+        self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
         # where equal batches can occur, only their numbers tell them apart; else their seeds do, in any loader
         self._numbered = len(torch.unique(self.seeds)) < len(self.seeds)
         self._epoch, self._next, self._resume = -1, 0, False

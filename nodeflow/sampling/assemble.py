@@ -157,7 +157,7 @@ def _check(graph: Graph, edges: Edges, choice: Choice, dst: Ints) -> None:
     if choice.positions is None:
         as_ids(choice.src, "src of the Choice", graph.num_nodes)
         if choice.eid is not None:
-            as_ids(choice.eid + 1, "eid + 1 of the Choice", graph.num_edges + 1, "edge")
+            as_ids(choice.eid, "eid of the Choice", graph.num_edges, "edge", lower=-1)
         return
     at = as_ids(choice.positions, "positions of the Choice", len(edges.near), "edge position")
     node = np.repeat(dst, np.diff(choice.indptr))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._check import Ints, as_ids, describe
+from nodeflow._check import Ints, as_array, as_ids, describe
 from nodeflow._frozen import Frozen, Lazy
 from nodeflow.kernels.rows import csr_rows
 
@@ -68,23 +68,24 @@ class Choice(Frozen):
     ) -> None:
         if (positions is None) == (src is None):
             raise ValueError("a Choice takes either positions or src")
-        size = len(positions if positions is not None else src)
+        if eid is not None and src is None:
+            raise ValueError("eid goes with src; edges given by positions have the ids of the parent's edges")
         ends = _int64(indptr, "indptr")
+        places = None if positions is None else _int64(positions, "positions")
+        sources = None if src is None else _int64(src, "src")
+        edge = None if eid is None else torch.from_numpy(_int64(eid, "eid"))
+        size = len(sources if places is None else places)  # type: ignore[arg-type]
         if len(ends) == 0 or ends[0] != 0 or ends[-1] != size or (np.diff(ends) < 0).any():
             raise ValueError(f"indptr must rise from 0 to the number of chosen edges {size}, got {describe(indptr)}")
-        if eid is not None and len(eid) != size:
-            raise ValueError(f"eid must have one entry per chosen edge ({size}), got {len(eid)}")
+        if edge is not None and len(edge) != size:
+            raise ValueError(f"eid must have one entry per chosen edge ({size}), got {len(edge)}")
         if weight is not None and not callable(weight):
-            weight = _weight(weight, size)
+            weight = _weight(weight, size).clone()
         if weight is None or isinstance(weight, Tensor):
             cell = None if weight is None else Lazy.of(weight)
         else:
             cell = Lazy(lambda: _weight(weight(), size))
-        self._set(
-            indptr=ends, positions=None if positions is None else _int64(positions, "positions"),
-            src=None if src is None else _int64(src, "src"),
-            eid=None if eid is None else torch.from_numpy(_int64(eid, "eid")), weight=cell, trusted=False,
-        )  # fmt: skip
+        self._set(indptr=ends, positions=places, src=sources, eid=edge, weight=cell, trusted=False)
 
     @classmethod
     def of_kernel(cls, indptr: Ints, positions: Ints, weight: Callable[[], Tensor] | None) -> Choice:
@@ -96,7 +97,7 @@ class Choice(Frozen):
 
 
 def _int64(value: Any, name: str) -> Ints:
-    array = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+    array = as_array(value, name)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise TypeError(f"{name} must be one-dimensional integers, got {describe(array)}")
     return np.array(array, np.int64)  # a copy: whoever made the array may write to it later

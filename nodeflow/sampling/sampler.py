@@ -58,7 +58,7 @@ class Sampler(ABC):
     ...         return edges.select(step.random.uniform(edges.eid) < 0.5, weight=2.0)
     >>> graph = Graph.from_edges([0, 1, 2, 3], [4, 4, 4, 4])
     >>> HalfOfThem(graph, num_flows=1, seed=3)([4]).flows[0].weight
-    tensor([2., 2., 2.])
+    tensor([2.])
     """
 
     def __init__(
@@ -110,7 +110,8 @@ class Sampler(ABC):
 
         Args:
             seeds: parent ids of the nodes whose outputs are wanted; repeats collapse, and ``seed_index`` restores them.
-                A list of ids works too, so a sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader``.
+                A list of ids works too, so a sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader``
+                (which does not tell it the epoch: equal batches are then equal draws; see ``functools.partial``).
             epoch: another epoch is another, independent draw.
             batch: number that tells this batch from the others of its epoch; None takes a hash of the seed ids.
 

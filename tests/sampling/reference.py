@@ -1,0 +1,150 @@
+"""The sampler once more, in plain Python integers, written from the published algorithms: what the kernels must equal.
+
+Also what several test files share: a fingerprint of a NodeFlow, and the chi-square critical value they all use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.stats
+import torch
+
+from nodeflow import Graph, NodeFlow
+
+MASK = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+def mix(z: int) -> int:
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return z ^ (z >> 31)
+
+
+def key_of(*words: int) -> int:
+    key = int.from_bytes(b"nodeflow", "big")
+    for word in words:
+        key = mix(((key + GOLDEN) & MASK) ^ mix(word & MASK))
+    return key
+
+
+def stream(key: int, ident: int) -> int:
+    return mix(key ^ mix((ident * GOLDEN + GOLDEN) & MASK))
+
+
+def bits(key: int, ident: int, draw: int = 0) -> int:
+    return mix((stream(key, ident) + (draw + 1) * GOLDEN) & MASK)
+
+
+def hash_of(ids: Sequence[int]) -> int:
+    total = 0
+    for place, ident in enumerate(ids):
+        total += bits(2, bits(key_of(len(ids)), ident) ^ bits(key_of(1), place))
+    return total & MASK
+
+
+class Stream:
+    """Bounded integers of one destination, by Lemire's algorithm with exact integers."""
+
+    def __init__(self, key: int, ident: int) -> None:
+        self.state = stream(key, ident)
+
+    def word(self) -> int:
+        self.state = (self.state + GOLDEN) & MASK
+        return mix(self.state)
+
+    def below(self, bound: int) -> int:
+        if bound > 2**32 - 1:
+            width = (bound - 1).bit_length()
+            while (number := self.word() & (2**width - 1)) >= bound:
+                pass
+            return number
+        # accepted words are those whose low half is not among the 2**32 % bound surplus ones
+        while (product := (self.word() >> 32) * bound) % 2**32 < 2**32 % bound:
+            pass
+        return product >> 32
+
+
+def draw(rows: Sequence[int], count: int, replace: bool, key: int, ident: int) -> list[int]:
+    """Rows drawn for one destination from its list of edges; -1 and short lists keep all."""
+    rng, degree = Stream(key, ident), len(rows)
+    if count < 0 or (degree <= count and not replace) or degree == 0:
+        return list(rows)
+    if replace:
+        return [rows[rng.below(degree)] for _ in range(count)]
+    picked: list[int] = []
+    for last in range(degree - count, degree):  # Bentley and Floyd 1987
+        t = rng.below(last + 1)
+        picked.append(last if t in picked else t)
+    return [rows[p] for p in picked]
+
+
+def sample(
+    edges: Sequence[tuple[int, int]],
+    fanouts: Sequence[int],
+    seeds: Sequence[int],
+    *,
+    replace: bool = False,
+    direction: str = "in",
+    include_dst: bool = True,
+    reuse: bool = False,
+    seed: int = 0,
+    epoch: int = 0,
+    batch: int | None = None,
+) -> tuple[list[list[int]], list[list[list[int]]]]:
+    """Return the layers (parent ids) and, per flow and destination, the edge ids drawn."""
+    near, end = (0, 1) if direction == "in" else (1, 0)
+    root = key_of(seed, epoch, *((0, hash_of(seeds)) if batch is None else (1, batch)))
+    layers, flows = [list(dict.fromkeys(seeds))], []
+    first: dict[int, list[int]] = {}
+    for flow in reversed(range(len(fanouts))):
+        drawn = []
+        for v in layers[0]:
+            rows = [e for e, ends in enumerate(edges) if ends[end] == v]
+            new = draw(rows, fanouts[flow], replace, key_of(root, flow), v)
+            drawn.append(first.setdefault(v, new) if reuse else new)
+        found = [edges[e][near] for picked in drawn for e in picked]
+        layers.insert(0, list(dict.fromkeys([*layers[0], *found])) if include_dst else sorted(set(found)))
+        flows.insert(0, drawn)
+    return layers, flows
+
+
+def fingerprint(batch: NodeFlow) -> str:
+    """SHA-256 of all that a NodeFlow is made of: ids, edges, weights, seed index."""
+    digest = hashlib.sha256()
+    tensors = [batch.seed_index, *(layer.parent_nid for layer in batch.layers)]
+    for flow in batch.flows:
+        tensors += [flow.indptr, flow.indices, flow.parent_eid, flow.weight]
+    for tensor in tensors:
+        digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode() + tensor.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def star(degree: int, hubs: int = 1) -> Graph:
+    """Nodes 0..hubs-1, each with in-edges from the same ``degree`` other nodes;"""
+    src = np.tile(np.arange(hubs, hubs + degree), hubs)
+    return Graph.from_edges(src, np.repeat(np.arange(hubs), degree), num_nodes=hubs + degree)
+
+
+def chi_square(observed: np.ndarray, expected: np.ndarray | float | None = None) -> float:
+    """The chi-square statistic divided by its critical value at a false-alarm rate of 1e-6; below 1 passes."""
+    observed = np.asarray(observed, np.float64).ravel()
+    if expected is None:
+        expected = observed.sum() / observed.size
+    statistic = float((np.square(observed - expected) / expected).sum())
+    return statistic / float(scipy.stats.chi2.isf(1e-6, observed.size - 1))
+
+
+def random_graph(seed: int, nodes: int = 40, edges: int = 200) -> Graph:
+    """A multigraph with self-loops, repeated edges and isolated nodes."""
+    rng = np.random.default_rng(seed)
+    return Graph.from_edges(rng.integers(nodes, size=edges), rng.integers(nodes, size=edges), num_nodes=nodes)
+
+
+def picked_positions(batch: NodeFlow, flow: int = -1) -> list[list[int]]:
+    """Parent edge ids of every destination of a flow."""
+    one = batch.flows[flow]
+    return [part.tolist() for part in torch.split(one.parent_eid, one.in_degrees.tolist())]

@@ -1,0 +1,242 @@
+"""Statistics of the draws: every subset (or sequence) equally likely, and all draws independent of each other.
+
+Every test compares counts with their expectation by chi-square at a false-alarm rate of 1e-6 (about 60 such tests:
+6e-5 together); seeds are fixed, so the outcome never varies. ``test_faults.py`` plants the faults these tests are to
+find and shows that they do. Power, where nothing else is said: a chi-square test with m cells nearly always finds a
+relative deviation r of all cells from n draws once n r^2 > 8 sqrt(m) + 40.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from reference import chi_square, star
+
+from nodeflow import Graph, NeighborSampler
+
+
+def drawn(degree: int, fanout: int, *, hubs: int, replace: bool = False, seed: int = 0, **run) -> np.ndarray:
+    """Positions that each of many like nodes draws, ``[hubs, fanout]``."""
+    graph = Graph(np.arange(hubs + degree + 1).clip(max=hubs) * degree, np.tile(np.arange(hubs, hubs + degree), hubs))
+    batch = NeighborSampler(graph, [fanout], replace=replace, seed=seed)(range(hubs), **run)
+    rows = batch.flows[0].parent_eid.numpy().reshape(hubs, fanout)
+    return rows - np.arange(hubs)[:, None] * degree
+
+
+def subset_counts(rows: np.ndarray, degree: int, fanout: int) -> np.ndarray:
+    codes = np.bitwise_or.reduce(1 << rows, axis=1)
+    every = [sum(1 << p for p in subset) for subset in itertools.combinations(range(degree), fanout)]
+    found = dict(zip(*(a.tolist() for a in np.unique(codes, return_counts=True)), strict=True))
+    assert set(found) <= set(every)
+    return np.array([found.get(code, 0) for code in every])
+
+
+SHAPES = [(2, 1), (3, 1), (3, 2), (5, 1), (5, 2), (5, 3), (5, 4), (7, 3), (8, 7), (10, 2), (10, 5), (13, 12), (12, 6)]
+
+
+@pytest.mark.parametrize(("degree", "fanout"), SHAPES)
+def test_every_subset_is_equally_likely(degree, fanout):
+    cells = math.comb(degree, fanout)
+    # 200 draws per cell: an imbalance of 20 % between subsets is found even with 924 cells, 3 % with two
+    hubs = max(100_000, 200 * cells)
+    assert chi_square(subset_counts(drawn(degree, fanout, hubs=hubs), degree, fanout)) < 1
+
+
+@pytest.mark.parametrize(("degree", "fanout"), [(5, 2), (6, 3)])
+def test_every_subset_is_equally_likely_for_one_node(degree, fanout):
+    """Over epochs, batches and seeds, where the test above went over nodes."""
+    graph = star(degree)
+    sampler = NeighborSampler(graph, [fanout])
+    for draws in (
+        (sampler([0], epoch=k) for k in range(6000)),
+        (sampler([0], batch=k) for k in range(6000)),
+        (NeighborSampler(graph, [fanout], seed=k)([0]) for k in range(6000)),
+    ):
+        rows = np.array([batch.flows[0].parent_eid.tolist() for batch in draws])
+        assert chi_square(subset_counts(rows, degree, fanout)) < 1
+
+
+def test_every_subset_is_equally_likely_down_the_flows():
+    """Seven nodes that all have the same seven in-neighbours: each flow draws for all of them."""
+    nodes = np.arange(7)
+    graph = Graph.from_edges(np.tile(nodes, 7), np.repeat(nodes, 7))
+    for options in ({}, {"include_dst": False}):
+        rows: list[list[np.ndarray]] = [[], [], []]
+        for epoch in range(1000):
+            batch = NeighborSampler(graph, [3, 3, 3], **options)(nodes, epoch=epoch)
+            for i, flow in enumerate(batch.flows):
+                rows[i].append(flow.parent_eid.numpy().reshape(-1, 3) % 7)
+        for flow_rows in rows:
+            assert chi_square(subset_counts(np.concatenate(flow_rows), 7, 3)) < 1
+
+
+def test_out_direction_is_uniform():
+    hubs, degree = 50_000, 6
+    src = np.repeat(np.arange(hubs), degree)
+    graph = Graph.from_edges(src, np.tile(np.arange(hubs, hubs + degree), hubs))
+    batch = NeighborSampler(graph, [2], direction="out")(range(hubs))
+    rows = batch.flows[0].parent_eid.numpy().reshape(hubs, 2) - np.arange(hubs)[:, None] * degree
+    assert chi_square(subset_counts(rows, degree, 2)) < 1
+
+
+@pytest.mark.parametrize(("degree", "fanout"), [(1, 3), (2, 1), (2, 3), (2, 5), (3, 2), (3, 4), (5, 3), (7, 2)])
+def test_with_replacement_every_sequence_is_equally_likely(degree, fanout):
+    rows = drawn(degree, fanout, hubs=100_000, replace=True)
+    counts = np.bincount((rows * degree ** np.arange(fanout)).sum(1), minlength=degree**fanout)
+    assert counts.size == degree**fanout
+    if degree > 1:
+        assert chi_square(counts) < 1
+
+
+# ---- hubs
+
+
+@pytest.mark.parametrize("fanout", [1, 10, 40])
+@pytest.mark.parametrize("replace", [False, True])
+def test_hub_of_70_000(fanout, replace):
+    """Beyond 16 bits: a modulo of 16 random bits never draws the last 4,464 edges, or draws some twice as often.
+
+    64 bins of about 1,094 edges. With 200,000 draws a bin drawn 25 % too often has noncentrality 195 and is always
+    found; with the 20,000 of fanout 1, one drawn twice as often (312).
+    """
+    degree = 70_000
+    batches = 20_000 if fanout == 1 else 200_000 // fanout  # one call each
+    sampler = NeighborSampler(star(degree), [fanout], replace=replace)
+    rows = np.concatenate([sampler([0], batch=k).flows[0].parent_eid.numpy() for k in range(batches)])
+    edges = np.linspace(0, degree, 65).astype(np.int64)
+    counts = np.histogram(rows, bins=edges)[0]
+    assert rows.min() >= 0
+    assert rows.max() < degree
+    assert chi_square(counts, np.diff(edges) / degree * len(rows)) < 1
+    # the lowest bits must be fair too
+    assert chi_square(np.bincount(rows % 16, minlength=16)) < 1
+
+
+@pytest.mark.parametrize(
+    ("degree", "fanout", "hubs"), [(5000, 1000, 400), (100, 33, 20_000), (100, 99, 20_000), (65, 64, 20_000)]
+)
+def test_hashed_draws(degree, fanout, hubs):
+    """Fanouts beyond the scan: no edge twice, each edge equally often, each pair of neighbouring edges too.
+
+    The counts of a sample without replacement vary less than multinomial ones, by the factor 1 - fanout / degree, by
+    which the statistic is scaled back. A planted fault that favours the last edge of 100 by one half is always found.
+    """
+    rows = drawn(degree, fanout, hubs=hubs)
+    rows.sort(axis=1)
+    assert (np.diff(rows, axis=1) > 0).all()
+    counts = np.bincount(rows.ravel(), minlength=degree)
+    spread = (1 - fanout / degree) * degree / (degree - 1)
+    assert chi_square(counts) / spread < 1
+    # how many of edges e and e + 1 are drawn: hypergeometric in expectation, within 5.5 sigma over all pairs
+    both = (np.diff(rows, axis=1) == 1).sum(1)
+    chance = fanout * (fanout - 1) / (degree * (degree - 1)) * (degree - 1)
+    assert abs(both.mean() - chance) < 5.5 * both.std() / math.sqrt(hubs) + 1e-9
+
+
+def test_hashed_and_scanned_draws_have_the_same_law():
+    """The left-out edge of 33 of 34 (hashed) and of 32 of 33 (scanned) is uniform."""
+    for degree in (33, 34):
+        rows = drawn(degree, degree - 1, hubs=50_000)
+        left_out = degree * (degree - 1) // 2 - rows.sum(1)
+        assert chi_square(np.bincount(left_out, minlength=degree)) < 1
+
+
+# ---- independence
+
+
+def table(first: np.ndarray, second: np.ndarray, size: int) -> float:
+    """Chi-square of a joint table against the uniform one over pairs, relative to its critical value."""
+    return chi_square(np.bincount(first * size + second, minlength=size * size))
+
+
+PAIRS = {
+    "epochs": lambda: (drawn(7, 1, hubs=60_000, epoch=0), drawn(7, 1, hubs=60_000, epoch=1)),
+    "batches": lambda: (drawn(7, 1, hubs=60_000, batch=0), drawn(7, 1, hubs=60_000, batch=1)),
+    "batch and epoch": lambda: (
+        drawn(7, 1, hubs=60_000, batch=0, epoch=1),
+        drawn(7, 1, hubs=60_000, batch=1, epoch=0),
+    ),
+    "seeds": lambda: (drawn(7, 1, hubs=60_000, seed=0), drawn(7, 1, hubs=60_000, seed=1)),
+    "seed and epoch": lambda: (drawn(7, 1, hubs=60_000, seed=1), drawn(7, 1, hubs=60_000, epoch=1)),
+    "neighbouring ids": lambda: (drawn(7, 1, hubs=120_001)[:-1], drawn(7, 1, hubs=120_001)[1:]),
+    "ids one power of two apart": lambda: (drawn(7, 1, hubs=131_072)[:65536], drawn(7, 1, hubs=131_072)[65536:]),
+    "first and second draw": lambda: tuple(drawn(7, 2, hubs=60_000, replace=True).T),
+    "with and without replacement": lambda: (drawn(7, 2, hubs=60_000, replace=True)[:, 1], drawn(7, 1, hubs=60_000)),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_draws_are_independent(name):
+    # 49 cells, 60,000 pairs: if one draw in 25 copied the other, n r^2 = 60,000 * 6 * 0.04^2 = 576 and it is found
+    first, second = PAIRS[name]()
+    assert table(first.ravel(), second.ravel(), 7) < 1
+
+
+def test_flows_are_independent():
+    """A chain of nodes that draw for flow 1 and again for flow 0."""
+    hubs = 60_000
+    rows = []
+    graph = Graph(np.arange(hubs + 8).clip(max=hubs) * 7, np.tile(np.arange(hubs, hubs + 7), hubs))
+    batch = NeighborSampler(graph, [1, 1])(range(hubs))
+    for flow in batch.flows:
+        assert flow.num_edges == hubs  # the seven neighbours have no in-edges
+        rows.append(flow.parent_eid.numpy() % 7)
+    assert table(rows[0], rows[1], 7) < 1
+
+
+def test_two_destinations_of_one_batch_are_independent():
+    """Joint table of the subsets that two nodes draw, over batches: 10 x 10 cells, 20,000 batches."""
+    sampler = NeighborSampler(star(5, hubs=2), [2])
+    subsets = {frozenset(s): i for i, s in enumerate(itertools.combinations(range(5), 2))}
+    pairs = []
+    for k in range(20_000):
+        ids = sampler([0, 1], batch=k).flows[0].parent_eid.tolist()
+        pairs.append((subsets[frozenset(ids[:2])], subsets[frozenset(p - 5 for p in ids[2:])]))
+    first, second = np.array(pairs).T
+    assert table(first, second, 10) < 1
+
+
+def test_batches_that_share_a_node_draw_it_independently():
+    """The hash of the seeds takes the place of a batch number: another neighbour in the batch, another draw."""
+    sampler = NeighborSampler(star(5, hubs=20_001), [1])
+    first = [sampler([0, k]).flows[0].parent_eid[0].item() for k in range(1, 20_001)]
+    assert chi_square(np.bincount(first, minlength=5)) < 1
+    assert table(np.array(first[:-1]), np.array(first[1:]), 5) < 1
+
+
+def test_reshuffled_order_is_uniform():
+    """Every order of five seeds equally often over epochs."""
+    from nodeflow import NodeFlowLoader
+
+    loader = NodeFlowLoader(NeighborSampler(star(2, hubs=5), [1]), range(5), 5, shuffle=True)
+    orders = [tuple(batch.seeds.tolist()) for _ in range(6000) for batch in loader]
+    _, counts = np.unique(orders, axis=0, return_counts=True)
+    assert counts.size == 120
+    assert chi_square(counts) < 1
+
+
+def test_the_estimate_has_the_right_mean_and_variance():
+    """Mean of the weighted sum over draws: within 5 standard errors of the sum over all edges.
+
+    The variance is that of sampling without replacement, d^2 / k * S^2 * (1 - k / d), and d^2 / k * sigma^2 with it;
+    both by exact formulas, to 3 %, which over 100,000 draws is beyond 5 standard errors.
+    """
+    values = np.array([1.0, 5.0, -2.0, 0.5, 3.0, 10.0])
+    total, d, k, n = values.sum(), 6, 2, 100_000
+    for replace in (False, True):
+        estimates = values[drawn(d, k, hubs=n, replace=replace)].sum(1) * d / k
+        variance = d * d / k * (values.var() if replace else values.var(ddof=1) * (1 - k / d))
+        assert abs(estimates.mean() - total) < 5 * math.sqrt(variance / n)
+        assert abs(estimates.var() / variance - 1) < 0.03
+
+
+def test_chi_square_itself():
+    rng = np.random.default_rng(0)
+    ratios = [chi_square(rng.multinomial(10_000, np.full(20, 0.05))) for _ in range(300)]
+    assert max(ratios) < 1
+    assert np.mean(ratios) == pytest.approx(19 / scipy.stats.chi2.isf(1e-6, 19), rel=0.05)
+    assert chi_square(np.array([5300, 4700])) > 1

@@ -1,0 +1,307 @@
+"""The counter-based generator: known answers, exact uniformity, and arguments that are refused."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+
+from nodeflow.random import Random, derive_key, hash_ids
+
+MASK = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+def mix(z: int) -> int:
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return z ^ (z >> 31)
+
+
+def stream(key: int, ident: int) -> int:
+    return mix(key ^ mix((ident * GOLDEN + GOLDEN) & MASK))
+
+
+def below(key: int, ident: int, draw: int, bound: int) -> int:
+    """What ``Random.integers`` gives, in exact integers."""
+    state = stream(stream(key, ident), draw)
+    while True:
+        state = (state + GOLDEN) & MASK
+        if bound > 2**32 - 1:
+            number = mix(state) & (2 ** (bound - 1).bit_length() - 1)
+            if number < bound:
+                return number
+        else:
+            product = (mix(state) >> 32) * bound
+            if product % 2**32 >= 2**32 % bound:
+                return product >> 32
+
+
+def chi_square(observed: np.ndarray) -> float:
+    """Statistic over its critical value at a false-alarm rate of 1e-6; below 1 passes."""
+    expected = observed.sum() / observed.size
+    statistic = float((np.square(observed - expected) / expected).sum())
+    return statistic / float(scipy.stats.chi2.isf(1e-6, observed.size - 1))
+
+
+# ---- known answers: a change of any of these is a changelog entry, because users' seeds then mean other numbers
+
+
+def test_known_bits():
+    ids = np.array([0, 1, 2**31, 2**62])
+    assert [hex(b) for b in Random(0).bits(ids).tolist()] == [
+        "0x568a9b0b1a2c05ec",
+        "0x879b5eacfc8e2e5b",
+        "0xe610e3e721eabc74",
+        "0xb10df2a20bc255f4",
+    ]
+    assert [hex(b) for b in Random(-1).bits(ids, draw=3).tolist()] == [
+        "0x65bcdb076dabe152",
+        "0x8d950ece0e5bae85",
+        "0x208119c757c6c23d",
+        "0xeeeaf5ca2c525446",
+    ]
+
+
+def test_known_uniform():
+    assert Random(7).uniform([5, 6]).tolist() == [0.1550395725668463, 0.06729079224638279]
+
+
+def test_known_integers():
+    assert Random(7).integers([0, 1, 2], [10, 2**32 + 5, 2**62]).tolist() == [1, 4070435095, 552591075839334712]
+    assert Random(7).integers(range(6), 1000, draw=1).tolist() == [501, 508, 607, 178, 504, 153]
+
+
+def test_known_permutation():
+    assert Random(7).permutation(10).tolist() == [8, 9, 6, 2, 5, 4, 0, 1, 3, 7]
+
+
+def test_known_keys():
+    assert hex(derive_key()) == "0x6e6f6465666c6f77"  # "nodeflow"
+    assert hex(derive_key(0)) == "0xb1aed3de1907e8a1"
+    assert hex(derive_key(1, 2, 3)) == "0x283da0ab8d0c7212"
+    assert hex(derive_key(-1)) == "0x18c29bb469f88fc9"
+
+
+def test_known_hashes():
+    assert hex(hash_ids(np.zeros(0, np.int64))) == "0x0"
+    assert hex(hash_ids(np.array([3, 1, 2]))) == "0x765a4081e8ed89b2"
+
+
+# ---- against the algorithm in Python integers
+
+
+@pytest.mark.parametrize("key", [0, 1, 2**63, MASK, -5])
+def test_bits_equal_splitmix(key):
+    ids = np.array([0, 1, 2, 1000, 2**31 - 1, 2**31, 2**40, 2**63 - 2])
+    for draw in (0, 1, 77):
+        expected = [mix((stream(key & MASK, i) + (draw + 1) * GOLDEN) & MASK) for i in ids.tolist()]
+        assert Random(key).bits(ids, draw).tolist() == expected
+        # 53 bits of a double are all kept
+        assert Random(key).uniform(ids, draw).tolist() == [(b >> 11) / 2**53 for b in expected]
+
+
+BOUNDS = [1, 2, 3, 5, 2**16 + 1, 2**31 + 1, 2**32 - 1, 2**32, 2**32 + 1, 2**33 + 1, 3 * 2**61, 2**63 - 1]
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_integers_equal_exact_integers(bound):
+    # 2**31 + 1 rejects nearly half of the words, so that the second branch is taken often
+    expected = [below(9, i, 4, bound) for i in range(300)]
+    assert Random(9).integers(range(300), bound, draw=4).tolist() == expected
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_integers_are_in_range_and_have_the_moments_of_a_uniform(bound):
+    n = 200_000
+    numbers = Random(11).integers(torch.arange(n), bound).numpy()
+    assert numbers.min() >= 0
+    assert numbers.max() < bound
+    # mean and variance of U/bound, each within 5 standard errors (false alarm 6e-7 each)
+    scaled = (numbers.astype(np.float64) + 0.5) / bound
+    if bound == 1:
+        assert (numbers == 0).all()
+        return
+    variance = (1 - bound**-2) / 12
+    fourth = 1 / 80 if bound > 100 else float(np.mean(((np.arange(bound) + 0.5) / bound - 0.5) ** 4))
+    assert abs(scaled.mean() - 0.5) < 5 * np.sqrt(variance / n)
+    assert abs(np.square(scaled - 0.5).mean() - variance) < 5 * np.sqrt((fourth - variance**2) / n) + 1e-12
+
+
+@pytest.mark.parametrize("bound", [2, 3, 5, 6, 7, 10, 100, 1000])
+def test_integers_are_uniform(bound):
+    # a relative bias of 2 % in half of the numbers has noncentrality n * 4e-4 = 400 and is always seen
+    numbers = Random(12).integers(torch.arange(1_000_000), bound).numpy()
+    assert chi_square(np.bincount(numbers, minlength=bound)) < 1
+
+
+@pytest.mark.parametrize("bound", [3 * 2**30, 2**31 + 1, 2**32 - 1, 3 * 2**61])
+def test_large_integers_are_uniform(bound):
+    """Multiply-and-shift or modulo without rejection gives some numbers twice as often as others at these bounds.
+
+    Modulo doubles the lower third of 3 * 2**30; multiply-and-shift does so with every third number there, which the
+    residues show.
+    """
+    numbers = Random(13).integers(torch.arange(300_000), bound).numpy()
+    assert chi_square(np.histogram(numbers.astype(np.float64), bins=24, range=(0, float(bound)))[0]) < 1
+    for modulus in (2, 3, 4):
+        if bound % modulus == 0 or bound > 2**31:  # else the classes differ by less than 1e-9
+            assert chi_square(np.bincount(numbers % modulus, minlength=modulus)) < 1
+
+
+def test_bits_are_uniform_and_independent():
+    bits = Random(5).bits(np.arange(200_000))
+    every = np.unpackbits(bits.view(np.uint8)).reshape(len(bits), 64)
+    # each bit is fair, and each pair of bits agrees half of the time: 64 + 2016 tests at 5.5 sigma (all: 8e-5)
+    assert np.abs(every.mean(0) - 0.5).max() < 5.5 * 0.5 / np.sqrt(len(bits))
+    signs = 2.0 * every - 1
+    correlation = signs.T @ signs / len(bits)
+    assert np.abs(correlation - np.eye(64)).max() < 5.5 / np.sqrt(len(bits))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (lambda n: Random(0).uniform(np.arange(n)), lambda n: Random(0).uniform(np.arange(n), draw=1)),
+        (lambda n: Random(0).uniform(np.arange(n)), lambda n: Random(0).uniform(np.arange(n) + 1)),
+        (lambda n: Random(0).uniform(np.arange(n)), lambda n: Random(1).uniform(np.arange(n))),
+        (lambda n: Random(derive_key(0, 1)).uniform(range(n)), lambda n: Random(derive_key(1, 0)).uniform(range(n))),
+        (lambda n: Random(0).uniform(np.arange(n)), lambda n: Random(0).uniform(np.arange(n) << 32)),
+    ],
+    ids=["draws", "ids", "keys", "order of words", "high bits"],
+)
+def test_streams_are_independent(first, second):
+    # joint 8 x 8 table: a correlation of 0.02 has noncentrality 60 and is found about every other time, 0.03 always
+    n = 150_000
+    table = np.histogram2d(first(n).numpy(), second(n).numpy(), bins=8, range=[[0, 1], [0, 1]])[0]
+    assert chi_square(table) < 1
+
+
+def test_permutation():
+    for size in (0, 1, 2, 1000):
+        assert Random(3).permutation(size).sort().values.tolist() == list(range(size))
+    orders = [tuple(Random(key).permutation(4).tolist()) for key in range(24_000)]
+    assert chi_square(np.unique(orders, axis=0, return_counts=True)[1]) < 1
+    assert len(set(orders)) == 24
+
+
+def test_hash_ids_tells_arrays_apart():
+    arrays = [
+        [],
+        [0],
+        [1],
+        [0, 0],
+        [0, 1],
+        [1, 0],
+        [1, 1],
+        [0, 0, 0],
+        [1, 2, 3],
+        [3, 2, 1],
+        [1, 3, 2],
+        [1, 1, 2],
+        [2, 2, 1],
+    ]
+    assert len({hash_ids(np.array(a, np.int64)) for a in arrays}) == len(arrays)
+    one = np.arange(100)
+    assert hash_ids(one) == hash_ids(one.copy())
+
+
+def test_derive_key_counts_order_number_and_sign():
+    words = [(), (0,), (0, 0), (1,), (0, 1), (1, 0), (-1,), (2**32,), (2**63,)]
+    assert len({derive_key(*w) for w in words}) == len(words)
+    assert all(0 <= derive_key(*w) < 2**64 for w in words)
+
+
+def test_it_travels():
+    random = Random(derive_key(4, 2))
+    for other in (pickle.loads(pickle.dumps(random)), copy.copy(random), copy.deepcopy(random)):
+        assert other.key == random.key
+        with pytest.raises(AttributeError, match="immutable"):
+            other.key = 3
+
+
+def test_kinds_of_ids():
+    expected = Random(1).uniform([4, 5])
+    for ids in (torch.tensor([4, 5]), torch.tensor([4, 5], dtype=torch.int32), np.array([4, 5], np.uint8), range(4, 6)):
+        assert Random(1).uniform(ids).equal(expected)
+    assert Random(1).uniform([]).shape == (0,)
+    assert Random(1).integers([], 5).shape == (0,)
+    assert Random(1).integers([1, 2], torch.tensor([1, 1])).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda r: r.uniform([0.5]), TypeError, "ids must hold integer"),
+        (lambda r: r.uniform([True]), TypeError, "ids must .*bool"),
+        (lambda r: r.uniform([1, -2]), IndexError, r"ids\[1\] is -2"),
+        (lambda r: r.uniform(3), TypeError, "ids must be"),
+        (lambda r: r.uniform([3], draw=-1), ValueError, "draw must be at least 0"),
+        (lambda r: r.uniform([3], draw=0.5), TypeError, "draw must be an integer"),
+        (lambda r: r.integers([3], 0), ValueError, "bounds must be at least 1"),
+        (lambda r: r.integers([3, 4], [5, -1]), ValueError, "bounds must be at least 1"),
+        (lambda r: r.integers([3], 2.5), TypeError, "bounds must be integers"),
+        (lambda r: r.integers([3], True), TypeError, "bounds must be integers"),
+        (lambda r: r.integers([3], 2**63), ValueError, "bounds must be at least 1 and below"),
+        (lambda r: r.integers([3], 2**64), TypeError, "bounds must be integers"),
+        (lambda r: r.integers([3, 4], [5, 5, 5]), ValueError, "one per id"),
+        (lambda r: r.integers([3], 2, draw=1.5), TypeError, "draw must be an integer"),
+        (lambda r: r.permutation(-1), ValueError, "size must be at least 0"),
+        (lambda r: r.permutation(2.5), TypeError, "size must be an integer"),
+        (lambda r: Random(1.5), TypeError, "key must be an integer"),
+    ],
+)
+def test_bad_arguments(call, error, words):
+    with pytest.raises(error, match=words):
+        call(Random(1))
+
+
+# ---- the words at the very border of rejection, too rare to come up by chance
+
+
+def unmix(z: int) -> int:
+    """The inverse of ``mix``."""
+
+    def unshift(y: int, shift: int) -> int:
+        x = y
+        for _ in range(64 // shift + 1):
+            x = y ^ (x >> shift)
+        return x
+
+    z = (unshift(z, 31) * pow(0x94D049BB133111EB, -1, 2**64)) & MASK
+    z = (unshift(z, 27) * pow(0xBF58476D1CE4E5B9, -1, 2**64)) & MASK
+    return unshift(z, 30)
+
+
+def key_with_first_word(word: int) -> int:
+    """The key under which the first word drawn for id 0, draw 0, is ``word``."""
+    state = (unmix(word) - GOLDEN) & MASK
+    inner = unmix(state) ^ mix(GOLDEN)
+    return unmix(inner) ^ mix(GOLDEN)
+
+
+@pytest.mark.parametrize("bound", [2**32, 2**32 + 1, 2**33 + 1, 3 * 2**61, 2**63 - 1])
+def test_border_of_rejection_beyond_32_bits(bound):
+    for word in (0, bound - 1, bound, bound + 1, 2 ** (bound - 1).bit_length() - 1):
+        key = key_with_first_word(word)
+        assert int(Random(key).bits(np.array([0]))[0]) != word  # integers have a stream of their own
+        number = Random(key).integers([0], bound).item()
+        assert number == below(key, 0, 0, bound)
+        if word < bound:
+            assert number == word
+
+
+@pytest.mark.parametrize("bound", [3, 5, 1001, 2**31 + 1, 2**32 - 1])
+def test_border_of_rejection_in_32_bits(bound):
+    surplus = 2**32 % bound
+    for low in (0, surplus - 1, surplus, surplus + 1, bound - 1):
+        high = (low * pow(bound, -1, 2**32)) % 2**32  # the half word whose product with the bound ends in ``low``
+        key = key_with_first_word(high << 32)
+        number = Random(key).integers([0], bound).item()
+        assert number == below(key, 0, 0, bound)
+        if low >= surplus:
+            assert number == (high * bound) >> 32
