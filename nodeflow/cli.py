@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from nodeflow.datasets import Dataset, debian, read_folder
-from nodeflow.draw import draw_curves, require_matplotlib
-from nodeflow.training import MODELS, EpochRecord, Settings, check_dataset, prepare_output, save, train
+from nodeflow.draw import require_matplotlib
+from nodeflow.training import MODELS, EpochRecord, Settings, check_dataset, output_folder, save, train
 
 DEFAULT = Settings()
 
@@ -18,22 +20,35 @@ DEFAULT = Settings()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with the given arguments (the process's own by default); returns the exit status.
 
-    0 is success, 2 a mistake in what was asked for, said in one line on standard error.
+    0 is success, 2 a mistake in what was asked for, said in one line on standard error, 130 an interruption. Options
+    that cannot be parsed end the process with status 2.
     """
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
-    except (ValueError, TypeError, IndexError, KeyError, OSError, ImportError) as error:
-        if options.traceback:
+    except KeyboardInterrupt:
+        print(f"nodeflow {options.command}: interrupted", file=sys.stderr)
+        return 130
+    except (ValueError, TypeError, IndexError, KeyError, OSError, ImportError, RuntimeError, MemoryError) as error:
+        text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
+        # torch has no type of its own for memory that is not there; other RuntimeErrors are defects of this program
+        if options.traceback or (isinstance(error, RuntimeError) and "memory" not in text):
             raise
-        text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        print(f"nodeflow {options.command}: {text}", file=sys.stderr)
+        # one line: what follows the first in torch's messages is its own call stack
+        print(f"nodeflow {options.command}: {(text.strip() or type(error).__name__).splitlines()[0]}", file=sys.stderr)
         return 2
     return status
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that says mistakes in one line, without the usage before it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="nodeflow", description="Sampled graph neural networks on NodeFlows.")
+    parser = _Parser(prog="nodeflow", description="Sampled graph neural networks on NodeFlows.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     job = commands.add_parser(
         "train",
@@ -46,7 +61,8 @@ def _parser() -> argparse.ArgumentParser:
     fanouts = list(DEFAULT.fanouts)
     job.add_argument(
         "--fanouts", type=int, nargs="+", default=fanouts, metavar="K",
-        help="neighbours drawn per node, one number per layer in flow order: the last belongs to the seeds; -1 = all",
+        help="neighbours drawn per node, one number per layer in flow order: the last belongs to the seeds; -1 = all "
+        "(DATA goes before this option)",
     )  # fmt: skip
     job.add_argument("--batch-size", type=int, default=DEFAULT.batch_size, metavar="N", help="seeds per batch")
     job.add_argument("--hidden", type=int, default=DEFAULT.hidden, metavar="N", help="width of hidden layers")
@@ -95,25 +111,29 @@ def _train(options: argparse.Namespace) -> int:
         require_matplotlib()
     dataset = _dataset(options.data)
     check_dataset(dataset)
-    prepare_output(options.output)
+    with output_folder(options.output):
+        return _run(options, settings, dataset)
+
+
+def _run(options: argparse.Namespace, settings: Settings, dataset: Dataset) -> int:
     print(f"{dataset!r}")
     print(f"{options.model}, fanouts {options.fanouts}, hidden {options.hidden}, seed {options.seed}\n")
     print(f"{'epoch':>5} {'loss':>8} {'val acc':>8} {'seconds':>8} {'seeds/s':>9} {'edges/s':>10}", flush=True)
     start = time.perf_counter()
     result = train(dataset, settings, _print_epoch)
-    print(f"\nbest epoch {result.best_epoch}, test accuracy {100 * result.test_accuracy:.2f} % (full neighbourhoods)")
-    written = save(result, options.output)
-    if not options.no_plot:
-        written.append(options.output / "curves.png")
-        title = f"{dataset.name}, {options.model}: test accuracy {100 * result.test_accuracy:.2f} %"
-        draw_curves(result.records, written[-1], title=title)
+    accuracy = result.test_accuracy
+    tested = "no test nodes" if math.isnan(accuracy) else f"test accuracy {100 * accuracy:.2f} %"
+    print(f"\nbest epoch {result.best_epoch}, {tested} (with full neighbourhoods)")
+    title = None if options.no_plot else f"{dataset.name}, {options.model}: {tested}"
+    written = save(result, options.output, curves=title)
     print(f"{time.perf_counter() - start:.1f} s; wrote {', '.join(map(str, written))}")
     return 0
 
 
 def _print_epoch(record: EpochRecord) -> None:
+    accuracy = "none" if math.isnan(record.val_accuracy) else f"{100 * record.val_accuracy:.2f}%"
     print(
-        f"{record.epoch:>5} {record.loss:>8.4f} {100 * record.val_accuracy:>7.2f}% {record.seconds:>8.2f} "
+        f"{record.epoch:>5} {record.loss:>8.4f} {accuracy:>8} {record.seconds:>8.2f} "
         f"{record.seeds_per_second:>9,.0f} {record.edges_per_second:>10,.0f}",
         flush=True,
     )

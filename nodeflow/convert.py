@@ -17,8 +17,8 @@ from nodeflow.graph import Graph
 def from_scipy(matrix: Any, *, weight: str | None = None, ndata: dict[str, Any] | None = None) -> Graph:
     """Return the graph of a square scipy sparse matrix, in which entry (i, j) is the edge i -> j.
 
-    Edge ids follow the stored entries (row by row in a CSR matrix). Entries stored several times are several edges, and stored zeros are
-    edges too.
+    Edge ids follow the stored entries (row by row in a CSR matrix). Entries stored several times are several edges, and
+    stored zeros are edges too.
 
     Args:
         matrix: ``[num_nodes, num_nodes]``.
@@ -42,10 +42,18 @@ def from_scipy(matrix: Any, *, weight: str | None = None, ndata: dict[str, Any] 
 def to_scipy(graph: Graph, *, weight: str | None = None) -> Any:
     """Return the adjacency as a scipy COO array ``[num_nodes, num_nodes]``: entry (i, j) is the edge i -> j.
 
-    Entries are in edge id order, repeated edges stay apart; they are the edge column ``weight``, or ones (float32).
+    Entries are in edge id order, repeated edges stay apart; they are a copy of the edge column ``weight``, or ones
+    (float32). Raises ValueError for a column with more than one number per edge.
     """
     src, dst = (end.numpy() for end in graph.edges())
-    values = np.ones(graph.num_edges, np.float32) if weight is None else graph.edata[weight].cpu().numpy()
+    if weight is None:
+        values = np.ones(graph.num_edges, np.float32)
+    else:
+        column = graph.edata[weight]
+        if column.ndim != 1:
+            raise ValueError(f"weight must be a column with one number per edge, {weight!r} is {tuple(column.shape)}")
+        # a copy, because a matrix is easily changed in place, and the graph's column must not be
+        values = column.detach().cpu().numpy().copy()
     return scipy.sparse.coo_array((values, (src, dst)), shape=(graph.num_nodes, graph.num_nodes))
 
 
@@ -68,14 +76,15 @@ def from_networkx(
     """
     nodes = list(graph.nodes)
     number = {node: i for i, node in enumerate(nodes)}
-    ends, attributes = [], []
+    ends, attributes, keys = [], [], []
     for u, v, data in graph.edges(data=True):
         pairs = [(u, v)] if graph.is_directed() or u == v else [(u, v), (v, u)]
         ends += [(number[a], number[b]) for a, b in pairs]
         attributes += [data] * len(pairs)
+        keys += [(u, v)] * len(pairs)
     src, dst = np.array(ends, np.int64).reshape(-1, 2).T
-    ndata = {name: torch.tensor([graph.nodes[node][name] for node in nodes]) for name in node_columns}
-    edata = {name: torch.tensor([data[name] for data in attributes]) for name in edge_columns}
+    ndata = {name: _attribute(name, [graph.nodes[node] for node in nodes], nodes, "node") for name in node_columns}
+    edata = {name: _attribute(name, attributes, keys, "edge") for name in edge_columns}
     return Graph.from_edges(src, dst, num_nodes=len(nodes), ndata=ndata, edata=edata), nodes
 
 
@@ -98,21 +107,24 @@ def to_networkx(graph: Graph) -> Any:
 def from_pyg(data: Any) -> Graph:
     """Return the graph of a PyTorch Geometric ``Data`` object (one node type, one edge type).
 
-    Tensors with a row per node or per edge become columns under their own names (``x``, ``y``, ``edge_attr``, ...).
+    Tensors with a row per node or per edge become columns under their own names (``x``, ``y``, ``edge_attr``, ...);
+    others, such as further lists of node ids (``edge_label_index``), stay behind.
     Raises ValueError for an object without ``edge_index``.
     """
     if getattr(data, "edge_index", None) is None:
         raise ValueError(f"data must have an edge_index, got {describe(data)}")
     src, dst = data.edge_index
-    ndata = {name: data[name] for name in data.node_attrs() if isinstance(data[name], Tensor)}
-    edata = {name: data[name] for name in data.edge_attrs() if isinstance(data[name], Tensor) and name != "edge_index"}
-    return Graph.from_edges(src, dst, num_nodes=data.num_nodes, ndata=ndata, edata=edata)
+    num_nodes = int(data.num_nodes)
+    ndata = {name: data[name] for name in data.node_attrs() if _has_rows(data[name], num_nodes)}
+    edata = {name: data[name] for name in data.edge_attrs() if _has_rows(data[name], len(src)) and name != "edge_index"}
+    return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
 
 
 def to_pyg(graph: Graph) -> Any:
     """Return a PyTorch Geometric ``Data`` object with ``edge_index`` in edge id order and all columns.
 
-    Raises ImportError, with the line that installs it, without PyTorch Geometric.
+    Raises ImportError, with the line that installs it, without PyTorch Geometric, and ValueError for column names that
+    ``Data`` cannot hold: the same for nodes and edges, ``edge_index`` or ``num_nodes``.
     """
     try:
         from torch_geometric.data import Data
@@ -122,6 +134,9 @@ def to_pyg(graph: Graph) -> Any:
     if len(columns) < len(graph.ndata) + len(graph.edata):
         both = sorted(set(graph.ndata) & set(graph.edata))
         raise ValueError(f"a node and an edge column share a name, which Data cannot hold: {both}")
+    taken = sorted({"edge_index", "num_nodes"} & set(columns))
+    if taken:
+        raise ValueError(f"Data keeps the names {taken} for itself; give the columns of these names other ones first")
     return Data(edge_index=torch.stack(graph.edges()), num_nodes=graph.num_nodes, **columns)
 
 
@@ -130,3 +145,15 @@ def from_dgl(graph: Any) -> Graph:
     src, dst = graph.edges(order="eid")
     ndata, edata = dict(graph.ndata), dict(graph.edata)
     return Graph.from_edges(src, dst, num_nodes=graph.num_nodes(), ndata=ndata, edata=edata)
+
+
+def _attribute(name: str, attributes: list[dict[str, Any]], keys: list[Any], what: str) -> Tensor:
+    """Return an attribute of all nodes or edges as a column."""
+    missing = next((key for key, data in zip(keys, attributes, strict=True) if name not in data), None)
+    if missing is not None:
+        raise KeyError(f"every {what} must have the attribute {name!r}, but {what} {missing!r} has none")
+    return torch.tensor([data[name] for data in attributes])
+
+
+def _has_rows(value: Any, count: int) -> bool:
+    return isinstance(value, Tensor) and value.ndim > 0 and len(value) == count

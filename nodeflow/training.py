@@ -6,23 +6,27 @@ import csv
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_safetensors
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
-from nodeflow._check import as_count
+from nodeflow._check import as_count, as_int
 from nodeflow.datasets import Dataset
+from nodeflow.draw import draw_curves
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.nn import GCN, FlowModel, GraphSAGE
 from nodeflow.sampling import NeighborSampler
+from nodeflow.sampling.sampler import check_fanouts
 from nodeflow.transform import add_reverse_edges, is_symmetric, reverse
 
 MODELS: dict[str, type[GraphSAGE] | type[GCN]] = {"sage": GraphSAGE, "gcn": GCN}
@@ -48,6 +52,7 @@ class Settings:
     direction: str = "both"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "fanouts", check_fanouts(self.fanouts))
         if self.model not in MODELS:
             raise ValueError(f"model must be one of {', '.join(MODELS)}, got {self.model!r}")
         if self.direction not in ("in", "out", "both"):
@@ -55,10 +60,11 @@ class Settings:
         for name in ("batch_size", "hidden", "epochs"):
             as_count(getattr(self, name), name, 1)
         as_count(self.workers, "workers")
+        as_int(self.seed, "seed")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout}")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be above 0, got {self.learning_rate}")
+        if not 0 < self.learning_rate < math.inf:
+            raise ValueError(f"learning_rate must be a number above 0, got {self.learning_rate}")
 
 
 @dataclass(frozen=True)
@@ -85,15 +91,28 @@ class Result:
 
 
 def check_dataset(dataset: Dataset) -> None:
-    """Raise ValueError that says what ``dataset`` lacks for training: features, single labels, training nodes."""
+    """Raise ValueError that says what ``dataset`` lacks for training: features, a label per node, training nodes."""
     for column in ("feat", "label"):
         if column not in dataset.graph.ndata:
             what = "features" if column == "feat" else "labels"
             raise ValueError(f"data set {dataset.name!r} has no {what}, so a model cannot be trained on it")
-    if dataset.graph.ndata["label"].ndim != 1:
+    features, labels = dataset.graph.ndata["feat"], dataset.graph.ndata["label"]
+    if features.ndim != 2:
+        raise ValueError(f"data set {dataset.name!r} must have a row of features per node, got {tuple(features.shape)}")
+    if labels.ndim != 1:
         raise ValueError(f"data set {dataset.name!r} has several labels per node; training takes one label per node")
+    if labels.dtype != torch.int64:
+        raise ValueError(f"the labels of data set {dataset.name!r} must be int64, got {labels.dtype}")
     if len(dataset.train) == 0:
         raise ValueError(f"data set {dataset.name!r} has no training nodes")
+    for part, nodes in dataset.splits.items():
+        bad = ((labels[nodes] < 0) | (labels[nodes] >= dataset.num_classes)).nonzero()
+        if len(bad):
+            node = int(nodes[bad[0, 0]])
+            raise ValueError(
+                f"the {part} nodes of data set {dataset.name!r} must have labels from 0 to {dataset.num_classes - 1}, "
+                f"but node {node} has {int(labels[node])}; take it out of the split"
+            )
 
 
 def train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord], None] = lambda _: None) -> Result:
@@ -107,11 +126,17 @@ def train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord], 
         dataset: with features ``feat`` and integer labels ``label``, else ValueError.
         settings: see ``Settings``.
         report: called with every epoch's record as it ends.
+
+    Computes in float32. Torch's global random state is left as it was.
     """
     check_dataset(dataset)
-    graph = _directed(dataset.graph, settings.direction)
+    with _seeded(settings.seed):
+        return _train(dataset, settings, report)
+
+
+def _train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord], None]) -> Result:
+    graph = _in_float32(_directed(dataset.graph, settings.direction))
     direction = "out" if settings.direction == "out" else "in"
-    torch.manual_seed(settings.seed)
     x, labels = graph.ndata["feat"], graph.ndata["label"]
     model = build_model(settings, int(x.shape[1]), dataset.num_classes)
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
@@ -151,6 +176,23 @@ def _directed(graph: Graph, direction: str) -> Graph:
     return add_reverse_edges(graph) if direction == "both" and not is_symmetric(graph) else graph
 
 
+def _in_float32(graph: Graph) -> Graph:
+    x = graph.ndata["feat"]
+    if x.layout != torch.strided or x.dtype == torch.float32:  # products with sparse rows convert their values
+        return graph
+    indptr, indices, edge_ids = graph.csc()
+    columns = {**graph.ndata, "feat": x.to(torch.float32)}
+    return Graph(indptr, indices, edge_ids=edge_ids, ndata=columns, edata=graph.edata, copy=False)
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Let modules draw weights and dropout from a generator that starts at ``seed``, an int of any size."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed & (2**63 - 1))
+        yield
+
+
 def _epoch(
     model: FlowModel, optimizer: torch.optim.Optimizer, batches: NodeFlowLoader, checks: NodeFlowLoader, epoch: int
 ) -> EpochRecord:
@@ -179,21 +221,54 @@ def _accuracy(model: FlowModel, batches: NodeFlowLoader) -> float:
     return float(torch.cat(right).mean()) if right else float("nan")
 
 
-def prepare_output(folder: Path) -> None:
-    """Make the output folder and try to write there, so that a mistake shows before training; raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    probe = folder / ".probe"
-    probe.touch()
-    probe.unlink()
+@contextmanager
+def output_folder(folder: Path) -> Iterator[None]:
+    """Make the output folder and try to write there, so that a mistake shows before training; raises OSError.
+
+    If the block fails, folders that were made for it go again, unless something has been written into them.
+    """
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            why = "it is a file" if folder.is_file() else error.strerror or error
+            raise OSError(f"cannot write into the output folder {folder}: {why}") from error
+        yield
+    except BaseException:
+        for place in missing:
+            with suppress(OSError):
+                place.rmdir()
+        raise
 
 
-def save(result: Result, folder: Path) -> list[Path]:
-    """Write ``checkpoint.safetensors``, ``log.csv`` and ``result.json`` into ``folder``; returns their paths."""
+def save(result: Result, folder: Path, *, curves: str | None = None) -> list[Path]:
+    """Write a run into ``folder``, which is made if need be; all files or, where one cannot be written, none.
+
+    The files are ``checkpoint.safetensors`` (see ``load_model``), ``log.csv``, ``result.json`` and, if ``curves`` is
+    given as its title, the picture ``curves.png``. Returns their paths. Raises OSError.
+    """
+    with output_folder(folder), TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
+        files = _write(result, Path(unfinished))
+        if curves is not None:
+            files.append(Path(unfinished) / "curves.png")
+            draw_curves(result.records, files[-1], title=curves)
+        for file in files:
+            if (folder / file.name).is_dir():
+                raise IsADirectoryError(f"cannot write {folder / file.name}: it is a folder")
+        return [file.replace(folder / file.name) for file in files]
+
+
+def _write(result: Result, folder: Path) -> list[Path]:
     checkpoint, log, summary = folder / "checkpoint.safetensors", folder / "log.csv", folder / "result.json"
     first, last = result.model.convs[0], result.model.convs[-1]
     widths = {"in_features": _linear(first).in_features, "out_features": _linear(last).out_features}
-    metadata = {"settings": json.dumps(asdict(result.settings)), "widths": json.dumps(widths)}
-    save_file({name: value.contiguous() for name, value in result.model.state_dict().items()}, checkpoint, metadata)
+    # one entry, because safetensors writes several in an order of chance: equal runs give equal files
+    metadata = {"nodeflow": json.dumps({"settings": asdict(result.settings), "widths": widths})}
+    weights = {name: value.contiguous() for name, value in result.model.state_dict().items()}
+    checkpoint.write_bytes(to_safetensors(weights, metadata))
     with log.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(EpochRecord.__dataclass_fields__))
         writer.writeheader()
@@ -207,18 +282,27 @@ def save(result: Result, folder: Path) -> list[Path]:
 def load_model(checkpoint: Path | str) -> FlowModel:
     """Return the model of a checkpoint that ``save`` wrote, in evaluation mode.
 
-    Raises FileNotFoundError for a missing file, ValueError for one that ``save`` did not write.
+    Raises FileNotFoundError for a missing file, ValueError for one that is damaged or that ``save`` did not write.
     """
     path = Path(checkpoint)
     if not path.is_file():
         raise FileNotFoundError(f"no checkpoint at {path}")
-    with safe_open(path, "pt") as file:
-        metadata = file.metadata() or {}
-    if not {"settings", "widths"} <= metadata.keys():
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dict
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"{path} is damaged, or no safetensors file: {error}") from error
+    if "nodeflow" not in metadata:
         raise ValueError(f"{path} is no checkpoint of a training run: it does not say which model it holds")
-    options = json.loads(metadata["settings"])
-    model = build_model(Settings(**{**options, "fanouts": tuple(options["fanouts"])}), **json.loads(metadata["widths"]))
-    model.load_state_dict(load_file(path))
+    try:
+        facts = json.loads(metadata["nodeflow"])
+        settings = Settings(**facts["settings"])
+        with _seeded(0):  # the weights drawn here are replaced
+            model = build_model(settings, **facts["widths"])
+        model.load_state_dict(weights)
+    except (TypeError, KeyError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{path} does not hold the model that it says it holds: {error}") from error
     model.eval()
     return model
 

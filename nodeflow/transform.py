@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow.features import take_rows
+from nodeflow.features import join_rows, take_rows, zero_rows
 from nodeflow.frame import Frame
 from nodeflow.graph import Graph
 
@@ -73,8 +73,8 @@ def _with_edges(graph: Graph, src: Tensor, dst: Tensor, like: Tensor | None, mar
     old_src, old_dst = graph.edges()
     columns = Frame(graph.num_edges + len(src))
     for name, column in graph.edata.items():
-        more = column.new_zeros((len(src), *column.shape[1:])) if like is None else take_rows(column, like)
-        columns[name] = torch.cat([column, more])
+        more = zero_rows(column, len(src)) if like is None else take_rows(column, like)
+        columns[name] = join_rows(column, more)
     if mark is not None:
         columns[mark] = torch.cat(
             [torch.zeros(graph.num_edges, dtype=torch.int8), torch.ones(len(src), dtype=torch.int8)]

@@ -51,9 +51,10 @@ class FlowModel(nn.Module):
     def inference(self, graph: Graph, h: Tensor) -> Tensor:
         """Return the outputs of all nodes from their full neighbourhoods, ``[num_nodes, out_features]``.
 
-        Computed layer by layer over the whole graph, without dropout. ``h`` is ``[num_nodes, in_features]``.
+        Computed layer by layer over the whole graph, without dropout. ``h`` is ``[num_nodes, in_features]``. Every
+        module is left in the mode it was in.
         """
-        training = self.training
+        modes = {module: module.training for module in self.modules()}  # parts may be frozen in evaluation mode
         self.eval()
         try:
             flow = create_full_node_flow(graph, 1).to(h.device).flows[0]
@@ -61,7 +62,8 @@ class FlowModel(nn.Module):
                 h = conv(flow, self.step(i, h))
             return h
         finally:
-            self.train(training)
+            for module, training in modes.items():
+                module.training = training
 
 
 def _widths(in_features: int, hidden: int, out_features: int, num_layers: int) -> list[tuple[int, int]]:

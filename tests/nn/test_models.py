@@ -1,0 +1,141 @@
+"""Models: sampled with all neighbours, on the whole graph, by inference and with dense matrices, results agree."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from nn_reference import as_csr, assert_near, dense, dense_gcn, dense_sage, gradients, values
+
+from nodeflow import FullSampler, Graph, NeighborSampler, create_full_node_flow
+from nodeflow.nn import GCN, FlowModel, GraphConv, GraphSAGE, SAGEConv
+from nodeflow.testing import graphs, seeds
+
+MODELS = {GraphSAGE: dense_sage, GCN: dense_gcn}
+WIDTHS = [(4, 3, 2), (2, 3, 5)]
+
+
+def make_model(kind: type, widths: tuple[int, int, int], num_layers: int, dropout: float = 0.0) -> FlowModel:
+    torch.manual_seed(0)
+    return kind(*widths, num_layers, dropout=dropout).double()
+
+
+def dense_outputs(model: FlowModel, graph: Graph, h: torch.Tensor) -> torch.Tensor:
+    flow = create_full_node_flow(graph, 1).flows[0]
+    for i, conv in enumerate(model.convs):
+        h = MODELS[type(model)](*dense(flow), conv, h.relu() if i else h)
+    return h
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@given(graphs(), st.sampled_from(WIDTHS), st.integers(1, 3))
+def test_inference_and_the_whole_graph_equal_dense_matrices(
+    kind: type, graph: Graph, widths: tuple[int, int, int], num_layers: int
+) -> None:
+    model = make_model(kind, widths, num_layers, dropout=0.5)
+    h = values((graph.num_nodes, widths[0]), zeros=0.4)
+    expected = dense_outputs(model, graph, h).detach()
+    assert_near(model.inference(graph, h), expected)
+    assert_near(model.inference(graph, as_csr(h)), expected)
+    model.eval()
+    assert_near(model(create_full_node_flow(graph, num_layers), h), expected)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@given(graphs(min_nodes=1), st.data(), st.sampled_from(WIDTHS), st.integers(1, 3), st.booleans(), st.booleans())
+def test_all_neighbours_equal_inference(
+    kind: type,
+    graph: Graph,
+    data: st.DataObject,
+    widths: tuple[int, int, int],
+    num_layers: int,
+    reuse: bool,
+    sparse: bool,
+) -> None:
+    nodes = data.draw(seeds(graph))
+    model = make_model(kind, widths, num_layers)
+    batch = FullSampler(graph, num_layers, reuse=reuse)(nodes)
+    h = values((graph.num_nodes, widths[0]), zeros=0.4).requires_grad_()
+    rows = h[batch.layers[0].parent_nid]
+    found = model(batch, as_csr(rows.detach()) if sparse else rows)[batch.seed_index]
+    assert_near(found.detach(), model.inference(graph, h.detach())[nodes])
+    inputs = [*model.parameters()] if sparse else [h, *model.parameters()]
+    expected = dense_outputs(model, graph, h)[nodes]
+    for one, other in zip(gradients(found, *inputs), gradients(expected, *inputs), strict=True):
+        assert_near(one, other)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_out_neighbours_are_in_neighbours_of_the_reversed_graph(kind: type, graph: Graph) -> None:
+    model = make_model(kind, (2, 3, 2), 2)
+    src, dst = graph.edges()
+    turned = Graph.from_edges(dst, src, num_nodes=graph.num_nodes)
+    h = graph.ndata["feat"].double()
+    batch = FullSampler(graph, 2, direction="out")(range(6))
+    assert_near(model(batch, h[batch.layers[0].parent_nid]).detach(), model.inference(turned, h))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("num_flows", [1, 3])
+def test_another_number_of_flows_is_refused(kind: type, num_flows: int, graph: Graph) -> None:
+    batch = FullSampler(graph, num_flows)([1])
+    with pytest.raises(ValueError, match="a model of 2 layers needs as many flows, got NodeFlow"):
+        make_model(kind, (2, 3, 2), 2)(batch, values((batch.layer_sizes[0], 2)))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_batches_without_destinations_are_refused_with_what_to_do(kind: type, graph: Graph) -> None:
+    batch = NeighborSampler(graph, [-1, -1], include_dst=False)([3])
+    with pytest.raises(ValueError, match="include_dst=True"):
+        make_model(kind, (2, 3, 2), 2)(batch, values((batch.layer_sizes[0], 2)))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_inference_leaves_every_module_in_its_mode(training: bool, graph: Graph) -> None:
+    model = make_model(GraphSAGE, (2, 3, 2), 2, dropout=0.5).train(training)
+    model.convs[0].train(not training)
+    before = [module.training for module in model.modules()]
+    out = model.inference(graph, values((6, 2)).requires_grad_())
+    assert [module.training for module in model.modules()] == before
+    assert not out.requires_grad
+    assert torch.is_grad_enabled()
+    with pytest.raises(ValueError, match="rows"):
+        model.inference(graph, values((5, 2)))
+    assert [module.training for module in model.modules()] == before
+
+
+def test_dropout_acts_before_every_layer_but_the_first_and_in_training_only(graph: Graph) -> None:
+    batch, h = create_full_node_flow(graph, 2), values((6, 2))
+    model = make_model(GraphSAGE, (2, 64, 2), 2, dropout=0.5)
+    assert not torch.equal(model(batch, h), model(batch, h))
+    model.eval()
+    assert torch.equal(model(batch, h), model(batch, h))
+    single = make_model(GraphSAGE, (2, 64, 2), 1, dropout=0.9)
+    whole = create_full_node_flow(graph, 1)
+    assert torch.equal(single(whole, h), single(whole, h))
+    entered = model.train().step(1, torch.ones(1000, 4))
+    assert set(entered.unique().tolist()) == {0.0, 2.0}
+    assert not model.step(1, -torch.ones(3, 2)).any()
+    assert torch.equal(model.step(0, -torch.ones(3, 2)), -torch.ones(3, 2))
+
+
+def test_models_are_stacks_of_the_stated_widths() -> None:
+    sage, gcn = GraphSAGE(5, 4, 3, 3), GCN(5, 4, 3, 1)
+    assert [type(conv) for conv in sage.convs] == [SAGEConv] * 3
+    assert [tuple(conv.own.weight.shape) for conv in sage.convs] == [(4, 5), (4, 4), (3, 4)]
+    assert [type(conv) for conv in gcn.convs] == [GraphConv]
+    assert tuple(gcn.convs[0].linear.weight.shape) == (3, 5)
+    for kind in (GraphSAGE, GCN):
+        with pytest.raises(ValueError, match="num_layers must be at least 1, got 0"):
+            kind(5, 4, 3, 0)
+
+
+def test_a_stack_takes_modules_of_ones_own(graph: Graph) -> None:
+    class Sum(torch.nn.Module):
+        def forward(self, flow, h):
+            return flow.aggregate(h, "sum")
+
+    batch = FullSampler(graph, 2)([3])
+    # 3 <- 1 <- 0, 0 and 2
+    assert FlowModel([Sum(), Sum()])(batch, graph.ndata["feat"][batch.layers[0].parent_nid]).tolist() == [[4.0, 7.0]]

@@ -1,0 +1,126 @@
+"""New graphs from a graph, against lists of edges in Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from hypothesis import given
+
+from nodeflow import Graph
+from nodeflow.features import from_scipy as sparse_column
+from nodeflow.features import join_rows, zero_rows
+from nodeflow.testing import graphs
+from nodeflow.transform import add_reverse_edges, add_self_loops, is_symmetric, reverse
+
+some_graphs = graphs(node_columns={"x": (2,)}, edge_columns={"w": (), "f": (3,)})
+
+
+def pairs(graph: Graph) -> list[tuple[int, int]]:
+    src, dst = graph.edges()
+    return list(zip(src.tolist(), dst.tolist(), strict=True))
+
+
+def same_nodes(one: Graph, other: Graph) -> bool:
+    return one.num_nodes == other.num_nodes and torch.equal(one.ndata["x"], other.ndata["x"])
+
+
+@given(some_graphs)
+def test_reverse_turns_every_edge_and_keeps_ids_and_columns(graph: Graph) -> None:
+    turned = reverse(graph)
+    assert pairs(turned) == [(v, u) for u, v in pairs(graph)]
+    assert same_nodes(graph, turned)
+    assert all(torch.equal(turned.edata[name], graph.edata[name]) for name in ("w", "f"))
+    assert pairs(reverse(turned)) == pairs(graph)
+
+
+@given(some_graphs)
+def test_reverse_edges_come_after_the_graphs_own_with_their_rows(graph: Graph) -> None:
+    both = add_reverse_edges(graph, mark="added")
+    own = pairs(graph)
+    turned = [e for e, (u, v) in enumerate(own) if u != v]
+    assert pairs(both) == own + [own[e][::-1] for e in turned]
+    assert same_nodes(graph, both)
+    for name in ("w", "f"):
+        assert torch.equal(both.edata[name], torch.cat([graph.edata[name], graph.edata[name][turned]]))
+        assert both.edata[name].dtype == graph.edata[name].dtype
+    assert both.edata["added"].tolist() == [0] * len(own) + [1] * len(turned)
+    assert both.edata["added"].dtype == torch.int8
+    assert is_symmetric(both)
+
+
+@given(some_graphs)
+def test_self_loops_come_after_the_graphs_own_edges_with_zeros(graph: Graph) -> None:
+    looped = add_self_loops(graph, mark="added")
+    assert pairs(looped) == pairs(graph) + [(v, v) for v in range(graph.num_nodes)]
+    assert same_nodes(graph, looped)
+    for name in ("w", "f"):
+        assert torch.equal(looped.edata[name][: graph.num_edges], graph.edata[name])
+        assert not looped.edata[name][graph.num_edges :].any()
+    assert looped.edata["added"].tolist() == [0] * graph.num_edges + [1] * graph.num_nodes
+
+
+@given(graphs(max_nodes=4, max_edges=8))
+def test_symmetric_means_every_edge_has_its_reverse_as_often(graph: Graph) -> None:
+    count = Counter(pairs(graph))
+    assert is_symmetric(graph) == all(count[v, u] == times for (u, v), times in count.items())
+
+
+@pytest.mark.parametrize(
+    ("edges", "symmetric"),
+    [
+        ([], True),
+        ([(0, 0)], True),
+        ([(0, 1)], False),
+        ([(1, 0), (0, 1)], True),
+        ([(0, 1), (0, 1), (1, 0)], False),
+        ([(0, 1), (1, 2), (2, 0)], False),
+        ([(0, 1), (2, 1), (1, 2), (1, 0), (2, 2)], True),
+    ],
+)
+def test_symmetric_graphs(edges: list[tuple[int, int]], symmetric: bool) -> None:
+    assert is_symmetric(Graph.from_edges([u for u, _ in edges], [v for _, v in edges], num_nodes=3)) is symmetric
+
+
+def test_sparse_columns_are_carried_along() -> None:
+    rows = np.array([[0, 2.0], [0, 0], [3, 0]])
+    columns = {"s": scipy.sparse.csr_array(rows)}
+    graph = Graph.from_edges([0, 1, 1], [1, 1, 0], num_nodes=2, ndata={"x": scipy.sparse.eye_array(2)}, edata=columns)
+    both, looped, turned = add_reverse_edges(graph), add_self_loops(graph), reverse(graph)
+    for changed in (both, looped, turned):
+        assert changed.edata["s"].layout == torch.sparse_csr
+        assert changed.edata["s"].dtype == torch.float64
+        assert torch.equal(changed.ndata["x"].to_dense(), torch.eye(2, dtype=torch.float64))
+    assert both.edata["s"].to_dense().tolist() == [*rows.tolist(), [0, 2], [3, 0]]
+    assert looped.edata["s"].to_dense().tolist() == [*rows.tolist(), [0, 0], [0, 0]]
+    assert turned.edata["s"].to_dense().tolist() == rows.tolist()
+
+
+def test_rows_of_sparse_columns_join_and_zeros_have_the_same_type() -> None:
+    above, below = (sparse_column(scipy.sparse.csr_array(np.array(m))) for m in ([[1, 0], [0, 2]], [[0, 3]]))
+    assert join_rows(above, below).to_dense().tolist() == [[1, 0], [0, 2], [0, 3]]
+    assert join_rows(zero_rows(above, 0), below).to_dense().tolist() == [[0, 3]]
+    zeros = zero_rows(above, 3)
+    assert (zeros.layout, zeros.dtype, tuple(zeros.shape)) == (torch.sparse_csr, torch.float32, (3, 2))
+    assert not zeros.to_dense().any()
+    assert zero_rows(torch.ones(2, 4, dtype=torch.int64), 1).tolist() == [[0, 0, 0, 0]]
+
+
+def test_the_graph_given_is_not_changed() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], edata={"w": torch.tensor([1.0, 2.0])})
+    for change in (reverse, add_reverse_edges, add_self_loops):
+        change(graph)
+        assert pairs(graph) == [(0, 1), (1, 2)]
+        assert graph.edata["w"].tolist() == [1, 2]
+        assert list(graph.edata) == ["w"]
+
+
+@pytest.mark.parametrize("change", [add_reverse_edges, add_self_loops])
+def test_a_mark_must_be_a_new_column(change) -> None:
+    graph = Graph.from_edges([0], [1], edata={"w": torch.ones(1)})
+    assert "mark" not in change(graph).edata
+    with pytest.raises(ValueError, match="an edge column 'w' already; choose another name for mark"):
+        change(graph, mark="w")
