@@ -9,44 +9,54 @@ from nodeflow.kernels.prefetch import prefetch
 from nodeflow.kernels.random import U64, bounded, stream
 
 _AHEAD = 16  # destinations whose row of indptr is asked for early
+_LAG = 64  # edges between asking for a neighbour's id and reading it
 _SCAN = 32  # up to this many picks, looking through them is faster than a hash set
 
 
 @njit(nogil=True, cache=True)
-def counts(indptr, dst, fanout, replace):  # type: ignore[no-untyped-def]
-    """Return the indptr ``[len(dst) + 1]`` of a draw of ``fanout`` neighbours for every destination (-1 = all)."""
-    out = np.empty(dst.shape[0] + 1, np.int64)
+def plan(indptr, dst, fanout, replace):  # type: ignore[no-untyped-def]
+    """Return ``(indptr of the draw [n + 1], first position [n], degree [n])`` for n destinations; fanout -1 = all."""
+    n = dst.shape[0]
+    out, begin, degree = np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     out[0] = 0
-    for i in range(dst.shape[0]):
-        if i + _AHEAD < dst.shape[0]:
+    for i in range(n):
+        if i + _AHEAD < n:
             prefetch(indptr, dst[i + _AHEAD])
-        number = indptr[dst[i] + 1] - indptr[dst[i]]
+        begin[i] = indptr[dst[i]]
+        degree[i] = indptr[dst[i] + 1] - begin[i]
+        number = degree[i]
         if fanout >= 0 and (number > fanout or (replace and number > 0)):
             number = fanout
         out[i + 1] = out[i] + number
-    return out
+    return out, begin, degree
 
 
 @njit(nogil=True, cache=True)
-def draw_with(indptr, indices, dst, key, out_indptr, pos):  # type: ignore[no-untyped-def]
-    """Fill ``pos`` with uniform draws with replacement, as many for each destination as ``out_indptr`` says."""
+def draw_with(begin, degree, near, dst, key, out_indptr, pos, ids):  # type: ignore[no-untyped-def]
+    """Fill ``pos`` with uniform draws with replacement, as many for each destination as ``out_indptr`` says.
+
+    ``ids`` receives the neighbours at these positions.
+    """
+    read = 0
     for i in range(dst.shape[0]):
-        begin = indptr[dst[i]]
-        degree = U64(indptr[dst[i] + 1] - begin)
         state = stream(key, dst[i])
         for w in range(out_indptr[i], out_indptr[i + 1]):
-            pick, state = bounded(state, degree)
-            pos[w] = begin + int64(pick)
-            prefetch(indices, pos[w])
+            pick, state = bounded(state, U64(degree[i]))
+            pos[w] = begin[i] + int64(pick)
+            prefetch(near, pos[w])
+        read = _gather(near, pos, ids, read, out_indptr[i + 1] - _LAG)
+    _gather(near, pos, ids, read, pos.shape[0])
 
 
 @njit(nogil=True, cache=True)
-def draw_without(indptr, indices, dst, key, out_indptr, pos):  # type: ignore[no-untyped-def]
+def draw_without(begin, degree, near, dst, key, out_indptr, pos, ids):  # type: ignore[no-untyped-def]
     """Fill ``pos`` with uniform subsets of the in-edges, by Floyd's method (Bentley and Floyd 1987).
 
-    A destination whose count equals its degree keeps all its in-edges in the graph's order.
+    Step j picks from the first ``last + 1`` edges; an edge picked before is replaced by the new one, ``last``. A
+    destination whose count equals its degree keeps all its in-edges in the graph's order. ``ids`` receives the
+    neighbours at the positions.
     """
-    most = 0
+    read, most = 0, 0
     for i in range(dst.shape[0]):
         most = max(most, out_indptr[i + 1] - out_indptr[i])
     size = 1
@@ -54,35 +64,53 @@ def draw_without(indptr, indices, dst, key, out_indptr, pos):  # type: ignore[no
         size *= 2
     seen = np.empty(size if most > _SCAN else 1, np.int64)
     for i in range(dst.shape[0]):
-        begin = indptr[dst[i]]
-        degree = indptr[dst[i] + 1] - begin
-        start = out_indptr[i]
-        count = out_indptr[i + 1] - start
-        if count == degree:
+        first, start, count = begin[i], out_indptr[i], out_indptr[i + 1] - out_indptr[i]
+        read = _gather(near, pos, ids, read, start - _LAG)
+        if count == degree[i]:
             for j in range(count):
-                pos[start + j] = begin + j
-                prefetch(indices, begin + j)
+                pos[start + j] = first + j
+                prefetch(near, first + j)
             continue
         state = stream(key, dst[i])
+        if degree[i] <= 64:  # one bit per edge tells what was picked, without a branch that could be guessed wrong
+            picked = U64(0)
+            for j in range(count):
+                last = degree[i] - count + j
+                pick, state = bounded(state, U64(last + 1))
+                before = (picked >> pick) & U64(1)
+                pick = pick + before * (U64(last) - pick)
+                picked |= U64(1) << pick
+                pos[start + j] = first + int64(pick)
+                prefetch(near, first + int64(pick))
+            continue
         hashed = count > _SCAN
         if hashed:
             seen[:] = -1
-        # step j picks from the first last + 1 edges; a pick made before is replaced by the new edge, `last`
+        maybe = U64(0)  # a bit that is not set says that no pick so far has this remainder: nothing to look through
         for j in range(count):
-            last = degree - count + j
+            last = degree[i] - count + j
             pick, state = bounded(state, U64(last + 1))
-            t = begin + int64(pick)
+            t = first + int64(pick)
             if hashed:
                 if not _add(seen, t):
-                    t = begin + last
+                    t = first + last
                     _add(seen, t)
-            else:
+            elif (maybe >> (pick & U64(63))) & U64(1):
                 for q in range(start, start + j):
                     if pos[q] == t:
-                        t = begin + last
+                        t = first + last
                         break
+            maybe |= U64(1) << (U64(t - first) & U64(63))
             pos[start + j] = t
-            prefetch(indices, t)
+            prefetch(near, t)
+    _gather(near, pos, ids, read, pos.shape[0])
+
+
+@njit(inline="always")
+def _gather(near, pos, ids, start, stop):  # type: ignore[no-untyped-def]
+    for w in range(start, stop):
+        ids[w] = near[pos[w]]
+    return max(start, stop)
 
 
 @njit(inline="always")

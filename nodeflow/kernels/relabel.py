@@ -11,7 +11,7 @@ from numba import int64, njit
 from nodeflow.kernels.prefetch import prefetch
 from nodeflow.kernels.random import GOLDEN, U64
 
-_AHEAD = 24  # edges whose table slot is asked for early, and whose source as long before that
+_AHEAD = 24  # ids whose slot is asked for early
 MAX_ID = 2**31 - 1
 
 
@@ -41,35 +41,33 @@ def insert(table, ids):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def relabel(table, source, pos, nodes, n):  # type: ignore[no-untyped-def]
-    """Number ``source[pos]``: ids in the table keep their number, new ones follow from ``n`` and are put in ``nodes``.
+def relabel(table, ids, start, nodes, n):  # type: ignore[no-untyped-def]
+    """Replace ``ids[start:]`` by their numbers: ids in the table keep theirs, new ones follow from ``n``.
 
-    Returns ``(local ids [len(pos)], number of nodes now)``.
+    New ids are put in ``nodes``. Returns ``(ids done, number of nodes now)``; stops early, to be called again with a
+    larger table, when this one is about 70 % full.
     """
-    mask, shift = table.shape[0] - 1, _shift(table)
-    size = pos.shape[0]
-    local = np.empty(size, np.int64)
-    for i in range(min(_AHEAD, size)):
-        local[i] = source[pos[i]]
-        prefetch(table, _slot(local[i], shift))
-    for i in range(size):
-        if i + 2 * _AHEAD < size:
-            prefetch(source, pos[i + 2 * _AHEAD])
+    mask, shift, most = table.shape[0] - 1, _shift(table), table.shape[0] * 7 // 10
+    size = ids.shape[0]
+    for i in range(start, min(start + _AHEAD, size)):
+        prefetch(table, _slot(ids[i], shift))
+    for i in range(start, size):
         if i + _AHEAD < size:
-            local[i + _AHEAD] = source[pos[i + _AHEAD]]
-            prefetch(table, _slot(local[i + _AHEAD], shift))
-        v = int64(local[i])
+            prefetch(table, _slot(ids[i + _AHEAD], shift))
+        v = ids[i]
         h = _slot(v, shift)
         while True:
             entry = table[h]
             if entry == -1:
+                if n >= most:
+                    return i, n
                 table[h] = (v << 32) | n
                 nodes[n] = v
-                local[i] = n
+                ids[i] = n
                 n += 1
                 break
             if entry >> 32 == v:
-                local[i] = entry & 0xFFFFFFFF
+                ids[i] = entry & 0xFFFFFFFF
                 break
             h = (h + 1) & mask
-    return local, n
+    return size, n

@@ -88,11 +88,11 @@ class Choice(Frozen):
         self._set(indptr=ends, positions=places, src=sources, eid=edge, weight=cell, trusted=False)
 
     @classmethod
-    def of_kernel(cls, indptr: Ints, positions: Ints, weight: Callable[[], Tensor] | None) -> Choice:
+    def of_kernel(cls, indptr: Ints, positions: Ints, src: Ints, weight: Callable[[], Tensor] | None) -> Choice:
         """A Choice made by a compiled kernel, whose arrays need no checks."""
         choice = cls.__new__(cls)
         cell = None if weight is None else Lazy(weight)
-        choice._set(indptr=indptr, positions=positions, src=None, eid=None, weight=cell, trusted=True)
+        choice._set(indptr=indptr, positions=positions, src=src, eid=None, weight=cell, trusted=True)
         return choice
 
 

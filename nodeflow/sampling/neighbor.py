@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nodeflow._check import Ints, as_count
 from nodeflow.graph import Graph
-from nodeflow.kernels.draw import counts, draw_with, draw_without
+from nodeflow.kernels.draw import draw_with, draw_without, plan
 from nodeflow.sampling.choice import Choice
 from nodeflow.sampling.sampler import Sampler, Step, check_fanouts
 
@@ -60,21 +60,20 @@ class NeighborSampler(Sampler):
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Draw ``fanouts[step.flow]`` neighbours of every destination."""
         nodes, edges, fanout = dst.numpy(), self._edges, self.fanouts[step.flow]
-        indptr = counts(edges.indptr, nodes, fanout, self.replace)
-        positions = np.empty(indptr[-1], np.int64)
+        indptr, begin, degree = plan(edges.indptr, nodes, fanout, self.replace)
+        positions, ids = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
         draw = draw_with if self.replace and fanout >= 0 else draw_without
-        draw(edges.indptr, edges.near, nodes, np.uint64(step.random.key), indptr, positions)
-        weight = None if fanout < 0 else lambda: _inverse_rate(edges.indptr, nodes, indptr)
-        return Choice.of_kernel(indptr, positions, weight)
+        draw(begin, degree, edges.near, nodes, np.uint64(step.random.key), indptr, positions, ids)
+        weight = None if fanout < 0 else lambda: _inverse_rate(degree, indptr)
+        return Choice.of_kernel(indptr, positions, ids, weight)
 
     def __repr__(self) -> str:
         return f"NeighborSampler({self.graph}, fanouts={list(self.fanouts)}, replace={self.replace}, seed={self.seed})"
 
 
-def _inverse_rate(graph_indptr: Ints, nodes: Ints, indptr: Ints) -> Tensor:
+def _inverse_rate(degree: Ints, indptr: Ints) -> Tensor:
     """Degree / number drawn, for every drawn edge, float32."""
     drawn = np.diff(indptr)
-    degree = graph_indptr[nodes + 1] - graph_indptr[nodes]
     return torch.from_numpy(np.repeat((degree / np.maximum(drawn, 1)).astype(np.float32), drawn))
 
 

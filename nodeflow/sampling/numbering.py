@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from typing import Any
 
 import numpy as np
 
@@ -23,40 +23,43 @@ class Numbering:
     def __init__(self, num_nodes: int) -> None:
         self.nodes: Ints = np.zeros(0, np.int64)
         self._packed = num_nodes <= MAX_ID + 1
-        self._memory: Ints = getattr(_scratch, "table", np.zeros(0, np.int64))
-        self._table: Ints | None = None
-        _scratch.table = np.zeros(0, np.int64)  # so that a sampler called inside another finds its own
+        self._memory: Ints = getattr(_scratch, "memory", np.zeros(0, np.int64))
+        self._table: Ints = self._memory[:0]
+        _scratch.memory = np.zeros(0, np.int64)  # so that a sampler called inside another finds its own
 
     def __enter__(self) -> Numbering:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _scratch.table = self._memory
+        # what one batch needed the next one likely needs: starting with it saves filling a larger table later
+        _scratch.memory = self._memory
 
-    def extend(self, source: Any, positions: Ints) -> Ints:
-        """Number ``source[positions]``, going on from ``nodes``; returns the numbers, int64 ``[len(positions)]``."""
+    def extend(self, ids: Ints) -> Ints:
+        """Number ``ids``, going on from ``nodes``; returns the numbers, written over ``ids`` where that is faster."""
         if not self._packed:
-            return self._extend_wide(source[positions].astype(np.int64))
-        table = self._room_for(len(self.nodes) + len(positions))
-        nodes = np.empty(len(self.nodes) + len(positions), np.int64)
-        nodes[: len(self.nodes)] = self.nodes
-        local, count = relabel(table, source, positions, nodes, len(self.nodes))
+            return self._extend_wide(ids)
+        count, most = len(self.nodes), len(self.nodes) + len(ids)
+        nodes = np.empty(most, np.int64)
+        nodes[:count] = self.nodes
+        if len(self._table) == 0:  # a quarter of what is surely enough, since most ids come repeatedly
+            enough = _power_of_two(1.5 * most)
+            self._renew(min(max(enough // 4, len(self._memory)), enough), nodes[:count])
+        done = 0
+        while True:
+            done, count = relabel(self._table, ids, done, nodes, count)
+            if done == len(ids):
+                break
+            self._renew(4 * len(self._table), nodes[:count])
         self.nodes = nodes[:count]
-        found: Ints = local
-        return found
+        return ids
 
-    def _room_for(self, entries: int) -> Ints:
-        """Return a table for that many ids, at most about 70 % full, that holds ``nodes``."""
-        table = self._table
-        if table is None or len(table) < 1.4 * entries:
-            size = 1 << max(8, int(np.ceil(np.log2(1.4 * entries + 1))))
-            if len(self._memory) < size:
-                self._memory = np.empty(size, np.int64)
-            # what the batch before needed, this one likely needs: a larger table now saves filling another later
-            self._table = table = self._memory[: min(len(self._memory), 16 * size)]
-            table.fill(-1)
-            insert(table, self.nodes)
-        return table
+    def _renew(self, size: int, nodes: Ints) -> None:
+        """Take a table of ``size`` slots that holds ``nodes``."""
+        if len(self._memory) < size:
+            self._memory = np.empty(size, np.int64)
+        self._table = self._memory[:size]
+        self._table.fill(-1)
+        insert(self._table, nodes)
 
     def _extend_wide(self, found: Ints) -> Ints:
         # ids beyond 31 bits do not fit the packed entries; such graphs are rare and pay with a sort
@@ -68,3 +71,7 @@ class Numbering:
         local: Ints = rank[place][len(self.nodes) :]
         self.nodes = everything[first[order]]
         return local
+
+
+def _power_of_two(least: float) -> int:
+    return 1 << max(8, math.ceil(math.log2(least + 1)))

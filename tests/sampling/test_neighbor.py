@@ -411,7 +411,7 @@ def test_numbering_in_order_of_first_appearance(num_nodes):
     expected: dict[int, int] = {}
     with Numbering(num_nodes) as numbering:
         for part in np.array_split(rng.permutation(np.arange(len(ids))), 7):
-            local = numbering.extend(ids, part)
+            local = numbering.extend(ids[part])
             assert local.tolist() == [expected.setdefault(v, len(expected)) for v in ids[part].tolist()]
             assert numbering.nodes.tolist() == list(expected)
 

@@ -488,3 +488,22 @@ def test_sampled_weights_are_those_of_the_enumeration():
     assert len(estimates) == 4
     # float32 weights: 4/3 is right to 2**-24
     assert sum(estimates.values()) / 4 == pytest.approx(1111, rel=1e-7)
+
+
+def test_a_choice_may_be_given_again():
+    """Local ids are written over the ids of a kernel's choice; the choice of somebody else must stay as it is."""
+    graph = random_graph(5)
+    kept: dict[int, Choice] = {}
+
+    class Again(Sampler):
+        def choose(self, dst, step):
+            if step.flow not in kept:
+                edges = self.candidates(dst)
+                kept[step.flow] = Choice(edges.indptr, src=edges.src, eid=edges.eid)
+            return kept[step.flow]
+
+    sampler = Again(graph, 2)
+    first, second = sampler([1, 2, 3]), sampler([1, 2, 3])
+    for one, two in zip(first.flows, second.flows, strict=True):
+        assert torch.equal(one.indices, two.indices)
+    second.validate()
