@@ -98,7 +98,9 @@ def report(workers: dict[str, Worker], options: argparse.Namespace) -> None:
         ratios = "| | |" if name == "nodeflow" else f"| {median / ours:.2f} | {our_rate / (edges / median):.2f} |"
         print(f"| {name}{f' ({note})' if note else ''} | {1e3 * median:.2f} | {low:.2f} to {high:.2f} "
               f"| {edges:,.0f} | {edges / median / 1e6:.1f} {ratios}")  # fmt: skip
-    print("\ntime ratio: the row's median over nodeflow's; edge rate ratio: nodeflow's edges per second over the row's.")
+    print(
+        "\ntime ratio: the row's median over nodeflow's; edge rate ratio: nodeflow's edges per second over the row's."
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """nodeflow: layered computation graphs for sampled graph neural networks."""
 
+from importlib import import_module
+from types import ModuleType
+
 from nodeflow import fn
 from nodeflow._check import ALL
 from nodeflow.build import create_full_node_flow, create_node_flow, flow_from_csr, flow_from_edges
@@ -9,6 +12,8 @@ from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.node_flow import NodeFlow
 from nodeflow.sampling import FullSampler, NeighborSampler, Sampler
+
+__version__ = "0.1.0"
 
 __all__ = [
     "ALL",
@@ -27,3 +32,18 @@ __all__ = [
     "flow_from_edges",
     "fn",
 ]
+
+_SUBMODULES = frozenset(
+    {"checkpoint", "convert", "datasets", "draw", "nn", "random", "sampling", "testing", "training", "transform"}
+)
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import a submodule when it is first asked for, so that importing the package stays quick."""
+    if name in _SUBMODULES:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES})

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from nodeflow.checkpoint import output_folder, save
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.draw import require_matplotlib
-from nodeflow.training import MODELS, EpochRecord, Settings, check_dataset, output_folder, save, train
+from nodeflow.training import MODELS, EpochRecord, Settings, check_dataset, train
 
 DEFAULT = Settings()
 
@@ -47,13 +48,20 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
+class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Help that names the defaults, but not of flags, which are off."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.nargs == 0 else super()._get_help_string(action)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="nodeflow", description="Sampled graph neural networks on NodeFlows.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     job = commands.add_parser(
         "train",
         help="train a model on sampled NodeFlows",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=_Formatter,
         description="Train a model on sampled NodeFlows, then measure it on full neighbourhoods.",
     )
     _data_option(job)
@@ -67,7 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     job.add_argument("--batch-size", type=int, default=DEFAULT.batch_size, metavar="N", help="seeds per batch")
     job.add_argument("--hidden", type=int, default=DEFAULT.hidden, metavar="N", help="width of hidden layers")
     job.add_argument("--dropout", type=float, default=DEFAULT.dropout, metavar="P", help="dropout probability")
-    job.add_argument("--lr", type=float, default=DEFAULT.learning_rate, metavar="X", help="learning rate of Adam")
+    job.add_argument(
+        "--learning-rate", "--lr", type=float, default=DEFAULT.learning_rate, metavar="X", help="learning rate of Adam"
+    )
     job.add_argument("--epochs", type=int, default=DEFAULT.epochs, metavar="N", help="passes over the training nodes")
     job.add_argument("--seed", type=int, default=DEFAULT.seed, help="the same seed gives the same result")
     job.add_argument("--workers", type=int, default=DEFAULT.workers, metavar="N", help="threads that sample ahead")
@@ -93,19 +103,19 @@ def _data_option(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _dataset(name: str, *, labels: bool = True) -> Dataset:
-    return debian() if name == "debian" else read_folder(name, labels=labels)
+def _dataset(name: str) -> Dataset:
+    return debian() if name == "debian" else read_folder(name, labels=False)  # what lacks, the job says itself
 
 
 def _info(options: argparse.Namespace) -> int:
-    print(_dataset(options.data, labels=False).info())
+    print(_dataset(options.data).info())
     return 0
 
 
 def _train(options: argparse.Namespace) -> int:
     settings = Settings(
-        options.model, tuple(options.fanouts), options.batch_size, options.hidden, options.dropout, options.lr,
-        options.epochs, options.seed, options.workers, options.direction,
+        options.model, tuple(options.fanouts), options.batch_size, options.hidden, options.dropout,
+        options.learning_rate, options.epochs, options.seed, options.workers, options.direction,
     )  # fmt: skip
     if not options.no_plot:
         require_matplotlib()

@@ -18,7 +18,7 @@ def from_scipy(matrix: Any, *, weight: str | None = None, ndata: dict[str, Any] 
     """Return the graph of a square scipy sparse matrix, in which entry (i, j) is the edge i -> j.
 
     Edge ids follow the stored entries (row by row in a CSR matrix). Entries stored several times are several edges, and
-    stored zeros are edges too.
+    stored zeros are edges too (but not those that fill up the blocks of a BSR matrix).
 
     Args:
         matrix: ``[num_nodes, num_nodes]``.
@@ -35,6 +35,9 @@ def from_scipy(matrix: Any, *, weight: str | None = None, ndata: dict[str, Any] 
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"an adjacency matrix must be square, got shape {tuple(matrix.shape)}")
     coo = matrix.tocoo()  # CSR would add up repeated entries
+    if matrix.format == "bsr":  # its blocks are filled up with zeros that nobody stored
+        coo = scipy.sparse.coo_array(coo)
+        coo.eliminate_zeros()
     edata = None if weight is None else {weight: coo.data.copy()}
     return Graph.from_edges(coo.row, coo.col, num_nodes=coo.shape[0], ndata=ndata, edata=edata)
 

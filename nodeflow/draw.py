@@ -39,7 +39,8 @@ def draw_curves(records: Sequence[EpochRecord], path: Path | str, *, title: str 
 def draw_node_flow(batch: NodeFlow, *, max_nodes: int = 200) -> Any:
     """Draw a small NodeFlow: one column of nodes per layer, one line per edge; returns the matplotlib Figure.
 
-    Nodes carry their parent ids (local ids where they have none). A notebook shows the figure; ``savefig`` writes it.
+    Nodes carry their parent ids (local ids where they have none). ``savefig`` writes the figure; a notebook shows it
+    after ``%matplotlib inline``.
     Raises ValueError for a NodeFlow with more than ``max_nodes`` nodes, ImportError without matplotlib.
     """
     if sum(batch.layer_sizes) > max_nodes:

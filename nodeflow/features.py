@@ -13,7 +13,8 @@ from torch import Tensor
 
 from nodeflow.kernels.rows import csr_rows
 
-_warned = threading.Lock()
+_quiet = threading.Lock()
+_noted = False
 _READ_ONLY = "_nodeflow_read_only"
 
 
@@ -22,9 +23,22 @@ def csr_tensor(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int
 
     ``indptr`` is int64 ``[rows + 1]``, ``indices`` int64 ``[nnz]``, ``values`` ``[nnz]``. Shares their memory.
     """
-    with _warned, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*Sparse.*")
-        return torch.sparse_csr_tensor(indptr, indices, values, size=shape, check_invariants=False)
+    _let_torch_note_once()
+    return torch.sparse_csr_tensor(indptr, indices, values, size=shape, check_invariants=False)
+
+
+def _let_torch_note_once() -> None:
+    """Have torch say that sparse CSR is in beta, which it does once in a process, while nobody listens.
+
+    Filters of warnings belong to all threads, so they are changed this once only.
+    """
+    global _noted
+    if not _noted:
+        with _quiet, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            empty = torch.zeros(1, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), torch.zeros(0)
+            torch.sparse_csr_tensor(*empty, size=(0, 0), check_invariants=False)
+            _noted = True
 
 
 def from_scipy(matrix: Any) -> Tensor:
@@ -51,7 +65,7 @@ def from_numpy(array: NDArray[Any]) -> Tensor:
     """Return a tensor that shares the array's memory, also when that is read-only (then never write to it)."""
     if array.flags.writeable:
         return torch.from_numpy(array)
-    with _warned, warnings.catch_warnings():
+    with _quiet, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*non-writable.*")
         tensor = torch.from_numpy(array)
     setattr(tensor, _READ_ONLY, True)  # torch itself has no read-only tensors

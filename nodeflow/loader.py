@@ -35,7 +35,7 @@ class NodeFlowLoader:
         seed: of the order; the draws have the sampler's own.
         num_workers: threads that sample ahead; 0 samples in the caller's thread when a batch is asked for.
         prefetch: batches every worker may be ahead.
-        nodes, edges: columns copied from the parent's frames to every batch, chosen as in
+        ndata, edata: columns copied from the parent's frames to every batch, chosen as in
             ``NodeFlow.copy_from_parent``: ``{0: ["feat"], -1: ["label"]}`` fetches features of the input layer and
             labels of the seeds, ``["year"]`` a column of every layer. None: no columns.
         device: where the batches go; None leaves them on the CPU.
@@ -65,8 +65,8 @@ class NodeFlowLoader:
         num_workers: int = 0,
         prefetch: int = 2,
         *,
-        nodes: Any = None,
-        edges: Any = None,
+        ndata: Any = None,
+        edata: Any = None,
         device: torch.device | str | None = None,
         pin_memory: bool = False,
     ) -> None:
@@ -78,7 +78,7 @@ class NodeFlowLoader:
         self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
         self.seed = as_int(seed, "seed")
         self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch", 1)
-        self.nodes, self.edges = nodes, edges
+        self.ndata, self.edata = ndata, edata
         self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
         # where equal batches can occur, only their numbers tell them apart; else their seeds do, in any loader
         self._numbered = len(torch.unique(self.seeds)) < len(self.seeds)
@@ -158,8 +158,8 @@ class NodeFlowLoader:
     def _make(self, order: Tensor, epoch: int, number: int) -> NodeFlow:
         seeds = order[number * self.batch_size : (number + 1) * self.batch_size]
         batch = self.sampler(seeds, epoch=epoch, batch=number if self._numbered else None)
-        if self.nodes is not None or self.edges is not None:
-            batch.copy_from_parent(self.nodes, self.edges)
+        if self.ndata is not None or self.edata is not None:
+            batch.copy_from_parent(self.ndata, self.edata)
         return batch.pin_memory() if self.pin_memory else batch
 
     def _order(self, epoch: int) -> Tensor:

@@ -40,6 +40,7 @@ class NodeFlow(Frozen):
     ``seed_index``            row of the last layer for every seed asked for, repeats included
     ========================  ==========================================================================
 
+    Ids and structure are handed out without a copy: do not write to these tensors (``validate`` notices most harm).
     A new NodeFlow made from others (a slice, ``append``, ``to``) has frames of its own, whose columns share memory with
     the originals where they can: setting a column in one is not seen in the other.
 
@@ -179,20 +180,20 @@ class NodeFlow(Frozen):
         """
         return parent.map_from_parent_nid(self, layer, parent_nid, remap_local, allow_missing)
 
-    def copy_from_parent(self, nodes: Any = ALL, edges: Any = ALL) -> None:
+    def copy_from_parent(self, ndata: Any = ALL, edata: Any = ALL) -> None:
         """Copy columns of the parent's frames to the frames of layers and flows, on this NodeFlow's device.
 
         Args:
-            nodes: which node columns: ``ALL``, None, a list of names for every layer, or a dict from layer number to
+            ndata: which node columns: ``ALL``, None, a list of names for every layer, or a dict from layer number to
                 ``ALL`` or a list of names, as in ``{0: ["feat"], -1: ["label"]}``.
-            edges: which edge columns, likewise by flow number (or pair of layers for flows that skip layers). Edges
+            edata: which edge columns, likewise by flow number (or pair of layers for flows that skip layers). Edges
                 without a parent edge get zeros.
 
         Raises KeyError for an unknown column, ValueError without a parent graph; then no frame has changed.
         """
-        parent.copy_from_parent(self, nodes, edges)
+        parent.copy_from_parent(self, ndata, edata)
 
-    def copy_to_parent(self, nodes: Any = ALL, edges: Any = ALL) -> None:
+    def copy_to_parent(self, ndata: Any = ALL, edata: Any = ALL) -> None:
         """Write columns of layers and flows into the parent's frames, at the rows of their parent ids.
 
         The arguments choose columns as in ``copy_from_parent``. Layers are written in order, so where several layers
@@ -204,7 +205,7 @@ class NodeFlow(Frozen):
         Raises ValueError for a column whose rows have another shape or type than the parent's, or whose memory in the
         parent cannot be written (a memory-mapped file); then the parent is as it was.
         """
-        parent.copy_to_parent(self, nodes, edges)
+        parent.copy_to_parent(self, ndata, edata)
 
     # ---- message passing
 

@@ -83,15 +83,15 @@ def map_from_parent_nid(batch: NodeFlow, layer: int, nids: Any, remap_local: boo
     return torch.where(missing, -1, rows + sum(batch.layer_sizes[:i]))
 
 
-def copy_from_parent(batch: NodeFlow, nodes: Any, edges: Any) -> None:
+def copy_from_parent(batch: NodeFlow, ndata: Any, edata: Any) -> None:
     """See ``NodeFlow.copy_from_parent``."""
     graph = _graph(batch)
     found: list[tuple[Frame, dict[str, Tensor]]] = []
-    for i, names in _chosen_layers(batch, nodes, lambda _: graph.ndata).items():
+    for i, names in _chosen_layers(batch, ndata, lambda _: (graph.ndata, "the parent graph's ndata")).items():
         layer = batch.layers[i]
         columns = {name: take_rows(graph.ndata[name], layer.parent_nid).to(batch.device) for name in names}
         found.append((layer.data, columns))
-    for pair, names in _chosen_flows(batch, edges, lambda _: graph.edata).items():
+    for pair, names in _chosen_flows(batch, edata, lambda _: (graph.edata, "the parent graph's edata")).items():
         flow = batch.flows[pair]
         columns = {name: _edge_rows(name, graph.edata[name], flow.parent_eid).to(batch.device) for name in names}
         found.append((flow.data, columns))
@@ -99,14 +99,14 @@ def copy_from_parent(batch: NodeFlow, nodes: Any, edges: Any) -> None:
         frame.update(columns)
 
 
-def copy_to_parent(batch: NodeFlow, nodes: Any, edges: Any) -> None:
+def copy_to_parent(batch: NodeFlow, ndata: Any, edata: Any) -> None:
     """See ``NodeFlow.copy_to_parent``."""
     graph = _graph(batch)
     writes: list[tuple[Frame, str, Tensor, Tensor]] = []
-    for i, names in _chosen_layers(batch, nodes, lambda i: batch.ldata[i]).items():
+    for i, names in _chosen_layers(batch, ndata, lambda i: (batch.ldata[i], f"layer {i}")).items():
         layer = batch.layers[i]
         writes += [(graph.ndata, name, layer.parent_nid, layer.data[name]) for name in names]
-    for pair, names in _chosen_flows(batch, edges, lambda pair: batch.fdata[pair]).items():
+    for pair, names in _chosen_flows(batch, edata, lambda pair: (batch.fdata[pair], f"flow {pair}")).items():
         flow = batch.flows[pair]
         kept = _last_of_each(flow.parent_eid)
         for name in names:
@@ -136,12 +136,12 @@ def _graph(batch: NodeFlow) -> Graph:
 def _chosen_layers(batch: NodeFlow, choice: Any, frame: Any) -> dict[int, list[str]]:
     # layers without parent nodes take no part in a choice that speaks of all layers
     every = [i for i in range(batch.num_layers) if batch.layers[i].has_parent]
-    return _chosen(choice, "nodes", every, lambda key: as_index(key, "layer", batch.num_layers), frame)
+    return _chosen(choice, "ndata", every, lambda key: as_index(key, "layer", batch.num_layers), frame)
 
 
 def _chosen_flows(batch: NodeFlow, choice: Any, frame: Any) -> dict[tuple[int, int], list[str]]:
     every = [pair for pair in batch.flows.pairs() if batch.flows[pair].has_parent]
-    return _chosen(choice, "edges", every, lambda key: batch.flows[key].layers, frame)
+    return _chosen(choice, "edata", every, lambda key: batch.flows[key].layers, frame)
 
 
 def _chosen(choice: Any, name: str, every: list[Any], normal: Any, frame: Any) -> dict[Any, list[str]]:
@@ -154,10 +154,11 @@ def _chosen(choice: Any, name: str, every: list[Any], normal: Any, frame: Any) -
     if isinstance(choice, Mapping) and len(per_part) < len(choice):
         raise ValueError(f"{name} names one layer or flow twice: {list(choice)}")
     order = {key: at for at, key in enumerate(every)}  # keys that are not there raise when their ids are asked for
-    return {key: _names(per_part[key], name, frame(key)) for key in sorted(per_part, key=lambda key: order.get(key, 0))}
+    keys = sorted(per_part, key=lambda key: order.get(key, 0))
+    return {key: _names(per_part[key], name, *frame(key)) for key in keys}
 
 
-def _names(names: Any, argument: str, frame: Frame) -> list[str]:
+def _names(names: Any, argument: str, frame: Frame, owner: str) -> list[str]:
     if isinstance(names, _All):
         return list(frame)
     if isinstance(names, str) or not isinstance(names, Iterable):
@@ -166,7 +167,8 @@ def _names(names: Any, argument: str, frame: Frame) -> list[str]:
         )
     found = list(names)
     for column in found:
-        frame[column]  # an unknown column raises here, before anything is written
+        if column not in frame:  # before anything is written
+            raise KeyError(f"no column {column!r} in {owner}, which has {', '.join(map(repr, frame)) or 'no columns'}")
     return found
 
 

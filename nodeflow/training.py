@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as to_safetensors
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
 from nodeflow._check import as_count, as_int
 from nodeflow.datasets import Dataset
-from nodeflow.draw import draw_curves
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.nn import GCN, FlowModel, GraphSAGE
@@ -130,7 +123,7 @@ def train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord], 
     Computes in float32. Torch's global random state is left as it was.
     """
     check_dataset(dataset)
-    with _seeded(settings.seed):
+    with seeded(settings.seed):
         return _train(dataset, settings, report)
 
 
@@ -145,7 +138,7 @@ def _train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord],
         sampler = NeighborSampler(graph, settings.fanouts, direction=direction, seed=seed)
         columns = {0: ["feat"], -1: ["label"]}
         size, workers = settings.batch_size, settings.workers
-        return NodeFlowLoader(sampler, seeds, size, shuffle, seed=seed, num_workers=workers, nodes=columns)
+        return NodeFlowLoader(sampler, seeds, size, shuffle, seed=seed, num_workers=workers, ndata=columns)
 
     batches = loader(dataset.train, settings.seed, True)
     checks = loader(dataset.val, settings.seed + 1, False)
@@ -186,7 +179,7 @@ def _in_float32(graph: Graph) -> Graph:
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def seeded(seed: int) -> Iterator[None]:
     """Let modules draw weights and dropout from a generator that starts at ``seed``, an int of any size."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed & (2**63 - 1))
@@ -219,93 +212,3 @@ def _accuracy(model: FlowModel, batches: NodeFlowLoader) -> float:
     batches.set_epoch(0)  # the same estimate every time, so that epochs compare
     right = [(model(b, b.ldata[0]["feat"]).argmax(1) == b.ldata[-1]["label"]).double() for b in batches]
     return float(torch.cat(right).mean()) if right else float("nan")
-
-
-@contextmanager
-def output_folder(folder: Path) -> Iterator[None]:
-    """Make the output folder and try to write there, so that a mistake shows before training; raises OSError.
-
-    If the block fails, folders that were made for it go again, unless something has been written into them.
-    """
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
-    try:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with TemporaryFile(dir=folder):
-                pass
-        except OSError as error:
-            why = "it is a file" if folder.is_file() else error.strerror or error
-            raise OSError(f"cannot write into the output folder {folder}: {why}") from error
-        yield
-    except BaseException:
-        for place in missing:
-            with suppress(OSError):
-                place.rmdir()
-        raise
-
-
-def save(result: Result, folder: Path, *, curves: str | None = None) -> list[Path]:
-    """Write a run into ``folder``, which is made if need be; all files or, where one cannot be written, none.
-
-    The files are ``checkpoint.safetensors`` (see ``load_model``), ``log.csv``, ``result.json`` and, if ``curves`` is
-    given as its title, the picture ``curves.png``. Returns their paths. Raises OSError.
-    """
-    with output_folder(folder), TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
-        files = _write(result, Path(unfinished))
-        if curves is not None:
-            files.append(Path(unfinished) / "curves.png")
-            draw_curves(result.records, files[-1], title=curves)
-        for file in files:
-            if (folder / file.name).is_dir():
-                raise IsADirectoryError(f"cannot write {folder / file.name}: it is a folder")
-        return [file.replace(folder / file.name) for file in files]
-
-
-def _write(result: Result, folder: Path) -> list[Path]:
-    checkpoint, log, summary = folder / "checkpoint.safetensors", folder / "log.csv", folder / "result.json"
-    first, last = result.model.convs[0], result.model.convs[-1]
-    widths = {"in_features": _linear(first).in_features, "out_features": _linear(last).out_features}
-    # one entry, because safetensors writes several in an order of chance: equal runs give equal files
-    metadata = {"nodeflow": json.dumps({"settings": asdict(result.settings), "widths": widths})}
-    weights = {name: value.contiguous() for name, value in result.model.state_dict().items()}
-    checkpoint.write_bytes(to_safetensors(weights, metadata))
-    with log.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(EpochRecord.__dataclass_fields__))
-        writer.writeheader()
-        writer.writerows(asdict(record) for record in result.records)
-    tested = None if math.isnan(result.test_accuracy) else result.test_accuracy  # JSON knows no NaN
-    facts = {"test_accuracy": tested, "best_epoch": result.best_epoch, **asdict(result.settings)}
-    summary.write_text(json.dumps(facts, indent=2) + "\n")
-    return [checkpoint, log, summary]
-
-
-def load_model(checkpoint: Path | str) -> FlowModel:
-    """Return the model of a checkpoint that ``save`` wrote, in evaluation mode.
-
-    Raises FileNotFoundError for a missing file, ValueError for one that is damaged or that ``save`` did not write.
-    """
-    path = Path(checkpoint)
-    if not path.is_file():
-        raise FileNotFoundError(f"no checkpoint at {path}")
-    try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dict
-    except (SafetensorError, OSError) as error:
-        raise ValueError(f"{path} is damaged, or no safetensors file: {error}") from error
-    if "nodeflow" not in metadata:
-        raise ValueError(f"{path} is no checkpoint of a training run: it does not say which model it holds")
-    try:
-        facts = json.loads(metadata["nodeflow"])
-        settings = Settings(**facts["settings"])
-        with _seeded(0):  # the weights drawn here are replaced
-            model = build_model(settings, **facts["widths"])
-        model.load_state_dict(weights)
-    except (TypeError, KeyError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{path} does not hold the model that it says it holds: {error}") from error
-    model.eval()
-    return model
-
-
-def _linear(conv: torch.nn.Module) -> torch.nn.Linear:
-    return next(module for module in conv.modules() if isinstance(module, torch.nn.Linear))

@@ -19,9 +19,9 @@ import pytest
 import torch
 
 import nodeflow
-from nodeflow import cli, training
+from nodeflow import checkpoint, cli, training
+from nodeflow.checkpoint import load_model
 from nodeflow.cli import main
-from nodeflow.training import load_model
 
 pytest.importorskip("matplotlib")
 
@@ -254,7 +254,7 @@ def test_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         assert "one number per layer in flow order: the last belongs to the seeds; -1 = all" in words
         for option in (*OPTIONS, "--output", "--no-plot"):
             assert option in out
-        assert words.count("(default: ") == 14  # DATA, and all options but --help
+        assert words.count("(default: ") == 12  # DATA, and all options but flags
     elif not command:
         assert "train" in words
         assert "info" in words
@@ -279,7 +279,7 @@ BAD_DATA: dict[str, tuple[Callable[[Path], object], str]] = {
     "no folder": (remove, "there is no folder .*two"),
     "a file": (lambda data: (remove(data), data.touch()), "two is a file"),
     "no edges": (lambda data: remove(data / "edges.npz"), r"neither adjacency\.npz nor edges\.npz"),
-    "no labels": (lambda data: remove(data / "labels.npy"), r"has no labels\.npy"),
+    "no labels": (lambda data: remove(data / "labels.npy"), r"data set 'two' has no labels, so a model cannot be trained on it"),
     "no features": (lambda data: remove(data / "features.npy"), "'two' has no features"),
     "truncated edges": (lambda data: truncate(data / "edges.npz"), r"edges\.npz must be .* cut short"),
     "truncated features": (lambda data: truncate(data / "features.npy"), r"features\.npy must be .* cut short"),
@@ -378,7 +378,7 @@ def test_an_output_folder_without_permission(
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(training, "TemporaryFile", refuse)
+    monkeypatch.setattr(checkpoint, "TemporaryFile", refuse)
     assert train(data, tmp_path / "out") == 2
     assert "output folder" in (line := one_line(capsys))
     assert line.endswith(": Permission denied\n")
@@ -392,7 +392,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(
         path.write_bytes(b"half a picture")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(training, "draw_curves", full)
+    monkeypatch.setattr(checkpoint, "draw_curves", full)
     assert train(data, tmp_path / "new" / "out") == 2
     err = capsys.readouterr().err
     assert err == "nodeflow train: [Errno 28] No space left on device\n"
@@ -468,7 +468,7 @@ def check_process(command: list[str], data: Path, tmp_path: Path) -> None:
     (data / "labels.npy").unlink()
     failed = run([*command, "train", str(data), "--output", "other"], tmp_path)
     assert (failed.returncode, failed.stdout) == (2, "")
-    assert re.fullmatch(r"nodeflow train: .* has no labels\.npy or labels\.npz.*\n", failed.stderr)
+    assert re.fullmatch(r"nodeflow train: data set .* has no labels, so a model cannot be trained on it\n", failed.stderr)
     assert not (tmp_path / "other").exists()
 
 

@@ -180,6 +180,6 @@ def test_columns_move_to_a_gpu_and_to_pinned_memory(frame: Frame) -> None:
 
 def test_a_frame_equals_itself_only() -> None:
     frame = Frame(2, {"h": torch.ones(2, 3)})
-    assert frame == frame  # noqa: PLR0124
+    assert frame == frame
     assert frame != frame.copy()
     assert len({frame, frame}) == 1

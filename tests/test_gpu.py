@@ -140,8 +140,8 @@ def test_maps_and_columns_of_a_batch_on_the_gpu(batch: NodeFlow) -> None:
 def test_loader_moves_batches(batch: NodeFlow) -> None:
     graph = random_graph()
     sampler = NeighborSampler(graph, [3, 3])
-    plain = NodeFlowLoader(sampler, range(60), 16, nodes={0: ["h"]})
-    pinned = NodeFlowLoader(sampler, range(60), 16, nodes={0: ["h"]}, num_workers=2, pin_memory=True, device="cuda")
+    plain = NodeFlowLoader(sampler, range(60), 16, ndata={0: ["h"]})
+    pinned = NodeFlowLoader(sampler, range(60), 16, ndata={0: ["h"]}, num_workers=2, pin_memory=True, device="cuda")
     for one, two in zip(plain, pinned, strict=True):
         assert two.device.type == "cuda"
         assert torch.equal(one.ldata[0]["h"], two.ldata[0]["h"].cpu())

@@ -118,7 +118,7 @@ def test_batches_are_the_seeds_in_order(workers):
         {"shuffle": True},
         {"shuffle": True, "drop_last": True, "seed": 3},
         {"seeds": [5, 5, 1, 2, 5, 1, 59, 5, 5, 5, 5], "batch_size": 3, "shuffle": True},
-        {"nodes": {0: ["x"], -1: ["label"]}, "edges": ["w"]},
+        {"ndata": {0: ["x"], -1: ["label"]}, "edata": ["w"]},
         {"batch_size": 1, "shuffle": True, "prefetch": 1},
     ],
     ids=str,
@@ -286,7 +286,7 @@ def test_stop_iteration_in_a_sampler_does_not_end_the_epoch_silently(workers):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_unknown_column_raises(workers):
-    loader = make(num_workers=workers, nodes={0: ["y"]})
+    loader = make(num_workers=workers, ndata={0: ["y"]})
     with pytest.raises(KeyError, match="no column 'y'"):
         list(loader)
 
@@ -465,7 +465,7 @@ def test_broken_states_raise(change, error):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_columns_by_layer(workers):
     graph = random_graph()
-    loader = make(graph=graph, num_workers=workers, nodes={0: ["x"], -1: ["label"]}, edges={1: ["w"]})
+    loader = make(graph=graph, num_workers=workers, ndata={0: ["x"], -1: ["label"]}, edata={1: ["w"]})
     for batch in loader:
         assert [list(frame) for frame in batch.ldata] == [["x"], [], ["label"]]
         assert [list(frame) for frame in batch.fdata] == [[], ["w"]]
@@ -476,7 +476,7 @@ def test_columns_by_layer(workers):
 
 def test_columns_of_every_layer():
     graph = random_graph()
-    for batch in make(graph=graph, nodes=["x"], edges=["w"], num_workers=1):
+    for batch in make(graph=graph, ndata=["x"], edata=["w"], num_workers=1):
         for layer in batch.layers:
             assert layer.data["x"].equal(graph.ndata["x"][layer.parent_nid])
         for flow in batch.flows:
@@ -491,7 +491,7 @@ def test_no_columns_unless_asked_for():
 def test_columns_are_copies():
     graph = random_graph()
     before = graph.ndata["x"].clone()
-    for batch in make(graph=graph, nodes={0: ["x"]}):
+    for batch in make(graph=graph, ndata={0: ["x"]}):
         batch.ldata[0]["x"].zero_()
     assert graph.ndata["x"].equal(before)
 
@@ -499,7 +499,7 @@ def test_columns_are_copies():
 def test_device():
     expected = epoch(make())
     assert [fingerprint(batch) for batch in make(device="cpu", num_workers=1)] == expected
-    for batch in make(device=torch.device("meta"), nodes={0: ["x"]}):
+    for batch in make(device=torch.device("meta"), ndata={0: ["x"]}):
         assert batch.device.type == "meta"
         assert batch.ldata[0]["x"].device.type == "meta"
 

@@ -210,7 +210,6 @@ def test_no_seeds_and_isolated_seeds(graph: Graph) -> None:
 @given(st.lists(st.lists(st.integers(0, 2**40), max_size=20), min_size=1, max_size=4), st.booleans())
 def test_ids_are_numbered_by_first_appearance(parts: list[list[int]], small: bool) -> None:
     parts = [[i % 50 if small else i for i in part] for part in parts]
-    sources = [(np.array(part, np.int64), np.arange(len(part))) for part in parts]
     expected: dict[int, int] = {}
     for part in parts:
         for i in part:
@@ -218,17 +217,17 @@ def test_ids_are_numbered_by_first_appearance(parts: list[list[int]], small: boo
     # beyond 31 bits the packed table cannot hold the ids; where both can, they agree
     for num_nodes in (2**41, 2**31 + 1, 2**31, 50) if small else (2**41,):
         with Numbering(num_nodes) as numbering:
-            for part, source in zip(parts, sources, strict=True):
-                assert numbering.extend(*source).tolist() == [expected[i] for i in part]
+            for part in parts:
+                assert numbering.extend(np.array(part, np.int64)).tolist() == [expected[i] for i in part]
             assert numbering.nodes.tolist() == list(expected)
 
 
 def test_the_largest_packed_ids() -> None:
     ids = np.array([2**31 - 1, 0, 2**31 - 2, 2**31 - 1])
     with Numbering(2**31) as numbering, Numbering(2**31) as inner:  # each with a table of its own
-        assert numbering.extend(ids, np.array([0, 1, 2, 3])).tolist() == [0, 1, 2, 0]
-        assert inner.extend(ids, np.array([1, 0])).tolist() == [0, 1]
-        assert numbering.extend(ids, np.array([2, 1])).tolist() == [2, 1]
+        assert numbering.extend(ids.copy()).tolist() == [0, 1, 2, 0]
+        assert inner.extend(ids[[1, 0]]).tolist() == [0, 1]
+        assert numbering.extend(ids[[2, 1]]).tolist() == [2, 1]
         assert numbering.nodes.tolist() == [2**31 - 1, 0, 2**31 - 2]
 
 

@@ -160,14 +160,14 @@ BAD_CHOICES = [
     ({0: ["feat"], 1: ["nope"]}, None, KeyError, "no column 'nope'"),
     ({3: ["feat"]}, None, IndexError, "layer 3 is out of range"),
     ({0.0: ["feat"]}, None, TypeError, "layer must be an integer"),
-    ({0: ["feat"], -3: ["feat"]}, None, ValueError, "nodes names one layer or flow twice"),
+    ({0: ["feat"], -3: ["feat"]}, None, ValueError, "ndata names one layer or flow twice"),
     (["feat"], {2: ["w"]}, IndexError, "flow 2 is out of range"),
     (["feat"], {(0, 2): ["w"]}, IndexError, "there is no flow from layer 0 to layer 2"),
-    (["feat"], {0: ["w"], (0, 1): ["w"]}, ValueError, "edges names one layer or flow twice"),
-    ("feat", None, TypeError, "nodes must be ALL, None, a list of column names or a dict of such, got str 'feat'"),
-    (["feat"], {0: "w"}, TypeError, "edges must be ALL, None, a list"),
-    (3, None, TypeError, "nodes must be ALL"),
-    (["feat"], 3, TypeError, "edges must be ALL"),
+    (["feat"], {0: ["w"], (0, 1): ["w"]}, ValueError, "edata names one layer or flow twice"),
+    ("feat", None, TypeError, "ndata must be ALL, None, a list of column names or a dict of such, got str 'feat'"),
+    (["feat"], {0: "w"}, TypeError, "edata must be ALL, None, a list"),
+    (3, None, TypeError, "ndata must be ALL"),
+    (["feat"], 3, TypeError, "edata must be ALL"),
 ]
 
 

@@ -18,9 +18,10 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from nodeflow import Graph, NodeFlow
+from nodeflow.checkpoint import load_model, output_folder, save
 from nodeflow.datasets import Dataset
 from nodeflow.nn import GCN, FlowModel, GraphSAGE
-from nodeflow.training import EpochRecord, Result, Settings, check_dataset, load_model, output_folder, save, train
+from nodeflow.training import EpochRecord, Result, Settings, check_dataset, train
 
 FAST = Settings(
     fanouts=(4, 4), batch_size=64, hidden=16, dropout=0.2, learning_rate=0.02, epochs=6, seed=0, direction="in"

@@ -1,7 +1,8 @@
 """DGL's GraphBolt on the work of the benchmarks.
 
 An environment of its own, since it is tied to an old torch:
-pip install 'torch==2.2.1' 'numpy<2' 'pandas<2.3' scipy networkx 'dgl==2.1.0' pydantic pyyaml requests tqdm 'torchdata==0.7.1'
+pip install 'torch==2.2.1' 'numpy<2' 'pandas<2.3' scipy networkx 'dgl==2.1.0' pydantic pyyaml requests tqdm \\
+    'torchdata==0.7.1'
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Net(torch.nn.Module):
         self.convs = torch.nn.ModuleList([SAGEConv(i, o, "mean") for i, o in widths])
 
     def forward(self, blocks: Any, h: torch.Tensor) -> torch.Tensor:
-        for i, (conv, block) in enumerate(zip(self.convs, blocks)):
+        for i, (conv, block) in enumerate(zip(self.convs, blocks, strict=True)):
             h = conv(block, h)
             h = h.relu() if i < 2 else h
         return h

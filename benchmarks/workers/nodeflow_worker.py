@@ -32,7 +32,7 @@ def make(job: str, folder: str) -> Callable[[int], dict[str, Any]]:
     graph.ndata["x"], graph.ndata["y"] = data(graph.num_nodes)
     workers = torch.get_num_threads() - 1  # samples ahead beside the step where there is a second thread
     columns = {0: ["x"], -1: ["y"]}
-    loader = NodeFlowLoader(NeighborSampler(graph, fanouts), batches, BATCH_SIZE, num_workers=workers, nodes=columns)
+    loader = NodeFlowLoader(NeighborSampler(graph, fanouts), batches, BATCH_SIZE, num_workers=workers, ndata=columns)
     model = GraphSAGE(WIDTH, HIDDEN, CLASSES, num_layers=3)
     optimizer = torch.optim.Adam(model.parameters())
 

@@ -46,8 +46,8 @@ def read_folder(path: str | os.PathLike[str], *, labels: bool = True) -> Dataset
 
     The nodes:
 
-    - optional ``features.npz``, a sparse matrix ``[num_nodes, num_features]`` that stays sparse, or ``features.npy``, a dense
-      array: node column ``feat``, float32 unless stored as float64.
+    - optional ``features.npz``, a sparse matrix ``[num_nodes, num_features]`` that stays sparse, or ``features.npy``,
+      a dense array: node column ``feat``, float32 unless stored as float64.
     - ``labels.npy``, integers ``[num_nodes]``, -1 = no label: node column ``label``, int64, as in the file (numbers
       are not shifted to begin at 0, so ``num_classes`` is the largest + 1). Or ``labels.npz``, a sparse
       ``[num_nodes, num_classes]`` matrix of zeros and ones for several labels per node: ``label`` is a dense float32
@@ -63,9 +63,9 @@ def read_folder(path: str | os.PathLike[str], *, labels: bool = True) -> Dataset
         path: the folder.
         labels: False reads a graph that comes without labels: ``num_classes`` is 0 and the three parts are empty.
 
-    Raises FileNotFoundError where the folder, its edges or its labels are missing, and ValueError, with the name of the file, for
-    one that is damaged, holds pickled objects, has the wrong number of rows or ids that are no nodes, for a node that
-    is in two parts of the split and for a training node without label.
+    Raises FileNotFoundError where the folder, its edges or its labels are missing, and ValueError, with the name of the
+    file, for one that is damaged, holds pickled objects, has the wrong number of rows or ids that are no nodes, for a
+    node that is in two parts of the split and for a training node without label.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp()) / "tiny"

@@ -5,7 +5,6 @@ An entry is ``id << 32 | local``, and -1 is an empty one, so parent ids must be 
 
 from __future__ import annotations
 
-import numpy as np
 from numba import int64, njit
 
 from nodeflow.kernels.prefetch import prefetch

@@ -13,7 +13,7 @@ class GraphConv(nn.Module):
     """Graph convolution over a node and its neighbours (Kipf, Welling 2017, equation 2, with D^-1 (A + I)).
 
     ``h'_v = W (h_v + sum of h_u for u in N(v)) / (1 + |N(v)|) + b``: the random-walk normalisation, which needs the
-    drawn neighbours only.
+    drawn neighbours only (estimator weights play no part: they are equal within a destination, and cancel in a mean).
 
     Args:
         in_features, out_features: widths of the rows of ``h`` and of the result.

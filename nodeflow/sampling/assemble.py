@@ -177,7 +177,8 @@ def _sources(edges: Edges, choice: Choice) -> Ints:
         found: Ints = choice.src  # type: ignore[assignment]
         return found
     if choice.positions is not None:
-        return edges.near[choice.positions].astype(np.int64)
+        ids: Ints = edges.near[choice.positions].astype(np.int64)
+        return ids
     return np.array(choice.src)
 
 

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from nodeflow._check import ALL, Ints, as_ids, as_index, describe
+from nodeflow.compute.guard import atomic, columns_of, explained
+from nodeflow.compute.part import Part, columns_at, written
+from nodeflow.compute.reducing import Messages, reduce_messages
+from nodeflow.compute.udf import NodeBatch, overlaid
 from nodeflow.flow import Flow
 from nodeflow.fn import MessageFunction, ReduceFunction
-from nodeflow.guard import atomic, columns_of, explained
-from nodeflow.part import Part, columns_at, written
-from nodeflow.reducing import Messages, reduce_messages
-from nodeflow.udf import NodeBatch, overlaid
 
 if TYPE_CHECKING:
     from nodeflow.node_flow import NodeFlow

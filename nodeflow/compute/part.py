@@ -7,11 +7,11 @@ from torch import Tensor
 
 from nodeflow import ops
 from nodeflow._check import Ints
+from nodeflow.compute.udf import Columns, EdgeBatch
 from nodeflow.features import take_rows
 from nodeflow.flow import Flow
 from nodeflow.frame import Frame
 from nodeflow.structure import Structure
-from nodeflow.udf import Columns, EdgeBatch
 
 
 class Part:

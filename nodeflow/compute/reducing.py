@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from nodeflow import ops
+from nodeflow.compute.guard import columns_of, explained, name_of
+from nodeflow.compute.part import Part
+from nodeflow.compute.udf import Columns, NodeBatch
 from nodeflow.fn import MessageFunction, ReduceFunction
-from nodeflow.guard import columns_of, explained, name_of
-from nodeflow.part import Part
-from nodeflow.udf import Columns, NodeBatch
 
 
 class Messages(Mapping[str, Tensor]):
