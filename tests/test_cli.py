@@ -279,7 +279,10 @@ BAD_DATA: dict[str, tuple[Callable[[Path], object], str]] = {
     "no folder": (remove, "there is no folder .*two"),
     "a file": (lambda data: (remove(data), data.touch()), "two is a file"),
     "no edges": (lambda data: remove(data / "edges.npz"), r"neither adjacency\.npz nor edges\.npz"),
-    "no labels": (lambda data: remove(data / "labels.npy"), r"data set 'two' has no labels, so a model cannot be trained on it"),
+    "no labels": (
+        lambda data: remove(data / "labels.npy"),
+        r"data set 'two' has no labels, so a model cannot be trained on it",
+    ),
     "no features": (lambda data: remove(data / "features.npy"), "'two' has no features"),
     "truncated edges": (lambda data: truncate(data / "edges.npz"), r"edges\.npz must be .* cut short"),
     "truncated features": (lambda data: truncate(data / "features.npy"), r"features\.npy must be .* cut short"),
@@ -468,7 +471,9 @@ def check_process(command: list[str], data: Path, tmp_path: Path) -> None:
     (data / "labels.npy").unlink()
     failed = run([*command, "train", str(data), "--output", "other"], tmp_path)
     assert (failed.returncode, failed.stdout) == (2, "")
-    assert re.fullmatch(r"nodeflow train: data set .* has no labels, so a model cannot be trained on it\n", failed.stderr)
+    assert re.fullmatch(
+        r"nodeflow train: data set .* has no labels, so a model cannot be trained on it\n", failed.stderr
+    )
     assert not (tmp_path / "other").exists()
 
 

@@ -190,7 +190,7 @@ def data_class(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 def test_pyg_and_back(data_class: Any) -> None:
     columns = {"x": torch.arange(8.0).view(4, 2), "y": torch.arange(4)}
     edge_attr = torch.arange(6.0).view(3, 2)
-    data = data_class(torch.tensor([[0, 2, 0], [1, 2, 1]]), num_nodes=4, edge_attr=edge_attr, **columns)
+    data = data_class(edge_index=torch.tensor([[0, 2, 0], [1, 2, 1]]), num_nodes=4, edge_attr=edge_attr, **columns)
     graph = from_pyg(data)
     assert graph.num_nodes == 4
     assert pairs(graph) == [(0, 1), (2, 2), (0, 1)]
@@ -206,7 +206,9 @@ def test_pyg_and_back(data_class: Any) -> None:
 
 def test_pyg_attributes_without_a_row_per_node_or_edge_stay_behind(data_class: Any) -> None:
     labels = torch.tensor([[0, 1, 2], [1, 2, 0]])
-    data = data_class(torch.tensor([[0, 2, 0], [1, 2, 1]]), num_nodes=4, edge_label_index=labels, name="tiny")
+    data = data_class(
+        edge_index=torch.tensor([[0, 2, 0], [1, 2, 1]]), num_nodes=4, edge_label_index=labels, name="tiny"
+    )
     graph = from_pyg(data)
     assert not graph.ndata
     assert not graph.edata
