@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: train test lint types format docs clean
+.PHONY: train test lint types format clean
 
 train: $(VENV)/.run
 	$(BIN)/nodeflow train --output runs/debian
