@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import multiprocessing
 
 import numpy as np
 import pytest
 import torch
+from sampler_reference import fingerprint
 from torch.utils.data import DataLoader, TensorDataset
 
-from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader
 
 START = [method for method in ("fork", "spawn") if method in multiprocessing.get_all_start_methods()]
 
@@ -19,16 +19,6 @@ START = [method for method in ("fork", "spawn") if method in multiprocessing.get
 def random_graph(nodes: int = 40, edges: int = 300) -> Graph:
     rng = np.random.default_rng(0)
     return Graph.from_edges(rng.integers(nodes, size=edges), rng.integers(nodes, size=edges), num_nodes=nodes)
-
-
-def fingerprint(batch: NodeFlow) -> str:
-    digest = hashlib.sha256()
-    tensors = [batch.seed_index, *(layer.parent_nid for layer in batch.layers)]
-    for flow in batch.flows:
-        tensors += [flow.indptr, flow.indices, flow.parent_eid, flow.weight]
-    for tensor in tensors:
-        digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode() + tensor.numpy().tobytes())
-    return digest.hexdigest()
 
 
 def expected(sampler: NeighborSampler, seeds: list[int], size: int) -> list[str]:

@@ -9,21 +9,9 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
+from sampler_reference import GOLDEN, MASK, mix, stream
 
 from nodeflow.random import Random, derive_key, hash_ids
-
-MASK = 2**64 - 1
-GOLDEN = 0x9E3779B97F4A7C15
-
-
-def mix(z: int) -> int:
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
-    return z ^ (z >> 31)
-
-
-def stream(key: int, ident: int) -> int:
-    return mix(key ^ mix((ident * GOLDEN + GOLDEN) & MASK))
 
 
 def below(key: int, ident: int, draw: int, bound: int) -> int:

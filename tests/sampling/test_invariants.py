@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import fingerprint, picked_positions, sample
+from sampler_reference import fingerprint, picked_positions, sample
 
 from nodeflow import Graph, NeighborSampler, Sampler
 from nodeflow.sampling import Choice

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from reference import fingerprint, picked_positions, random_graph, sample, star
+from sampler_reference import fingerprint, picked_positions, random_graph, sample, star
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader
 from nodeflow.sampling.numbering import Numbering

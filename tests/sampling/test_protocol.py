@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from reference import fingerprint, picked_positions, random_graph, star
+from sampler_reference import fingerprint, picked_positions, random_graph, star
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader, Sampler
