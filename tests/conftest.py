@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,19 @@ def graph() -> Graph:
     src, dst = [0, 1, 2, 0, 2, 1, 4], [1, 2, 1, 1, 2, 3, 0]
     ndata = {"feat": torch.arange(12.0).view(6, 2)}
     return Graph.from_edges(src, dst, num_nodes=6, ndata=ndata, edata={"w": torch.arange(7.0)})
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Tiny products are slower on several threads, many times so where the processors are busy."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def no_thread_is_left_behind() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) <= before

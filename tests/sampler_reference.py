@@ -148,3 +148,15 @@ def picked_positions(batch: NodeFlow, flow: int = -1) -> list[list[int]]:
     """Parent edge ids of every destination of a flow."""
     one = batch.flows[flow]
     return [part.tolist() for part in torch.split(one.parent_eid, one.in_degrees.tolist())]
+
+
+def ends_of(graph: Graph) -> list[tuple[int, int]]:
+    return list(zip(*(end.tolist() for end in graph.edges()), strict=True))
+
+
+def assert_equals_reference(batch: NodeFlow, graph: Graph, fanouts: list[int], seeds: list[int], /, **options) -> None:
+    layers, flows = sample(ends_of(graph), fanouts, seeds, **options)
+    assert [layer.parent_nid.tolist() for layer in batch.layers] == layers
+    assert [picked_positions(batch, i) for i in range(batch.num_flows)] == flows
+    assert batch.seeds[batch.seed_index].tolist() == seeds
+    batch.validate()

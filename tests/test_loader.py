@@ -1,67 +1,27 @@
-"""NodeFlowLoader: order, workers, exceptions, early ends, resuming, and columns."""
+"""NodeFlowLoader: order, workers, exceptions, early ends, and columns."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
 import itertools
-import json
 import pickle
 import threading
 
-import numpy as np
 import pytest
 import torch
+from loader_tools import epoch, fingerprint, make, random_graph, seeds_of
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader, Sampler
 from nodeflow.sampling import Choice, Step
 
+pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
+
 WORKERS = [0, 1, 2, 4]
-
-
-def random_graph(seed: int = 0, nodes: int = 60, edges: int = 500) -> Graph:
-    rng = np.random.default_rng(seed)
-    graph = Graph.from_edges(rng.integers(nodes, size=edges), rng.integers(nodes, size=edges), num_nodes=nodes)
-    graph.ndata["x"] = torch.arange(nodes * 2.0).view(nodes, 2)
-    graph.ndata["label"] = torch.arange(nodes) % 3
-    graph.edata["w"] = torch.arange(edges) * 0.5
-    return graph
-
-
-def fingerprint(batch: NodeFlow) -> str:
-    digest = hashlib.sha256()
-    tensors = [batch.seed_index, *(layer.parent_nid for layer in batch.layers)]
-    for flow in batch.flows:
-        tensors += [flow.indptr, flow.indices, flow.parent_eid, flow.weight]
-    for frame in (*batch.ldata, *batch.fdata):
-        tensors += [frame[name] for name in sorted(frame)]
-    for tensor in tensors:
-        digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode() + tensor.numpy().tobytes())
-    return digest.hexdigest()
-
-
-def make(seeds=range(60), batch_size: int = 16, graph: Graph | None = None, **options) -> NodeFlowLoader:
-    return NodeFlowLoader(NeighborSampler(graph or random_graph(), [2, 3]), seeds, batch_size, **options)
-
-
-def epoch(loader: NodeFlowLoader) -> list[str]:
-    return [fingerprint(batch) for batch in loader]
-
-
-def seeds_of(batch: NodeFlow) -> list[int]:
-    return batch.seeds[batch.seed_index].tolist()
 
 
 def loader_threads() -> list[threading.Thread]:
     return [t for t in threading.enumerate() if t.name.startswith("nodeflow-loader")]
-
-
-@pytest.fixture(autouse=True)
-def _no_thread_is_left_behind():
-    before = set(threading.enumerate())
-    yield
-    assert set(threading.enumerate()) <= before
 
 
 class Failing(Sampler):
@@ -338,125 +298,6 @@ def test_other_ways_out_leave_no_thread(workers):
     assert not loader_threads()
     list(loader)
     assert not loader_threads()
-
-
-# ---- resuming
-
-
-@pytest.mark.parametrize("workers", [0, 1, 3])
-@pytest.mark.parametrize(
-    "options", [{}, {"shuffle": True, "drop_last": True}, {"seeds": [1, 2, 1] * 15, "shuffle": True}]
-)
-def test_resume_at_every_batch(workers, options):
-    """The state at any point, given to a new loader with another number of workers: the rest is the same."""
-
-    def loader(w: int) -> NodeFlowLoader:
-        return make(**{"batch_size": 13, **options, "num_workers": w})
-
-    straight = loader(0)
-    epochs = [epoch(straight) for _ in range(4)]
-    size = len(straight)
-
-    running = loader(workers)
-    states = [(running.state_dict(), 0, 0)]  # state, epoch and batch that come next
-    for e in range(2):
-        for k, _ in enumerate(running, 1):
-            states.append((running.state_dict(), e, k))
-        states.append((running.state_dict(), e + 1, 0))
-    for state, e, k in states:
-        resumed = loader(2 - workers % 2)
-        resumed.load_state_dict(json.loads(json.dumps(state)))  # plain numbers: it can be stored anywhere
-        assert resumed.state_dict() == state
-        if k == size:
-            e, k = e + 1, 0
-        assert epoch(resumed) == epochs[e][k:]
-        assert epoch(resumed) == epochs[e + 1]
-
-
-def test_state_before_a_batch_is_asked_for():
-    loader = make(shuffle=True)
-    epochs = [epoch(loader) for _ in range(3)]
-    batches = iter(loader)  # epoch 3 has begun, and has given nothing
-    resumed = make(shuffle=True)
-    resumed.load_state_dict(loader.state_dict())
-    assert epoch(resumed) == [fingerprint(batch) for batch in batches]
-    loader.set_epoch(1)
-    resumed.load_state_dict(loader.state_dict())
-    assert epoch(resumed) == epochs[1]
-
-
-def test_workers_that_are_ahead_do_not_count():
-    loader = make(shuffle=True, num_workers=2, prefetch=4)
-    batches = iter(loader)
-    next(batches)
-    state = loader.state_dict()
-    assert (state["epoch"], state["batch"]) == (0, 1)
-    rest = [fingerprint(batch) for batch in batches]
-    resumed = make(shuffle=True)
-    resumed.load_state_dict(state)
-    assert epoch(resumed) == rest
-
-
-def test_a_loader_can_go_back():
-    loader = make(shuffle=True, num_workers=1)
-    batches = iter(loader)
-    next(batches)
-    state = loader.state_dict()
-    rest = [fingerprint(batch) for batch in batches]
-    epoch(loader)
-    loader.load_state_dict(state)
-    assert epoch(loader) == rest
-    assert loader.epoch == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"batch_size": 15}, "batch_size=16, this one has 15"),
-        ({"shuffle": True}, "shuffle"),
-        ({"drop_last": True}, "drop_last"),
-        ({"seed": 1}, "seed=0, this one has 1"),
-        ({"seeds": range(59)}, "num_seeds=60, this one has 59"),
-        ({"seeds": [*range(59), 0]}, "seeds"),
-        ({"seeds": range(59, -1, -1)}, "seeds"),
-    ],
-)
-def test_state_of_another_loader_raises(options, words):
-    state = make().state_dict()
-    loader = make(**options)
-    next(iter(loader))
-    before = loader.state_dict()
-    with pytest.raises(ValueError, match=words):
-        loader.load_state_dict(state)
-    assert loader.state_dict() == before
-
-
-def test_state_of_another_sampler_raises():
-    graph = random_graph()
-    state = NodeFlowLoader(NeighborSampler(graph, [2], seed=1), [0]).state_dict()
-    with pytest.raises(ValueError, match="sampler_seed=1, this one has 0"):
-        NodeFlowLoader(NeighborSampler(graph, [2]), [0]).load_state_dict(state)
-
-
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        (lambda s: None, ValueError),
-        (lambda s: {}, ValueError),
-        (lambda s: {k: v for k, v in s.items() if k != "epoch"}, ValueError),
-        (lambda s: {**s, "batch": 5}, ValueError),
-        (lambda s: {**s, "batch": -1}, ValueError),
-        (lambda s: {**s, "epoch": -2}, ValueError),
-        (lambda s: {**s, "epoch": 0.5}, TypeError),
-        (lambda s: {**s, "batch": None}, TypeError),
-    ],
-)
-def test_broken_states_raise(change, error):
-    loader = make()
-    before = loader.state_dict()
-    with pytest.raises(error):
-        loader.load_state_dict(change(before))
-    assert loader.state_dict() == before
 
 
 # ---- columns

@@ -21,7 +21,6 @@ from nodeflow import (
     fn,
 )
 from nodeflow.sampling import Choice, Sampler
-from nodeflow.sampling.numbering import Numbering
 from nodeflow.testing import assert_same_node_flow, assert_valid, graphs, node_flows, seeds
 
 
@@ -205,30 +204,6 @@ def test_no_seeds_and_isolated_seeds(graph: Graph) -> None:
         assert alone.seed_index.tolist() == [0, 0]
         assert alone.flow_sizes == (0, 0)
         assert_valid(alone)
-
-
-@given(st.lists(st.lists(st.integers(0, 2**40), max_size=20), min_size=1, max_size=4), st.booleans())
-def test_ids_are_numbered_by_first_appearance(parts: list[list[int]], small: bool) -> None:
-    parts = [[i % 50 if small else i for i in part] for part in parts]
-    expected: dict[int, int] = {}
-    for part in parts:
-        for i in part:
-            expected.setdefault(i, len(expected))
-    # beyond 31 bits the packed table cannot hold the ids; where both can, they agree
-    for num_nodes in (2**41, 2**31 + 1, 2**31, 50) if small else (2**41,):
-        with Numbering(num_nodes) as numbering:
-            for part in parts:
-                assert numbering.extend(np.array(part, np.int64)).tolist() == [expected[i] for i in part]
-            assert numbering.nodes.tolist() == list(expected)
-
-
-def test_the_largest_packed_ids() -> None:
-    ids = np.array([2**31 - 1, 0, 2**31 - 2, 2**31 - 1])
-    with Numbering(2**31) as numbering, Numbering(2**31) as inner:  # each with a table of its own
-        assert numbering.extend(ids.copy()).tolist() == [0, 1, 2, 0]
-        assert inner.extend(ids[[1, 0]]).tolist() == [0, 1]
-        assert numbering.extend(ids[[2, 1]]).tolist() == [2, 1]
-        assert numbering.nodes.tolist() == [2**31 - 1, 0, 2**31 - 2]
 
 
 # ---- slices and moves

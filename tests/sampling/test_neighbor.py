@@ -11,10 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from sampler_reference import fingerprint, picked_positions, random_graph, sample, star
+from sampler_reference import assert_equals_reference, fingerprint, picked_positions, random_graph, star
 
-from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader
-from nodeflow.sampling.numbering import Numbering
+from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader
 
 MODES = [
     {},
@@ -27,18 +26,6 @@ MODES = [
     {"direction": "out", "reuse": True},
     {"direction": "out", "include_dst": False},
 ]
-
-
-def ends_of(graph: Graph) -> list[tuple[int, int]]:
-    return list(zip(*(end.tolist() for end in graph.edges()), strict=True))
-
-
-def assert_equals_reference(batch: NodeFlow, graph: Graph, fanouts: list[int], seeds: list[int], /, **options) -> None:
-    layers, flows = sample(ends_of(graph), fanouts, seeds, **options)
-    assert [layer.parent_nid.tolist() for layer in batch.layers] == layers
-    assert [picked_positions(batch, i) for i in range(batch.num_flows)] == flows
-    assert batch.seeds[batch.seed_index].tolist() == seeds
-    batch.validate()
 
 
 @pytest.mark.parametrize("options", MODES, ids=str)
@@ -397,31 +384,6 @@ def test_torch_defaults_are_not_read():
         torch.set_default_dtype(torch.float32)
     with torch.device("meta"):  # stands for any default device that is not the CPU
         assert fingerprint(sampler([1, 2, 3])) == expected
-
-
-# ---- numbering
-
-
-@pytest.mark.parametrize("num_nodes", [10**6, 2**31, 2**31 + 1, 2**40])
-def test_numbering_in_order_of_first_appearance(num_nodes):
-    """Packed entries up to 2**31 ids, a sort beyond: the same numbers, also at the largest ids and after growing."""
-    rng = np.random.default_rng(0)
-    ids = np.concatenate([rng.integers(num_nodes - 500, num_nodes, size=900), rng.integers(num_nodes, size=3000)])
-    ids = np.concatenate([ids, (ids + num_nodes // 2) % num_nodes, [num_nodes - 1, 0]])
-    expected: dict[int, int] = {}
-    with Numbering(num_nodes) as numbering:
-        for part in np.array_split(rng.permutation(np.arange(len(ids))), 7):
-            local = numbering.extend(ids[part])
-            assert local.tolist() == [expected.setdefault(v, len(expected)) for v in ids[part].tolist()]
-            assert numbering.nodes.tolist() == list(expected)
-
-
-def test_scratch_memory_of_a_thread_carries_nothing_over():
-    graph = random_graph(17, 3000, 30_000)
-    small = NeighborSampler(graph, [2, 2])
-    before = fingerprint(small([7, 8]))
-    NeighborSampler(graph, [-1, -1])(range(3000))
-    assert fingerprint(small([7, 8])) == before
 
 
 def test_repr():

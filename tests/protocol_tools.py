@@ -1,0 +1,21 @@
+"""What the tests of the sampler protocol share: a sampler that asks a function, and the modes to try."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from nodeflow import Graph, Sampler
+from nodeflow.sampling import Choice, Step
+
+MODES = [{}, {"include_dst": False}, {"reuse": True}, {"direction": "out"}, {"direction": "out", "reuse": True}]
+
+
+class With(Sampler):
+    """Asks a function for its choice."""
+
+    def __init__(self, graph: Graph, function, num_flows: int = 1, **options) -> None:
+        super().__init__(graph, num_flows, **options)
+        self.function = function
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        return self.function(self, dst, step)

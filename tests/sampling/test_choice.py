@@ -1,0 +1,269 @@
+"""Candidates and Choice: what a sampler chooses from, edges that are no edges of the parent graph, bad choices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from protocol_tools import MODES, With
+from sampler_reference import fingerprint, picked_positions, random_graph, star
+from torch import Tensor
+
+from nodeflow import FullSampler, Graph, NeighborSampler, Sampler
+from nodeflow.sampling import Choice, Step
+
+# ---- what a sampler chooses from
+
+
+def test_candidates():
+    graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
+    found = []
+
+    def look(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
+        edges = sampler.candidates(dst)
+        found.append((edges.src, edges.dst, edges.eid, edges.indptr, edges.degrees, edges.dst_nid, len(edges)))
+        return edges.select([0])
+
+    With(graph, look)([2, 3, 1])
+    src, dst, eid, indptr, degrees, dst_nid, size = found.pop()
+    assert (src.tolist(), dst.tolist(), eid.tolist()) == ([0, 1, 0, 2], [2, 2, 1, 1], [2, 3, 0, 1])
+    assert (indptr.tolist(), degrees.tolist(), dst_nid.tolist(), size) == ([0, 2, 2, 4], [2, 0, 2], [2, 3, 1], 4)
+    assert {t.dtype for t in (src, dst, eid, indptr, degrees, dst_nid)} == {torch.int64}
+    With(graph, look, direction="out")([0])
+    src, dst, eid, *_ = found.pop()
+    assert (src.tolist(), dst.tolist(), eid.tolist()) == ([1, 2], [0, 0], [0, 2])  # src is the neighbour
+
+
+@pytest.mark.parametrize("dst", [torch.tensor([9]), torch.tensor([-1]), torch.tensor([0, 2**40])])
+def test_candidates_of_unknown_nodes_raise(dst):
+    with pytest.raises(IndexError, match=r"dst\[\d\] is"):
+        With(star(3), lambda sampler, _, step: sampler.candidates(dst).select([0]))([0])
+
+
+def test_candidates_of_other_nodes():
+    """Two steps in one: the edges of a neighbour; the kind of ids does not matter."""
+    graph = Graph.from_edges([1, 2, 3], [0, 1, 2])
+    sampler = With(graph, lambda s, dst, _: s.candidates(dst).select([0]))
+    for dst in ([1, 2], np.array([1, 2], np.int32), torch.tensor([1, 2], dtype=torch.int32)):
+        assert sampler.candidates(dst).src.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        torch.tensor([True, False, True, True]),
+        np.array([True, False, True, True]),
+        [0, 2, 3],
+        torch.tensor([0, 2, 3], dtype=torch.int32),
+    ],
+)
+def test_select(keep):
+    graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
+    batch = With(graph, lambda s, dst, _: s.candidates(dst).select(keep, weight=torch.tensor([1.0, 2.0, 3.0])))(
+        [2, 3, 1]
+    )
+    assert picked_positions(batch) == [[2], [], [0, 1]]
+    assert batch.flows[0].weight.tolist() == [1, 2, 3]
+
+
+def test_select_repeated_rows():
+    graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
+    batch = With(graph, lambda s, dst, _: s.candidates(dst).select([1, 1, 1, 2], weight=0.5))([2, 3, 1])
+    assert picked_positions(batch) == [[3, 3, 3], [], [0]]
+    assert batch.flows[0].weight.tolist() == [0.5] * 4
+    batch.validate()
+
+
+@pytest.mark.parametrize(
+    ("keep", "weight", "error", "words"),
+    [
+        ([2, 0], None, ValueError, "ascending"),
+        ([0, 4], None, IndexError, r"keep\[1\] is 4"),
+        ([-1], None, IndexError, r"keep\[0\] is -1"),
+        ([0.5], None, TypeError, "keep must"),
+        (torch.tensor([True]), None, ValueError, "one entry per candidate"),
+        (np.array([[True] * 4]), None, ValueError, "one entry per candidate"),
+        ([0, 1], torch.ones(3), ValueError, "weight must have shape"),
+        ([0, 1], torch.ones(2, 1), ValueError, "weight must have shape"),
+    ],
+)
+def test_bad_select(keep, weight, error, words):
+    graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
+    with pytest.raises(error, match=words):
+        With(graph, lambda s, dst, _: s.candidates(dst).select(keep, weight))([2, 3, 1])
+
+
+# ---- edges that are no edges of the parent graph
+
+
+@pytest.mark.parametrize("options", MODES, ids=str)
+def test_choice_by_sources(options):
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=6)
+
+    def around(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
+        return Choice(np.arange(len(dst) + 1), src=(dst + 1) % 6)
+
+    batch = With(graph, around, 2, **options)([5, 1])
+    assert batch.seeds.tolist() == [5, 1]
+    assert batch.flows[1].src_layer.parent_nid[batch.flows[1].indices].tolist() == [0, 2]
+    for flow in batch.flows:
+        assert flow.parent_eid.tolist() == [-1] * flow.num_edges
+        assert flow.parent_eid.dtype == torch.int64
+        assert flow.weight.tolist() == [1.0] * flow.num_edges
+    batch.validate()
+
+
+def test_choice_by_sources_with_edge_ids():
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=6)
+    graph.edata["w"] = torch.tensor([10.0, 20.0, 30.0])
+    choice = Choice([0, 2], src=[1, 5], eid=[1, -1], weight=[0.5, 4.0])  # an edge and an added self-loop of node 2
+    batch = With(graph, lambda *_: choice)([2])
+    assert batch.flows[0].parent_eid.tolist() == [1, -1]
+    assert batch.flows[0].weight.tolist() == [0.5, 4.0]
+    batch.copy_from_parent(None, ["w"])
+    assert batch.fdata[0]["w"].tolist() == [20.0, 0.0]
+    batch.validate()
+
+
+def test_parent_and_other_edges_in_one_reused_structure():
+    graph = Graph.from_edges([1, 2, 3], [0, 1, 2])
+
+    def mixed(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
+        if step.flow == 1:
+            edges = sampler.candidates(dst)
+            return edges.select(torch.ones(len(edges), dtype=torch.bool), weight=3.0)
+        return Choice([0, *[1] * len(dst)], src=[3])
+
+    batch = With(graph, mixed, 2, reuse=True)([0])
+    assert [flow.parent_eid.tolist() for flow in batch.flows] == [[0, -1], [0]]
+    assert [flow.weight.tolist() for flow in batch.flows] == [[3.0, 1.0], [3.0]]
+    assert batch.front.parent_nid.tolist() == [0, 1, 3]
+    batch.validate()
+
+
+# ---- bad choices
+
+
+GRAPH = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0], num_nodes=5)  # in-edges of 2: positions 3 and 4, ids 2 and 3
+
+
+@pytest.mark.parametrize("options", [{}, {"include_dst": False}, {"reuse": True}], ids=str)
+@pytest.mark.parametrize(
+    ("choice", "error", "words"),
+    [
+        (lambda: None, TypeError, "choose must return a Choice, got NoneType"),
+        (lambda: ([0, 1], [3]), TypeError, "choose must return a Choice, got tuple"),
+        (lambda: Choice([0, 1], [5]), IndexError, r"positions of the Choice\[0\] is 5"),
+        (lambda: Choice([0, 1], [-1]), IndexError, r"positions of the Choice\[0\] is -1"),
+        (lambda: Choice([0, 2], [3, 2**62]), IndexError, r"positions of the Choice\[1\]"),
+        (lambda: Choice([0, 1], [2]), ValueError, "edges of its destination 2 lie at 3 to 4"),
+        (lambda: Choice([0, 1, 2], [3, 4]), ValueError, "for 2 destinations, not for 1"),
+        (lambda: Choice([0], []), ValueError, "for 0 destinations, not for 1"),
+        (lambda: Choice([0, 1], src=[5]), IndexError, r"src of the Choice\[0\] is 5"),
+        (lambda: Choice([0, 1], src=[-1]), IndexError, r"src of the Choice\[0\] is -1"),
+        (lambda: Choice([0, 1], src=[0], eid=[5]), IndexError, r"eid of the Choice\[0\] is 5"),
+        (lambda: Choice([0, 1], src=[0], eid=[-2]), IndexError, r"eid of the Choice\[0\] is -2"),
+    ],
+)
+def test_bad_choices(choice, error, words, options):
+    before = GRAPH.indices.tobytes(), GRAPH.indptr.tobytes()
+    with pytest.raises(error, match=words):
+        With(GRAPH, lambda *_: choice(), **options)([2])
+    assert (GRAPH.indices.tobytes(), GRAPH.indptr.tobytes()) == before
+    # the thread's scratch memory is back in order
+    assert FullSampler(GRAPH, 1)([2]).flows[0].parent_eid.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: Choice([0, 1]), ValueError, "either positions or src"),
+        (lambda: Choice([0, 1], [0], src=[0]), ValueError, "either positions or src"),
+        (lambda: Choice([], []), ValueError, "indptr must rise from 0"),
+        (lambda: Choice([0, 2], [0]), ValueError, "indptr must rise from 0 to the number of chosen edges 1"),
+        (lambda: Choice([1, 1], [0]), ValueError, "indptr must rise"),
+        (lambda: Choice([0, 2, 1], [0]), ValueError, "indptr must rise"),
+        (lambda: Choice([0.0, 1.0], [0]), TypeError, "indptr must be"),
+        (lambda: Choice([0, 1], [0.5]), TypeError, "positions must be"),
+        (lambda: Choice([0, 1], [True]), TypeError, "positions must be"),
+        (lambda: Choice([0, 1], torch.tensor([[0]])), TypeError, "positions must be"),
+        (lambda: Choice([0, 1], src=torch.tensor([0.0])), TypeError, "src must be"),
+        (lambda: Choice([0, 1], 3), TypeError, "positions must be"),
+        (lambda: Choice([0, 1], src=[0], eid=[1, 2]), ValueError, "eid must have one entry"),
+        (lambda: Choice([0, 1], [0], weight=[1.0, 2.0]), ValueError, "weight must have shape"),
+        (lambda: Choice([0, 1], [0], eid=[1]), ValueError, "eid goes with src"),
+    ],
+)
+def test_choices_that_cannot_be_made(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_choice_takes_lists_tensors_and_read_only_arrays():
+    graph = Graph(np.array([0, 2, 3]), np.array([1, 0, 0]))
+    kinds = [
+        ([0, 2, 3], [0, 1, 2]),
+        (torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2], dtype=torch.int32)),
+        (graph.indptr, graph.edge_ids),  # read-only: must neither warn nor be shared
+        (np.array([0, 2, 3], np.uint8), range(3)),
+    ]
+    expected = fingerprint(FullSampler(graph, 1)([0, 1]))
+    for indptr, positions in kinds:
+        assert fingerprint(With(graph, lambda *_, c=(indptr, positions): Choice(*c))([0, 1])) == expected
+
+
+def test_a_choice_is_safe_from_later_writes():
+    """A sampler may use one buffer for all its choices."""
+    graph = Graph(np.array([0, 2, 3]), np.array([1, 0, 0]))
+    buffers = np.array([0, 2, 3]), np.array([0, 1, 2])
+    batch = With(graph, lambda *_: Choice(*buffers))([0, 1])
+    buffers[0][:] = buffers[1][:] = 99
+    assert fingerprint(batch) == fingerprint(FullSampler(graph, 1)([0, 1]))
+
+
+def test_weights_made_on_demand():
+    calls = []
+
+    def weight() -> Tensor:
+        calls.append(1)
+        return torch.tensor([2.0, 3.0], dtype=torch.float64)
+
+    batch = With(GRAPH, lambda *_: Choice([0, 2], [3, 4], weight=weight))([2])
+    assert not calls
+    assert batch.flows[0].weight.equal(torch.tensor([2.0, 3.0]))
+    assert batch.flows[0].weight.dtype == torch.float32
+    assert len(calls) == 1
+    wrong = With(GRAPH, lambda *_: Choice([0, 2], [3, 4], weight=lambda: torch.ones(3)))([2])
+    with pytest.raises(ValueError, match="weight must have shape"):
+        wrong.flows[0].weight  # noqa: B018  asking for it makes it
+
+
+def test_estimator_weights_of_the_neighbor_sampler_are_made_on_demand(monkeypatch):
+    import nodeflow.sampling.neighbor as module
+
+    calls = []
+    real = module._inverse_rate
+    monkeypatch.setattr(module, "_inverse_rate", lambda *a: calls.append(1) or real(*a))
+    batch = NeighborSampler(random_graph(0), [2, 2])([1, 2])
+    assert not calls
+    assert len(batch.flows[0].weight) == batch.flow_sizes[0]
+    assert len(calls) == 1
+
+
+def test_a_choice_may_be_given_again():
+    """Local ids are written over the ids of a kernel's choice; the choice of somebody else must stay as it is."""
+    graph = random_graph(5)
+    kept: dict[int, Choice] = {}
+
+    class Again(Sampler):
+        def choose(self, dst, step):
+            if step.flow not in kept:
+                edges = self.candidates(dst)
+                kept[step.flow] = Choice(edges.indptr, src=edges.src, eid=edges.eid)
+            return kept[step.flow]
+
+    sampler = Again(graph, 2)
+    first, second = sampler([1, 2, 3]), sampler([1, 2, 3])
+    for one, two in zip(first.flows, second.flows, strict=True):
+        assert torch.equal(one.indices, two.indices)
+    second.validate()

@@ -1,0 +1,58 @@
+"""What the tests of training and of checkpoints share: a planted graph, fast settings, and a run of them."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import asdict
+
+import numpy as np
+import scipy.sparse
+import torch
+
+from nodeflow import Graph
+from nodeflow.datasets import Dataset
+from nodeflow.training import Result, Settings, train
+
+FAST = Settings(
+    fanouts=(4, 4), batch_size=64, hidden=16, dropout=0.2, learning_rate=0.02, epochs=6, seed=0, direction="in"
+)
+TIMES = ("seconds", "seeds_per_second", "edges_per_second")
+CLASSES = 3
+
+
+@functools.cache
+def planted(*, sparse: bool = False, val: int = 90, test: int = 100, dtype: type = np.float32) -> Dataset:
+    """300 nodes in 3 communities: of the edges into a node 9 in 10 are from its own; features are weak and noisy."""
+    random = np.random.default_rng(5)
+    label = random.permutation(np.repeat(np.arange(CLASSES), 100))
+    members = [np.flatnonzero(label == c) for c in range(CLASSES)]
+    dst = np.repeat(np.arange(300), 6)
+    own = random.random(len(dst)) < 0.9
+    near = np.stack(members)[label[dst], random.integers(0, 100, len(dst))]
+    src = np.where(own, near, random.integers(0, 300, len(dst)))
+    feat = (np.eye(CLASSES)[label] * 0.8 + random.normal(0, 1, (300, CLASSES))).astype(dtype)
+    if sparse:
+        feat = np.where(np.abs(feat) > 0.5, feat, 0).astype(dtype)
+    order = random.permutation(300)
+    parts = np.split(order, [110, 110 + val, 110 + val + test])[:3]
+
+    columns = {"feat": scipy.sparse.csr_array(feat) if sparse else feat, "label": label}
+    return Dataset("planted", Graph.from_edges(src, dst, num_nodes=300, ndata=columns), *parts, CLASSES)
+
+
+def same_result(one: Result, other: Result) -> bool:
+    """Whether two runs agree bit for bit in everything but the time they took."""
+    untimed = [[{**asdict(r), **dict.fromkeys(TIMES)} for r in result.records] for result in (one, other)]
+    weights = [result.model.state_dict() for result in (one, other)]
+    return (
+        untimed[0] == untimed[1]
+        and (one.test_accuracy, one.best_epoch) == (other.test_accuracy, other.best_epoch)
+        and weights[0].keys() == weights[1].keys()
+        and all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    )
+
+
+@functools.cache
+def trained() -> Result:
+    """The run of FAST, made once for all tests that only look at it."""
+    return train(planted(), FAST)
