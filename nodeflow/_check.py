@@ -39,9 +39,14 @@ def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: i
     """
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict)):
         raise TypeError(f"{name} must be a tensor, an array or a list of {what} ids, got {describe(value)}")
+    if isinstance(value, (set, frozenset)):
+        raise TypeError(f"{name} must be in an order, which a set has not; pass sorted({name})")
     array = as_array(value, name)
     if array.dtype == np.bool_:
-        raise TypeError(f"{name} must hold {what} ids, got a bool mask; pass mask.nonzero() ids instead")
+        raise TypeError(
+            f"{name} must hold {what} ids, got a bool mask; pass mask.nonzero().flatten() instead, or for an array "
+            "numpy.flatnonzero(mask)"
+        )
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {tuple(array.shape)}")
     if array.size == 0:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, NoReturn, TypeVar
 
+import torch
+
 T = TypeVar("T")
 
 
@@ -48,6 +50,7 @@ class Lazy(Generic[T]):
         """Return the value, computing it on the first call."""
         make = self._make
         if make is not None:
-            self._value = make()
+            with torch.inference_mode(False):  # what is kept serves later calls, which may need gradients
+                self._value = make()
             self._make = None  # frees what the function held
         return self._value

@@ -181,6 +181,12 @@ def _layer(i: int, ids: Any, flows: Mapping[tuple[int, int], Flow], graph: Graph
     return Layer(sizes.pop(), parent_nid)
 
 
+def empty_node_flow(graph: Graph, num_flows: int) -> NodeFlow:
+    """Return a NodeFlow of ``graph`` without nodes and edges, of ``num_flows`` flows."""
+    flow = flow_from_edges([], [], num_src=0, num_dst=0, parent_eid=[])
+    return create_node_flow([flow] * num_flows, [[]] * (num_flows + 1), parent=graph)
+
+
 def create_full_node_flow(graph: Graph, num_layers: int, *, add_self_loop: bool = False) -> NodeFlow:
     """Make the NodeFlow of the whole graph for a GNN of ``num_layers`` layers.
 
@@ -208,7 +214,7 @@ def create_full_node_flow(graph: Graph, num_layers: int, *, add_self_loop: bool 
         sources, edges = np.insert(sources, indptr[1:], nodes), np.insert(edges, indptr[1:], -1)
         indptr = indptr + np.arange(graph.num_nodes + 1)
     structure = Structure(torch.from_numpy(indptr.copy()), torch.from_numpy(sources), graph.num_nodes)
-    ids, parent_eid = torch.arange(graph.num_nodes), Lazy.of(torch.from_numpy(edges))
+    ids, parent_eid = torch.from_numpy(np.arange(graph.num_nodes)), Lazy.of(torch.from_numpy(edges))
     first = Layer(graph.num_nodes, ids)
     layers = [first, *(first._map(lambda x: x) for _ in range(count))]  # which share the lookup of parent ids as well
     flows = [

@@ -99,7 +99,7 @@ def to_networkx(graph: Graph) -> Any:
     try:
         import networkx
     except ImportError:
-        raise ImportError('networkx is needed; install it with: pip install "nodeflow[convert]"') from None
+        raise ImportError("networkx is needed; install it with: pip install networkx") from None
     found = networkx.MultiDiGraph()
     found.add_nodes_from(range(graph.num_nodes))
     src, dst = graph.edges()
@@ -155,7 +155,7 @@ def _attribute(name: str, attributes: list[dict[str, Any]], keys: list[Any], wha
     missing = next((key for key, data in zip(keys, attributes, strict=True) if name not in data), None)
     if missing is not None:
         raise KeyError(f"every {what} must have the attribute {name!r}, but {what} {missing!r} has none")
-    return torch.tensor([data[name] for data in attributes])
+    return torch.tensor([data[name] for data in attributes], device="cpu")
 
 
 def _has_rows(value: Any, count: int) -> bool:

@@ -36,8 +36,8 @@ def _let_torch_note_once() -> None:
     if not _noted:
         with _quiet, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            empty = torch.zeros(1, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), torch.zeros(0)
-            torch.sparse_csr_tensor(*empty, size=(0, 0), check_invariants=False)
+            indptr, none = torch.from_numpy(np.zeros(1, np.int64)), torch.from_numpy(np.zeros(0, np.int64))
+            torch.sparse_csr_tensor(indptr, none, none, size=(0, 0), check_invariants=False)
             _noted = True
 
 
@@ -84,7 +84,7 @@ def take_rows(column: Tensor, ids: Tensor) -> Tensor:
     """
     ids = ids.to(column.device)
     if column.layout == torch.sparse_csr:
-        indptr, position = _csr_positions(column.crow_indices(), ids)
+        indptr, position = csr_positions(column.crow_indices(), ids)
         shape = (len(ids), column.shape[1])
         return csr_tensor(indptr, column.col_indices()[position], column.values()[position], shape)
     return column.index_select(0, ids)
@@ -118,8 +118,8 @@ def zero_rows(column: Tensor, count: int) -> Tensor:
     return column.new_zeros((count, *column.shape[1:]))
 
 
-def _csr_positions(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``(indptr of the chosen rows, positions of their entries)``."""
+def csr_positions(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``(indptr of the chosen rows, positions of their entries)`` of a CSR structure, int64."""
     if indptr.device.type == "cpu":
         counts, position = csr_rows(indptr.numpy(), rows.numpy())
         return torch.from_numpy(counts), torch.from_numpy(position)

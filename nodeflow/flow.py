@@ -20,6 +20,7 @@ from nodeflow.structure import Structure
 class Layer(Frozen):
     """One layer of a NodeFlow: its nodes, their frame, and which parent nodes they are.
 
+    Made by samplers and by ``create_node_flow``, which check its parts; the constructor trusts them.
     ``data`` is the frame with a row per node. ``has_parent`` is False for nodes that stand for no parent node (pooled
     clusters, say).
 
@@ -168,7 +169,8 @@ class Flow(Frozen):
         """Estimator weight of every edge, float32 ``[num_edges]``: made when first asked for.
 
         The sum of weight times value over the edges of a destination is an unbiased estimate of the sum of the values
-        over all its in-edges in the parent graph. 1 for a full neighbourhood and for flows made by hand.
+        over all its in-edges in the parent graph (out-edges, for a sampler of ``direction="out"``). 1 for a full
+        neighbourhood and for flows made by hand.
         """
         if self._weight is None:
             return torch.ones(self.num_edges, dtype=torch.float32, device=self._structure.device)
@@ -257,7 +259,10 @@ class Flow(Frozen):
         return scipy.sparse.csr_array(parts, shape=(self.num_dst, self.num_src), copy=True)
 
     def to_torch_sparse(self, weight: Tensor | None = None) -> Tensor:
-        """Return the adjacency as a torch sparse CSR tensor ``[num_dst, num_src]``, entries ``weight`` or 1."""
+        """Return the adjacency as a torch sparse CSR tensor ``[num_dst, num_src]``, entries ``weight`` or 1.
+
+        It shares memory with the flow: do not write to it. Raises ValueError for a weight of another shape.
+        """
         return csr_tensor(self.indptr, self.indices, self._entries(weight), (self.num_dst, self.num_src))
 
     def _entries(self, weight: Tensor | None) -> Tensor:
@@ -307,7 +312,8 @@ class Flow(Frozen):
 
 def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:
     if ids is None:
-        return torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64)
+        empty = torch.zeros(0, dtype=torch.int64, device="cpu")
+        return empty, empty
     found = torch.sort(ids)
     return found.values, found.indices
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import uuid
 import weakref
@@ -40,10 +41,12 @@ class Graph(Frozen):
         indices: integers ``[num_edges]``, the source node of each in-edge.
         edge_ids: integers ``[num_edges]``, a permutation of 0..num_edges-1; None means the position is the id.
         ndata, edata: columns of the node and edge frames; row ``e`` of an edge column belongs to edge id ``e``.
-        copy: None (default) stores ids as int32 when they fit, which copies int64 arrays, but leaves memory-mapped
-            arrays where they are; False shares memory with all integer arrays given; True always copies.
+        copy: None (default) stores ids as int32 when they fit, which copies int64 ``indices`` and ``edge_ids``; what
+            needs no conversion (an int64 ``indptr``, int32 ids) and memory-mapped arrays are shared. False shares
+            all int32 and int64 arrays given (an int32 ``indptr`` is converted); True always copies.
 
-    Arrays that are shared are never written to; do not write to them either while the graph lives.
+    Arrays that are shared are never written to; do not write to them either while the graph lives. A pickled graph
+    names the files of memory-mapped structure arrays instead of holding them; columns are pickled by value.
 
     Raises TypeError for ids that are not integers, ValueError for an ``indptr`` that decreases, does not start at 0 or
     does not end at the number of edges, and for ``edge_ids`` that are no permutation, IndexError for a source that is
@@ -209,6 +212,12 @@ class Graph(Frozen):
     def __repr__(self) -> str:
         columns = [f"{kind}: {', '.join(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
         return f"Graph({', '.join([f'{self.num_nodes} nodes', f'{self.num_edges} edges', *columns])})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        """Return a graph of its own with copied columns; the structure, which never changes, is shared."""
+        columns = {"ndata": copy.deepcopy(self.ndata, memo), "edata": copy.deepcopy(self.edata, memo)}
+        indptr, indices, edge_ids = self.csc()
+        return Graph(indptr, indices, edge_ids=edge_ids, copy=False, **columns)
 
     def __reduce__(self) -> tuple[Any, ...]:
         arrays = tuple(map(_portable, (self._indptr, self._indices, self._edge_ids)))

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._check import as_count, as_ids, as_int, describe
+from nodeflow.build import empty_node_flow
 from nodeflow.node_flow import NodeFlow
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import Sampler
@@ -83,6 +84,9 @@ class NodeFlowLoader:
         # where equal batches can occur, only their numbers tell them apart; else their seeds do, in any loader
         self._numbered = len(torch.unique(self.seeds)) < len(self.seeds)
         self._epoch, self._next, self._resume = -1, 0, False
+        # a batch of no seeds finds a wrong column now, not after an hour of sampling
+        empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
+        self._newest: object = None  # the iteration that may say where the loader stands
 
     def __len__(self) -> int:
         """Number of batches in an epoch."""
@@ -97,12 +101,13 @@ class NodeFlowLoader:
     def set_epoch(self, epoch: int) -> None:
         """Let the next iteration be epoch ``epoch`` (counted from 0), from its first batch."""
         self._epoch, self._next, self._resume = as_count(epoch, "epoch"), 0, True
+        self._newest = None
 
-    def state_dict(self) -> dict[str, int]:
+    def state_dict(self) -> dict[str, Any]:
         """Return where the iteration stands: the epoch, the batches it has given, and what must not change."""
         return {"epoch": self._epoch, "batch": self._next, **self._fixed()}
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Let the next iteration go on where ``state`` was taken; raises ValueError for a state of another loader."""
         if not isinstance(state, Mapping) or not {"epoch", "batch"} <= set(state):
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
@@ -112,16 +117,16 @@ class NodeFlowLoader:
         batch, epoch = as_count(state["batch"], "state['batch']"), as_count(state["epoch"], "state['epoch']", -1)
         if batch > len(self):
             raise ValueError(f"state['batch'] is {batch}, but an epoch has {len(self)} batches")
-        self._epoch, self._next = epoch, batch
+        self._epoch, self._next, self._newest = epoch, batch, None
         # the state of a finished epoch goes on with the next one
         self._resume = self._epoch >= 0 and batch < len(self)
 
-    def _fixed(self) -> dict[str, int]:
+    def _fixed(self) -> dict[str, Any]:
         names = ("batch_size", "shuffle", "drop_last", "seed")
         return {name: int(getattr(self, name)) for name in names} | {
             "num_seeds": len(self.seeds),
             "seeds_hash": hash_ids(self.seeds.numpy()),
-            "sampler_seed": self.sampler.seed,
+            "sampler": repr(self.sampler.settings),
         }
 
     def __iter__(self) -> Iterator[NodeFlow]:
@@ -129,12 +134,14 @@ class NodeFlowLoader:
             self._resume = False
         else:
             self._epoch, self._next = self._epoch + 1, 0
-        return self._iterate(self._epoch, self._next)
+        self._newest = object()
+        return self._iterate(self._epoch, self._next, self._newest)
 
-    def _iterate(self, epoch: int, start: int) -> Iterator[NodeFlow]:
+    def _iterate(self, epoch: int, start: int, this: object) -> Iterator[NodeFlow]:
         with closing(self._batches(self._order(epoch), epoch, start)) as batches:
             for number, batch in enumerate(batches, start):
-                self._epoch, self._next = epoch, number + 1
+                if self._newest is this:  # an older iteration that goes on does not undo set_epoch or a newer one
+                    self._epoch, self._next = epoch, number + 1
                 yield batch if self.device is None else batch.to(self.device, non_blocking=self.pin_memory)
 
     def _batches(self, order: Tensor, epoch: int, start: int) -> Generator[NodeFlow, None, None]:

@@ -25,8 +25,8 @@ class NodeFlow(Frozen):
     """A layered computation graph: layers of nodes, and flows of edges from one layer to a later one.
 
     Layer 0 holds the inputs, the last layer (also -1) the seeds; flow ``i`` joins layer ``i`` to layer ``i + 1``.
-    Samplers make NodeFlows; ``create_node_flow`` and ``create_full_node_flow`` make them by other means. The structure
-    never changes; columns of the frames can be set.
+    Samplers make NodeFlows; ``create_node_flow`` and ``create_full_node_flow`` make them by other means (the
+    constructor itself trusts its parts). The structure never changes; columns of the frames can be set.
 
     ========================  ==========================================================================
     ``layers[i]``             layer i (negative indices, slices, ``len`` and iteration work)
@@ -42,7 +42,8 @@ class NodeFlow(Frozen):
 
     Ids and structure are handed out without a copy: do not write to these tensors (``validate`` notices most harm).
     A new NodeFlow made from others (a slice, ``append``, ``to``) has frames of its own, whose columns share memory with
-    the originals where they can: setting a column in one is not seen in the other.
+    the originals where they can: setting a column in one is not seen in the other. Registered layer computations stay
+    with the original.
 
     >>> from nodeflow import Graph, create_full_node_flow
     >>> batch = create_full_node_flow(Graph.from_edges([0, 1, 2], [1, 2, 0]), num_layers=2)
@@ -52,7 +53,7 @@ class NodeFlow(Frozen):
     (tensor([3, 4, 5]), (tensor([2, 0, 1]), tensor([0, 1, 2])))
     """
 
-    __slots__ = ("_consecutive", "_graph_uid", "_layers", "_parent", "_registry", "_skips", "seed_index")
+    __slots__ = ("_consecutive", "_layers", "_parent", "_registry", "_skips", "seed_index")
     _layers: tuple[Layer, ...]
     _consecutive: tuple[Flow, ...]
     _skips: dict[tuple[int, int], Flow]
@@ -71,7 +72,7 @@ class NodeFlow(Frozen):
     ) -> None:
         # Parts are trusted here: ``create_node_flow`` is the checked way in, samplers make them right.
         if seed_index is None:
-            seed_index = torch.arange(layers[-1].num_nodes)
+            seed_index = torch.arange(layers[-1].num_nodes, device="cpu")
         self._set(
             _layers=tuple(layers), _consecutive=tuple(flows), _skips=dict(sorted((skips or {}).items())),
             _parent=parent, _registry={}, seed_index=seed_index,
@@ -199,8 +200,8 @@ class NodeFlow(Frozen):
         The arguments choose columns as in ``copy_from_parent``. Layers are written in order, so where several layers
         hold one parent node, **the value of the layer nearest to the seeds stays**; likewise for flows (flow numbers
         first, then flows that skip layers), and for an edge that one flow holds repeatedly: its last row stays. A
-        column that the parent has is written in place, without gradient; one that it has not is made, with zeros in all
-        other rows.
+        column that the parent has is written in place, without gradient (graphs that share the tensor see it too); one
+        that it has not is made, with zeros in all other rows.
 
         Raises ValueError for a column whose rows have another shape or type than the parent's, or whose memory in the
         parent cannot be written (a memory-mapped file); then the parent is as it was.

@@ -161,6 +161,12 @@ def _chosen(choice: Any, name: str, every: list[Any], normal: Any, frame: Any) -
 def _names(names: Any, argument: str, frame: Frame, owner: str) -> list[str]:
     if isinstance(names, _All):
         return list(frame)
+    names = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else names
+    if isinstance(names, list) and not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            f"{argument} must name columns; for a choice per layer or flow give a dict, as in {{0: ['x'], -1: ['y']}}; "
+            f"got {describe(names)}"
+        )
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise TypeError(
             f"{argument} must be ALL, None, a list of column names or a dict of such, got {describe(names)}"

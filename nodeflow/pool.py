@@ -25,9 +25,11 @@ class Pool:
 
     def add(self, tensor: Tensor | None) -> Any:
         """Return a reference to ``tensor``, for ``restored``; ``memory`` completes it."""
-        if tensor is None or tensor.device.type != "cpu":
-            return tensor  # another device has its own way through pickle
+        if tensor is None:
+            return None
         tensor = tensor.detach()
+        if tensor.device.type != "cpu":  # another device has its own way through pickle, which takes the whole storage
+            return tensor.clone()
         if tensor.layout == torch.sparse_csr:
             parts = (tensor.crow_indices(), tensor.col_indices(), tensor.values())
             return ["csr", [self.add(part) for part in parts], tuple(tensor.shape)]
@@ -71,5 +73,5 @@ def restored(memory: list[Piece], reference: Any) -> Any:
     data, dtype = memory[at]
     size = math.prod(shape)
     if size == 0:  # torch does not take every empty array for one of another type
-        return torch.empty(shape, dtype=dtype)
+        return torch.empty(shape, dtype=dtype, device="cpu")
     return from_numpy(data).view(dtype)[start : start + size].view(shape)

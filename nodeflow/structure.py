@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from nodeflow._frozen import Frozen
-from nodeflow.kernels.rows import csr_rows, transpose
+from nodeflow.features import csr_positions
+from nodeflow.kernels.rows import transpose
 
 
 class Bucket(NamedTuple):
@@ -65,51 +67,54 @@ class Structure(Frozen):
     @property
     def dst(self) -> Tensor:
         """Destination row of every edge, int64 ``[E]``."""
-        if "dst" not in self._derived:
-            rows = torch.arange(self.num_dst, device=self.device)
-            self._derived["dst"] = torch.repeat_interleave(rows, self.in_degrees, output_size=self.num_edges)
-        derived: Tensor = self._derived["dst"]
-        return derived
+        dst: Tensor = self._kept("dst", self._make_dst)
+        return dst
 
     def transposed(self) -> tuple[Structure, Tensor]:
         """Return the structure with sources and destinations swapped, and the edge each of its edges came from."""
-        if "transposed" not in self._derived:
-            if self.device.type == "cpu":
-                parts = transpose(self.indptr.numpy(), self.indices.numpy(), self.num_src)
-                indptr, rows, edges = map(torch.from_numpy, parts)
-            else:
-                edges = torch.argsort(self.indices, stable=True)
-                rows = self.dst[edges]
-                counts = self.out_degrees
-                indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-            self._derived["transposed"] = Structure(indptr, rows, self.num_dst), edges
-        derived: tuple[Structure, Tensor] = self._derived["transposed"]
-        return derived
+        swapped: tuple[Structure, Tensor] = self._kept("transposed", self._make_transposed)
+        return swapped
 
-    def buckets(self) -> list[Bucket]:
+    def buckets(self) -> tuple[Bucket, ...]:
         """Return the destinations grouped by in-degree, ascending; those without edges are left out."""
-        if "buckets" not in self._derived:
-            degrees = self.in_degrees
-            order = torch.argsort(degrees, stable=True)
-            sizes, counts = torch.unique_consecutive(degrees[order], return_counts=True)
-            found = []
-            for degree, rows in zip(sizes.tolist(), order.split(counts.tolist()), strict=True):
-                if degree:
-                    edges = self.indptr[rows, None] + torch.arange(degree, device=self.device)
-                    found.append(Bucket(degree, rows, edges))
-            self._derived["buckets"] = found
-        derived: list[Bucket] = self._derived["buckets"]
-        return derived
+        buckets: tuple[Bucket, ...] = self._kept("buckets", self._make_buckets)
+        return buckets
+
+    def _kept(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self._derived:
+            with torch.inference_mode(False):  # what is kept serves later calls, which may need gradients
+                self._derived[name] = make()
+        return self._derived[name]
+
+    def _make_dst(self) -> Tensor:
+        rows = torch.arange(self.num_dst, device=self.device)
+        return torch.repeat_interleave(rows, self.in_degrees, output_size=self.num_edges)
+
+    def _make_transposed(self) -> tuple[Structure, Tensor]:
+        if self.device.type == "cpu":
+            parts = transpose(self.indptr.numpy(), self.indices.numpy(), self.num_src)
+            indptr, rows, edges = map(torch.from_numpy, parts)
+        else:
+            edges = torch.argsort(self.indices, stable=True)
+            rows = self.dst[edges]
+            counts = self.out_degrees
+            indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        return Structure(indptr, rows, self.num_dst), edges
+
+    def _make_buckets(self) -> tuple[Bucket, ...]:
+        degrees = self.in_degrees
+        order = torch.argsort(degrees, stable=True)
+        sizes, counts = torch.unique_consecutive(degrees[order], return_counts=True)
+        found = []
+        for degree, rows in zip(sizes.tolist(), order.split(counts.tolist()), strict=True):
+            if degree:
+                edges = self.indptr[rows, None] + torch.arange(degree, device=self.device)
+                found.append(Bucket(degree, rows, edges))
+        return tuple(found)
 
     def select_rows(self, rows: Tensor) -> tuple[Structure, Tensor]:
         """Return the structure of the destinations ``rows`` (in that order) and the edges it kept, int64 ``[k]``."""
-        if self.device.type == "cpu":
-            chosen, edges = map(torch.from_numpy, csr_rows(self.indptr.numpy(), rows.numpy()))
-        else:
-            degrees = self.in_degrees[rows]
-            chosen = torch.cat([degrees.new_zeros(1), degrees.cumsum(0)])
-            shift = torch.repeat_interleave(self.indptr[rows] - chosen[:-1], degrees)
-            edges = shift + torch.arange(len(shift), device=self.device)
+        chosen, edges = csr_positions(self.indptr, rows)
         return Structure(chosen, self.indices[edges], self.num_src), edges
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Structure:

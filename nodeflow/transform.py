@@ -1,4 +1,7 @@
-"""New graphs from a graph: reversed edges, added reverse edges, added self-loops."""
+"""New graphs from a graph: reversed edges, added reverse edges, added self-loops.
+
+Columns that need no new rows are shared with the graph, not copied.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def add_self_loops(graph: Graph, *, mark: str | None = None) -> Graph:
 
     Raises ValueError when the column ``mark`` exists.
     """
-    nodes = torch.arange(graph.num_nodes)
+    nodes = torch.from_numpy(np.arange(graph.num_nodes))
     return _with_edges(graph, nodes, nodes, None, mark)
 
 
@@ -77,7 +80,7 @@ def _with_edges(graph: Graph, src: Tensor, dst: Tensor, like: Tensor | None, mar
         columns[name] = join_rows(column, more)
     if mark is not None:
         columns[mark] = torch.cat(
-            [torch.zeros(graph.num_edges, dtype=torch.int8), torch.ones(len(src), dtype=torch.int8)]
+            [src.new_zeros(graph.num_edges, dtype=torch.int8), src.new_ones(len(src), dtype=torch.int8)]
         )
     ends = torch.cat([old_src, src]), torch.cat([old_dst, dst])
     return Graph.from_edges(*ends, num_nodes=graph.num_nodes, ndata=graph.ndata, edata=columns)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from nodeflow._frozen import Lazy
+
 if TYPE_CHECKING:
     from nodeflow.flow import Flow, Layer
     from nodeflow.graph import Graph
@@ -17,6 +19,7 @@ def validate(batch: NodeFlow) -> None:
     """Raise ValueError that names the first broken invariant of ``batch``."""
     for i, layer in enumerate(batch.layers):
         _check_layer(f"layer {i}", layer, batch.parent)
+    ends = None if batch.parent is None else Lazy(batch.parent.edges)  # the whole graph's, so made once
     for pair in batch.flows.pairs():
         flow = batch.flows[pair]
         i, j = pair
@@ -25,7 +28,7 @@ def validate(batch: NodeFlow) -> None:
         _require(flow.src_layer is batch.layers[i] and flow.dst_layer is batch.layers[j], f"{name} joins other layers")
         _check_structure(name, flow)
         if flow.has_parent:
-            _check_parent_edges(name, flow, batch.parent)
+            _check_parent_edges(name, flow, batch.parent, ends)
     index, seeds = batch.seed_index, batch.back.num_nodes
     _require(index.dtype == torch.int64 and _within(index, 0, seeds), "seed_index must hold rows of the last layer")
 
@@ -54,17 +57,19 @@ def _check_structure(name: str, flow: Flow) -> None:
     _require(len(flow.weight) == flow.num_edges, f"{name}: wrong number of estimator weights")
 
 
-def _check_parent_edges(name: str, flow: Flow, graph: Graph | None) -> None:
+def _check_parent_edges(
+    name: str, flow: Flow, graph: Graph | None, all_ends: Lazy[tuple[Tensor, Tensor]] | None
+) -> None:
     edges = flow.parent_eid
     upper = torch.iinfo(torch.int64).max if graph is None else graph.num_edges
     _require(len(edges) == flow.num_edges, f"{name}: wrong number of parent edge ids")
     _require(_within(edges, -1, upper), f"{name}: a parent edge id is out of range")
-    if graph is None or not (flow.src_layer.has_parent and flow.dst_layer.has_parent):
+    if all_ends is None or not (flow.src_layer.has_parent and flow.dst_layer.has_parent):
         return
     kept = edges >= 0
     from_, to = flow.edges()
     src, dst = flow.src_layer.parent_nid[from_][kept].cpu(), flow.dst_layer.parent_nid[to][kept].cpu()
-    ends = tuple(end[edges[kept].cpu()] for end in graph.edges())
+    ends = tuple(end[edges[kept].cpu()] for end in all_ends.get())
     same = torch.equal(ends[0], src) and torch.equal(ends[1], dst)
     turned = torch.equal(ends[0], dst) and torch.equal(ends[1], src)  # sampled along out-edges
     _require(same or turned, f"{name}: an edge and its parent edge join different nodes")

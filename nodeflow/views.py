@@ -34,7 +34,7 @@ class LayerView(Sequence[Layer]):
         """Return the NodeFlow ids of a layer's nodes, int64."""
         i = as_index(layer, "layer", len(self._layers))
         start = sum(layer.num_nodes for layer in self._layers[:i])
-        return torch.arange(start, start + self._layers[i].num_nodes)
+        return torch.arange(start, start + self._layers[i].num_nodes, device="cpu")
 
     def __len__(self) -> int:
         return len(self._layers)
@@ -73,7 +73,7 @@ class FlowView(Sequence[Flow]):
             if flow is wanted:
                 break
             start += flow.num_edges
-        return torch.arange(start, start + wanted.num_edges)
+        return torch.arange(start, start + wanted.num_edges, device="cpu")
 
     def pairs(self) -> list[tuple[int, int]]:
         """Return the pairs of layers that a flow joins: consecutive ones first, in the order of their NodeFlow ids."""

@@ -284,3 +284,13 @@ def test_columns_of_a_graph_can_be_set(graph: Graph) -> None:
     assert "label" in graph.ndata
     with pytest.raises(ValueError, match="must have 7 rows"):
         graph.edata["x"] = torch.ones(6)
+
+
+def test_a_deep_copy_is_a_graph_of_its_own() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": torch.ones(3)})
+    other = copy.deepcopy(graph)
+    other.ndata["x"][0] = 7
+    assert graph.ndata["x"].tolist() == [1, 1, 1]
+    batch = NeighborSampler(other, [1])([2])
+    assert pickle.loads(pickle.dumps(batch)).parent is other
+    assert torch.equal(other.edges()[0], graph.edges()[0])

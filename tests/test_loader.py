@@ -246,8 +246,15 @@ def test_stop_iteration_in_a_sampler_does_not_end_the_epoch_silently(workers):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_unknown_column_raises(workers):
-    loader = make(num_workers=workers, ndata={0: ["y"]})
-    with pytest.raises(KeyError, match="no column 'y'"):
+    """Said when the loader is made; a column that goes missing later reaches the caller from a worker."""
+    with pytest.raises(KeyError, match="no column 'y' in the parent graph's ndata, which has 'x', 'label'"):
+        make(num_workers=workers, ndata={0: ["y"]})
+    with pytest.raises(IndexError, match="layer 7 is out of range"):
+        make(num_workers=workers, ndata={7: ["x"]})
+    graph = random_graph()
+    loader = make(graph=graph, num_workers=workers, ndata={0: ["x"]})
+    del graph.ndata["x"]
+    with pytest.raises(KeyError, match="no column 'x'"):
         list(loader)
 
 

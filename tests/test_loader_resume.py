@@ -103,7 +103,7 @@ def test_state_of_another_loader_raises(options, words):
 def test_state_of_another_sampler_raises():
     graph = random_graph()
     state = NodeFlowLoader(NeighborSampler(graph, [2], seed=1), [0]).state_dict()
-    with pytest.raises(ValueError, match="sampler_seed=1, this one has 0"):
+    with pytest.raises(ValueError, match=r"sampler=.*'seed': 1.*, this one has .*'seed': 0"):
         NodeFlowLoader(NeighborSampler(graph, [2]), [0]).load_state_dict(state)
 
 
@@ -126,3 +126,33 @@ def test_broken_states_raise(change, error):
     with pytest.raises(error):
         loader.load_state_dict(change(before))
     assert loader.state_dict() == before
+
+
+@pytest.mark.parametrize("other", [{"fanouts": [3]}, {"replace": True}, {"direction": "out"}, {"reuse": True}])
+def test_state_of_a_sampler_with_other_settings_raises(other):
+    graph = random_graph()
+    state = NodeFlowLoader(NeighborSampler(graph, [2]), [0]).state_dict()
+    with pytest.raises(ValueError, match="the state is of a loader with sampler="):
+        NodeFlowLoader(NeighborSampler(graph, **{"fanouts": [2], **other}), [0]).load_state_dict(state)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_iteration_that_goes_on_does_not_undo_what_is_set(workers):
+    loader = make(num_workers=workers)
+    state = loader.state_dict()
+    for number, _ in enumerate(loader):
+        if number == 1:
+            loader.set_epoch(5)
+    assert loader.epoch == 5
+    assert len(list(loader)) == len(loader)
+    assert loader.epoch == 5
+    for number, _ in enumerate(loader):
+        if number == 1:
+            loader.load_state_dict(state)
+    assert loader.state_dict() == state
+    older, newer = iter(loader), iter(loader)
+    next(newer)
+    before = loader.state_dict()
+    next(older)
+    assert loader.state_dict() == before
+    del older, newer

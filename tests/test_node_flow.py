@@ -22,6 +22,7 @@ from nodeflow import (
 )
 from nodeflow.sampling import Choice, Sampler
 from nodeflow.testing import assert_same_node_flow, assert_valid, graphs, node_flows, seeds
+from nodeflow.transform import add_reverse_edges, add_self_loops
 
 
 def snapshot(batch: NodeFlow) -> dict[str, Any]:
@@ -327,3 +328,42 @@ def test_pinned_memory(graph: Graph) -> None:
     assert_same_node_flow(pinned, batch)
     for tensor in (pinned.flows[0].indptr, pinned.flows[0].indices, pinned.front.parent_nid, pinned.ldata[0]["feat"]):
         assert tensor.is_pinned()
+
+
+def test_what_is_kept_under_inference_mode_serves_training_later() -> None:
+    graph = Graph.from_edges([0, 1, 2, 3], [1, 1, 2, 2])
+    for reuse in (False, True):
+        flow = NeighborSampler(graph, [2, 1], reuse=reuse)([1, 2]).flows[0]
+        with torch.inference_mode():
+            flow.weight, flow.edges(), flow.structure.transposed(), flow.structure.buckets(), flow.parent_eid
+        h = torch.rand(flow.num_src, 4, requires_grad=True)
+        flow.aggregate(h, "sum", weight=flow.weight).sum().backward()
+        flow.aggregate(h, "max").sum().backward()
+        h[flow.edges()[1]].sum().backward()
+
+
+def test_buckets_cannot_be_taken_from_a_structure() -> None:
+    assert isinstance(flow_from_edges([0, 1, 1], [0, 0, 1], num_src=2, num_dst=2).structure.buckets(), tuple)
+
+
+def test_a_layer_does_not_keep_room_for_all_edges_drawn() -> None:
+    nodes = 200
+    src, dst = (end.flatten() for end in torch.meshgrid(torch.arange(nodes), torch.arange(nodes), indexing="ij"))
+    layer = FullSampler(Graph.from_edges(src, dst), 1)(range(nodes)).layers[0]
+    base = layer.parent_nid.numpy()
+    while base.base is not None and isinstance(base.base, np.ndarray):
+        base = base.base
+    assert layer.parent_nid.untyped_storage().nbytes() <= 2 * 8 * nodes
+    assert base.nbytes <= 2 * 8 * nodes
+
+
+def test_torch_default_device_is_not_read() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], edata={"w": torch.ones(2)})
+    with torch.device("meta"):
+        full = create_full_node_flow(graph, 1)
+        made = create_node_flow([flow_from_edges([0], [0], num_src=1, num_dst=1)])
+        more = add_self_loops(add_reverse_edges(graph, mark="new"))
+        ids = full.layers(1)
+    devices = [full.seeds, full.flows[0].indices, made.seed_index, made.flows[0].indptr, more.edata["new"], ids]
+    assert {tensor.device.type for tensor in devices} == {"cpu"}
+    full.validate()

@@ -141,5 +141,12 @@ def _by_degree(part: Part, messages: Messages, reducer: Any) -> dict[str, Tensor
                     f"the reduce function {name_of(reducer)} must return the same columns for every degree, got "
                     f"{sorted(found[0])} and {sorted(found[-1])}"
                 )
+            for name, values in found[-1].items():
+                if values.shape[1:] != found[0][name].shape[1:]:
+                    raise ValueError(
+                        f"the reduce function {name_of(reducer)} must return rows of one shape for every degree, got "
+                        f"{tuple(found[0][name].shape[1:])} for degree {buckets[0].degree} and "
+                        f"{tuple(values.shape[1:])} for degree {degree} in column {name!r}: reduce over dimension 1"
+                    )
     with explained(reducer, "reduce function", str(part)):
         return {name: ops.join_rows(structure, [columns[name] for columns in found]) for name in found[0]}

@@ -41,8 +41,6 @@ def choose(
             return _weighted
         if op == "mul" and kinds == ("e", "u") and scalar[0]:
             return _weighted_right
-        if op == "div" and kinds == ("u", "e") and scalar[1]:
-            return _divided
     return _summed
 
 
@@ -71,11 +69,6 @@ def _weighted(structure: Structure, given: Operands) -> Tensor:
 def _weighted_right(structure: Structure, given: Operands) -> Tensor:
     weight, h = given.tensors
     return _spmm(structure, h, weight)
-
-
-def _divided(structure: Structure, given: Operands) -> Tensor:
-    h, divisor = given.tensors
-    return _spmm(structure, h, divisor.reciprocal())
 
 
 def _summed(structure: Structure, given: Operands) -> Tensor:

@@ -73,7 +73,7 @@ def _resampled(graph: Graph, edges: Edges, numbering: Numbering, num_flows: int,
     layers, flows = [_layer(numbering.nodes)], []
     for i in reversed(range(num_flows)):
         choice = _chosen(graph, edges, choose, numbering.nodes, i)
-        local = numbering.extend(_sources(edges, choice))
+        local = numbering.extend(choice.take_sources(edges))
         layers.append(_layer(numbering.nodes))
         flows.append(_flow(edges, choice, local, layers[-1], layers[-2], i, prefix=True))
     return layers[::-1], flows[::-1]
@@ -85,7 +85,7 @@ def _neighbors_only(graph: Graph, edges: Edges, seeds: Ints, num_flows: int, cho
     for i in reversed(range(num_flows)):
         choice = _chosen(graph, edges, choose, dst, i)
         with Numbering(graph.num_nodes) as numbering:
-            local = numbering.extend(_sources(edges, choice))
+            local = numbering.extend(choice.take_sources(edges))
             dst, rank = np.unique(numbering.nodes, return_inverse=True)
         layers.append(_layer(dst))
         flows.append(_flow(edges, choice, rank[local], layers[-1], layers[-2], i, prefix=False))
@@ -99,7 +99,7 @@ def _reused(graph: Graph, edges: Edges, numbering: Numbering, num_flows: int, ch
     for i in reversed(range(num_flows)):
         choice = _chosen(graph, edges, choose, numbering.nodes[done:], i)
         done = len(numbering.nodes)
-        locals_.append(numbering.extend(_sources(edges, choice)))
+        locals_.append(numbering.extend(choice.take_sources(edges)))
         choices.append(choice)
         num_nodes.append(len(numbering.nodes))
         num_edges.append(num_edges[-1] + len(locals_[-1]))
@@ -169,17 +169,6 @@ def _check(graph: Graph, edges: Edges, choice: Choice, dst: Ints) -> None:
             f"{edges.indptr[node[i]]} to {edges.indptr[node[i] + 1] - 1}; positions are places in the graph's edge "
             "arrays, not edge ids (see Candidates.select)"
         )
-
-
-def _sources(edges: Edges, choice: Choice) -> Ints:
-    """Return the parent ids of the chosen edges' sources, in an array that nobody else holds."""
-    if choice.trusted:
-        found: Ints = choice.src  # type: ignore[assignment]
-        return found
-    if choice.positions is not None:
-        ids: Ints = edges.near[choice.positions].astype(np.int64)
-        return ids
-    return np.array(choice.src)
 
 
 def _parent_eid(edges: Edges, choice: Choice) -> Lazy[Tensor]:

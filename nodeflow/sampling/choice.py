@@ -49,13 +49,14 @@ class Choice(Frozen):
             for. None: 1.
     """
 
-    __slots__ = ("eid", "indptr", "positions", "src", "trusted", "weight")
+    __slots__ = ("_fresh", "eid", "indptr", "positions", "src", "trusted", "weight")
     indptr: Ints
     positions: Ints | None
     src: Ints | None
     eid: Tensor | None
     weight: Lazy[Tensor] | None
     trusted: bool
+    _fresh: list[Ints]
 
     def __init__(
         self,
@@ -85,15 +86,23 @@ class Choice(Frozen):
             cell = None if weight is None else Lazy.of(weight)
         else:
             cell = Lazy(lambda: _weight(weight(), size))
-        self._set(indptr=ends, positions=places, src=sources, eid=edge, weight=cell, trusted=False)
+        self._set(indptr=ends, positions=places, src=sources, eid=edge, weight=cell, trusted=False, _fresh=[])
 
     @classmethod
     def of_kernel(cls, indptr: Ints, positions: Ints, src: Ints, weight: Callable[[], Tensor] | None) -> Choice:
-        """A Choice made by a compiled kernel, whose arrays need no checks."""
+        """A Choice made by a compiled kernel, whose arrays need no checks; ``src`` are the sources at ``positions``."""
         choice = cls.__new__(cls)
         cell = None if weight is None else Lazy(weight)
-        choice._set(indptr=indptr, positions=positions, src=src, eid=None, weight=cell, trusted=True)
+        choice._set(indptr=indptr, positions=positions, src=None, eid=None, weight=cell, trusted=True, _fresh=[src])
         return choice
+
+    def take_sources(self, edges: Edges) -> Ints:
+        """Return the parent ids of the chosen edges' sources, in an array that the caller may write to."""
+        try:
+            return self._fresh.pop()  # the kernel's own array, given away once
+        except IndexError:
+            found: Ints = np.array(self.src) if self.positions is None else edges.near[self.positions].astype(np.int64)
+            return found
 
 
 def _int64(value: Any, name: str) -> Ints:

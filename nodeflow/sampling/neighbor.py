@@ -41,6 +41,8 @@ class NeighborSampler(Sampler):
     (2, 2, tensor([2, 1]))
     """
 
+    fixed = ("fanouts", "replace", "direction", "include_dst", "reuse", "seed")
+
     def __init__(
         self,
         graph: Graph,
@@ -54,6 +56,8 @@ class NeighborSampler(Sampler):
     ) -> None:
         self.fanouts = check_fanouts(fanouts)
         self.replace = bool(replace)
+        if self.replace and max(self.fanouts) >= 2**31:  # every node draws so many, and their sum must be a number
+            raise ValueError(f"fanouts must be below 2**31 with replacement, got {max(self.fanouts)}")
         options = {"direction": direction, "include_dst": include_dst, "reuse": reuse, "seed": seed}
         super().__init__(graph, len(self.fanouts), **options)  # type: ignore[arg-type]
 
@@ -66,9 +70,6 @@ class NeighborSampler(Sampler):
         draw(begin, degree, edges.near, nodes, np.uint64(step.random.key), indptr, positions, ids)
         weight = None if fanout < 0 else lambda: _inverse_rate(degree, indptr)
         return Choice.of_kernel(indptr, positions, ids, weight)
-
-    def __repr__(self) -> str:
-        return f"NeighborSampler({self.graph}, fanouts={list(self.fanouts)}, replace={self.replace}, seed={self.seed})"
 
 
 def _inverse_rate(degree: Ints, indptr: Ints) -> Tensor:

@@ -31,8 +31,9 @@ class Numbering:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # what one batch needed the next one likely needs: starting with it saves filling a larger table later
-        _scratch.memory = self._memory
+        # what one batch needed the next one likely needs: starting with it saves filling a larger table later; but one
+        # huge batch does not keep its memory for good
+        _scratch.memory = self._memory if len(self._memory) <= 16 * len(self._table) else self._table.copy()
 
     def extend(self, ids: Ints) -> Ints:
         """Number ``ids``, going on from ``nodes``; returns the numbers, written over ``ids`` where that is faster."""
@@ -50,7 +51,8 @@ class Numbering:
             if done == len(ids):
                 break
             self._renew(4 * len(self._table), nodes[:count])
-        self.nodes = nodes[:count]
+        # the room for ids that all might have been new is not worth keeping as long as the layer lives
+        self.nodes = nodes[:count] if 2 * count > most else nodes[:count].copy()
         return ids
 
     def _renew(self, size: int, nodes: Ints) -> None:

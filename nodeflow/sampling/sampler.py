@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -61,6 +61,9 @@ class Sampler(ABC):
     tensor([2.])
     """
 
+    fixed: ClassVar[tuple[str, ...]] = ("num_flows", "direction", "include_dst", "reuse", "seed")
+    """Names of the settings, which can be set once; a subclass may add its own."""
+
     def __init__(
         self,
         graph: Graph,
@@ -83,6 +86,16 @@ class Sampler(ABC):
         self.seed = as_int(seed, "seed")
         self._edges: Edges = edges_along(graph, direction)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values."""
+        return {name: self.__dict__[name] for name in self.fixed if name in self.__dict__}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in self.fixed and name in self.__dict__:
+            raise AttributeError(f"{name} of a sampler is fixed when it is made; make a new {type(self).__name__}")
+        super().__setattr__(name, value)
+
     @abstractmethod
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose edges for the destinations ``dst`` (distinct parent ids, int64) of flow ``step.flow``.
@@ -102,6 +115,10 @@ class Sampler(ABC):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._edges = edges_along(self.graph, self.direction)
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
+        return f"{type(self).__name__}({self.graph}, {settings})"
 
     def __call__(self, seeds: Any, *, epoch: int = 0, batch: int | None = None) -> NodeFlow:
         """Sample the NodeFlow of ``seeds``.

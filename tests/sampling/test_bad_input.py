@@ -118,3 +118,30 @@ def test_bad_fanouts(fanouts, error, words):
 def test_bad_arguments(make, error, words):
     with pytest.raises(error, match=words):
         make()
+
+
+def test_fanouts_with_replacement_that_no_memory_holds():
+    with pytest.raises(ValueError, match=r"below 2\*\*31 with replacement"):
+        NeighborSampler(Graph.from_edges([4, 5], [0, 1]), [2**62], replace=True)
+
+
+def test_seeds_without_an_order():
+    with pytest.raises(TypeError, match=r"seeds must be in an order, which a set has not; pass sorted\(seeds\)"):
+        NeighborSampler(Graph.from_edges([0], [1]), [1])({0, 1})
+
+
+def test_the_advice_for_a_mask_works():
+    sampler, mask = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [1]), torch.tensor([True, False, True])
+    with pytest.raises(TypeError, match=r"mask.nonzero\(\).flatten\(\).*numpy.flatnonzero\(mask\)"):
+        sampler(mask)
+    assert sampler(mask.nonzero().flatten()).seeds.tolist() == [0, 2]
+    assert sampler(np.flatnonzero(mask.numpy())).seeds.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("name", ["fanouts", "replace", "direction", "include_dst", "reuse", "seed"])
+def test_settings_of_a_sampler_stay(name):
+    sampler = NeighborSampler(Graph.from_edges([0], [1]), [1])
+    before = dict(sampler.settings)
+    with pytest.raises(AttributeError, match=f"{name} of a sampler is fixed"):
+        setattr(sampler, name, None)
+    assert sampler.settings == before

@@ -267,3 +267,22 @@ def test_a_choice_may_be_given_again():
     for one, two in zip(first.flows, second.flows, strict=True):
         assert torch.equal(one.indices, two.indices)
     second.validate()
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_a_choice_of_a_kernel_may_be_given_again(reuse):
+    class Cached(NeighborSampler):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            self.kept: dict[tuple, Choice] = {}
+
+        def choose(self, dst, step):
+            key = (step.flow, *dst.tolist())
+            if key not in self.kept:
+                self.kept[key] = super().choose(dst, step)
+            return self.kept[key]
+
+    sampler = Cached(random_graph(6), [2, 3], reuse=reuse)
+    first = fingerprint(sampler([1, 2, 3]))
+    assert fingerprint(sampler([1, 2, 3])) == first
+    sampler([1, 2, 3]).validate()

@@ -388,5 +388,6 @@ def test_torch_defaults_are_not_read():
 
 def test_repr():
     assert repr(NeighborSampler(Graph.from_edges([0], [1]), [-1, 2], seed=3)) == (
-        "NeighborSampler(Graph(2 nodes, 1 edges), fanouts=[-1, 2], replace=False, seed=3)"
+        "NeighborSampler(Graph(2 nodes, 1 edges), fanouts=(-1, 2), replace=False, direction='in', include_dst=True, "
+        "reuse=False, seed=3)"
     )
