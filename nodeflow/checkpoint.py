@@ -15,6 +15,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_safetensors
 
+from nodeflow import __version__
 from nodeflow.draw import draw_curves
 from nodeflow.nn import FlowModel
 from nodeflow.training import EpochRecord, Result, Settings, build_model, seeded
@@ -47,7 +48,8 @@ def save(result: Result, folder: Path, *, curves: str | None = None) -> list[Pat
     """Write a run into ``folder``, which is made if need be; all files or, where one cannot be written, none.
 
     The files are ``checkpoint.safetensors`` (see ``load_model``), ``log.csv``, ``result.json`` and, if ``curves`` is
-    given as its title, the picture ``curves.png``. Returns their paths. Raises OSError.
+    given as its title, the picture ``curves.png``. Those of an earlier run in the folder are replaced; its picture is
+    removed where this run has none. Returns the paths of the files. Raises OSError.
     """
     with output_folder(folder), TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
         files = _write(result, Path(unfinished))
@@ -57,25 +59,45 @@ def save(result: Result, folder: Path, *, curves: str | None = None) -> list[Pat
         for file in files:
             if (folder / file.name).is_dir():
                 raise IsADirectoryError(f"cannot write {folder / file.name}: it is a folder")
-        return [file.replace(folder / file.name) for file in files]
+        written = [file.replace(folder / file.name) for file in files]
+        stale = folder / "curves.png"
+        if stale not in written and stale.is_file():
+            stale.unlink()
+        return written
+
+
+def holds_run(folder: Path) -> bool:
+    """Whether ``folder`` holds files that ``save`` would replace or remove."""
+    names = ("checkpoint.safetensors", "log.csv", "result.json", "curves.png")
+    return any((folder / name).is_file() for name in names)
 
 
 def _write(result: Result, folder: Path) -> list[Path]:
     checkpoint, log, summary = folder / "checkpoint.safetensors", folder / "log.csv", folder / "result.json"
     first, last = result.model.convs[0], result.model.convs[-1]
     widths = {"in_features": _linear(first).in_features, "out_features": _linear(last).out_features}
+    facts = {
+        "dataset": result.dataset,
+        "test_accuracy": _or_none(result.test_accuracy),
+        "best_epoch": result.best_epoch,
+        "best_val_accuracy": _or_none(result.best_val_accuracy),
+    }
+    settings, versions = asdict(result.settings), {"nodeflow": __version__, "torch": str(torch.__version__)}
     # one entry, because safetensors writes several in an order of chance: equal runs give equal files
-    metadata = {"nodeflow": json.dumps({"settings": asdict(result.settings), "widths": widths})}
+    stored = {**facts, "settings": settings, "widths": widths, "versions": versions}
+    metadata = {"nodeflow": json.dumps(stored)}
     weights = {name: value.contiguous() for name, value in result.model.state_dict().items()}
     checkpoint.write_bytes(to_safetensors(weights, metadata))
     with log.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(EpochRecord.__dataclass_fields__))
         writer.writeheader()
         writer.writerows(asdict(record) for record in result.records)
-    tested = None if math.isnan(result.test_accuracy) else result.test_accuracy  # JSON knows no NaN
-    facts = {"test_accuracy": tested, "best_epoch": result.best_epoch, **asdict(result.settings)}
-    summary.write_text(json.dumps(facts, indent=2) + "\n")
+    summary.write_text(json.dumps({**facts, **settings, "versions": versions}, indent=2) + "\n")
     return [checkpoint, log, summary]
+
+
+def _or_none(accuracy: float) -> float | None:
+    return None if math.isnan(accuracy) else accuracy  # JSON knows no NaN
 
 
 def load_model(checkpoint: Path | str) -> FlowModel:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from nodeflow.checkpoint import output_folder, save
+import torch
+
+from nodeflow import __version__
+from nodeflow.checkpoint import holds_run, output_folder, save
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.draw import require_matplotlib
 from nodeflow.training import MODELS, EpochRecord, Settings, check_dataset, train
@@ -22,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with the given arguments (the process's own by default); returns the exit status.
 
     0 is success, 2 a mistake in what was asked for, said in one line on standard error, 130 an interruption. Options
-    that cannot be parsed end the process with status 2.
+    that cannot be parsed end the process with status 2. Where the reader of standard output has left (``| head -2``),
+    the work is done to its end, quietly.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -30,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"nodeflow {options.command}: interrupted", file=sys.stderr)
         return 130
-    except (ValueError, TypeError, IndexError, KeyError, OSError, ImportError, RuntimeError, MemoryError) as error:
+    except (
+        ValueError, TypeError, IndexError, KeyError, OSError, ImportError, RuntimeError, MemoryError, FloatingPointError
+    ) as error:  # fmt: skip
         text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
         # torch has no type of its own for memory that is not there; other RuntimeErrors are defects of this program
         if options.traceback or (isinstance(error, RuntimeError) and "memory" not in text):
@@ -45,7 +53,14 @@ class _Parser(argparse.ArgumentParser):
     """A parser that says mistakes in one line, without the usage before it."""
 
     def error(self, message: str) -> NoReturn:
+        if message.startswith("argument --fanouts: invalid int value"):
+            message += "; DATA goes before --fanouts"
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        with _reader_may_leave():
+            super()._print_message(message, file)
+            sys.stdout.flush()
 
 
 class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
@@ -57,12 +72,15 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="nodeflow", description="Sampled graph neural networks on NodeFlows.")
+    parser.add_argument("--version", action="version", version=f"nodeflow {__version__} (torch {torch.__version__})")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     job = commands.add_parser(
         "train",
         help="train a model on sampled NodeFlows",
         formatter_class=_Formatter,
         description="Train a model on sampled NodeFlows, then measure it on full neighbourhoods.",
+        epilog="Writes into the output folder: checkpoint.safetensors (weights of the best epoch), log.csv (a row per "
+        "epoch), result.json (accuracies, settings, versions) and curves.png (loss and validation accuracy by epoch).",
     )
     _data_option(job)
     job.add_argument("--model", choices=list(MODELS), default=DEFAULT.model, help="kind of convolution")
@@ -86,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
         help="along which edges neighbours are found; both adds the reverse of every edge",
     )  # fmt: skip
     job.add_argument("--output", type=Path, default=Path("runs/latest"), metavar="FOLDER", help="where results go")
-    job.add_argument("--no-plot", action="store_true", help="make no picture (then matplotlib is not needed)")
+    job.add_argument("--no-plot", action="store_true", help="make no picture of the curves")
     job.set_defaults(run=_train)
     info = commands.add_parser("info", help="describe a data set", description="Describe a data set.")
     _data_option(info)
@@ -99,7 +117,9 @@ def _parser() -> argparse.ArgumentParser:
 def _data_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data", nargs="?", default="debian", metavar="DATA",
-        help="the bundled data set 'debian', or a folder with adjacency.npz, features.npz, labels.npy",
+        help="the bundled data set 'debian', or a folder: adjacency.npz or edges.npz; features.npz or features.npy; "
+        "labels.npy (or labels.npz, several per node, which train does not take); and, for a split of its own, "
+        "train.npy, val.npy, test.npy",
     )  # fmt: skip
 
 
@@ -108,7 +128,7 @@ def _dataset(name: str) -> Dataset:
 
 
 def _info(options: argparse.Namespace) -> int:
-    print(_dataset(options.data).info())
+    _say(_dataset(options.data).info())
     return 0
 
 
@@ -117,8 +137,6 @@ def _train(options: argparse.Namespace) -> int:
         options.model, tuple(options.fanouts), options.batch_size, options.hidden, options.dropout,
         options.learning_rate, options.epochs, options.seed, options.workers, options.direction,
     )  # fmt: skip
-    if not options.no_plot:
-        require_matplotlib()
     dataset = _dataset(options.data)
     check_dataset(dataset)
     with output_folder(options.output):
@@ -126,27 +144,56 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, settings: Settings, dataset: Dataset) -> int:
-    print(f"{dataset!r}")
-    print(f"{options.model}, fanouts {options.fanouts}, hidden {options.hidden}, seed {options.seed}\n")
-    print(f"{'epoch':>5} {'loss':>8} {'val acc':>8} {'seconds':>8} {'seeds/s':>9} {'edges/s':>10}", flush=True)
+    picture = not options.no_plot and _can_draw()
+    _say(f"{dataset!r}")
+    _say(f"{options.model}, fanouts {options.fanouts}, hidden {options.hidden}, seed {options.seed}")
+    if not picture and not options.no_plot:
+        _say("no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot hides this line)")
+    if holds_run(options.output):
+        _say(f"replaces the earlier run in {options.output}")
+    _say(f"\n{'epoch':>5} {'loss':>8} {'val acc':>8} {'seconds':>8} {'seeds/s':>9} {'edges/s':>10}")
     start = time.perf_counter()
     result = train(dataset, settings, _print_epoch)
     accuracy = result.test_accuracy
-    tested = "no test nodes" if math.isnan(accuracy) else f"test accuracy {100 * accuracy:.2f} %"
-    print(f"\nbest epoch {result.best_epoch}, {tested} (with full neighbourhoods)")
-    title = None if options.no_plot else f"{dataset.name}, {options.model}: {tested}"
+    untested = math.isnan(accuracy)
+    tested = "no test nodes" if untested else f"test accuracy {100 * accuracy:.2f} %"
+    _say(f"\nbest epoch {result.best_epoch}, {tested}{'' if untested else ' (with full neighbourhoods)'}")
+    title = f"{dataset.name}, {options.model}: {tested}" if picture else None
     written = save(result, options.output, curves=title)
-    print(f"{time.perf_counter() - start:.1f} s; wrote {', '.join(map(str, written))}")
+    _say(f"{time.perf_counter() - start:.1f} s; wrote {', '.join(map(str, written))}")
     return 0
 
 
 def _print_epoch(record: EpochRecord) -> None:
     accuracy = "none" if math.isnan(record.val_accuracy) else f"{100 * record.val_accuracy:.2f}%"
-    print(
+    _say(
         f"{record.epoch:>5} {record.loss:>8.4f} {accuracy:>8} {record.seconds:>8.2f} "
-        f"{record.seeds_per_second:>9,.0f} {record.edges_per_second:>10,.0f}",
-        flush=True,
+        f"{record.seeds_per_second:>9,.0f} {record.edges_per_second:>10,.0f}"
     )
+
+
+def _can_draw() -> bool:
+    try:
+        require_matplotlib()
+    except ImportError:
+        return False
+    return True
+
+
+def _say(text: str) -> None:
+    with _reader_may_leave():
+        print(text, flush=True)
+
+
+@contextmanager
+def _reader_may_leave() -> Iterator[None]:
+    """Let what is printed go nowhere once nobody reads standard output, so that a long run still ends."""
+    try:
+        yield
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # also for what is flushed when the process ends
+        os.close(nowhere)
 
 
 if __name__ == "__main__":

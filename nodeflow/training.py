@@ -74,17 +74,29 @@ class EpochRecord:
 
 @dataclass
 class Result:
-    """A finished run: the model with the weights of its best epoch, the records, and the accuracy on the test nodes."""
+    """A finished run: the model with the weights of its best epoch, the records, and the accuracy on the test nodes.
+
+    Accuracies are NaN without nodes to measure them on. ``dataset`` is the data set's name.
+    """
 
     settings: Settings
     model: FlowModel
     test_accuracy: float
     best_epoch: int
     records: list[EpochRecord] = field(default_factory=list)
+    dataset: str = ""
+
+    @property
+    def best_val_accuracy(self) -> float:
+        """The accuracy of the best epoch on the validation nodes."""
+        return next((record.val_accuracy for record in self.records if record.epoch == self.best_epoch), math.nan)
 
 
 def check_dataset(dataset: Dataset) -> None:
-    """Raise ValueError that says what ``dataset`` lacks for training: features, a label per node, training nodes."""
+    """Raise ValueError that says what ``dataset`` lacks for training.
+
+    Needed are a row of finite features per node, one label per node of the split, and training nodes.
+    """
     for column in ("feat", "label"):
         if column not in dataset.graph.ndata:
             what = "features" if column == "feat" else "labels"
@@ -92,6 +104,9 @@ def check_dataset(dataset: Dataset) -> None:
     features, labels = dataset.graph.ndata["feat"], dataset.graph.ndata["label"]
     if features.ndim != 2:
         raise ValueError(f"data set {dataset.name!r} must have a row of features per node, got {tuple(features.shape)}")
+    bad_row = _first_row_that_is_not_finite(features)
+    if bad_row is not None:
+        raise ValueError(f"the features of data set {dataset.name!r} must be finite, but row {bad_row} has NaN or inf")
     if labels.ndim != 1:
         raise ValueError(f"data set {dataset.name!r} has several labels per node; training takes one label per node")
     if labels.dtype != torch.int64:
@@ -108,6 +123,18 @@ def check_dataset(dataset: Dataset) -> None:
             )
 
 
+def _first_row_that_is_not_finite(x: Tensor) -> int | None:
+    if x.layout != torch.strided:
+        bad = (~torch.isfinite(x.values())).nonzero()
+        # the row of a value is the last that begins at it or before
+        return int(torch.searchsorted(x.crow_indices(), bad[0, 0], right=True)) - 1 if len(bad) else None
+    for start in range(0, len(x), 65_536):  # part by part, for features that are larger than memory
+        bad = (~torch.isfinite(x[start : start + 65_536]).all(1)).nonzero()
+        if len(bad):
+            return start + int(bad[0, 0])
+    return None
+
+
 def train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord], None] = lambda _: None) -> Result:
     """Train a model on sampled NodeFlows of ``dataset``.
 
@@ -120,7 +147,8 @@ def train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord], 
         settings: see ``Settings``.
         report: called with every epoch's record as it ends.
 
-    Computes in float32. Torch's global random state is left as it was.
+    Computes in float32. Torch's global random state is left as it was. Raises FloatingPointError when the loss becomes
+    infinite or NaN.
     """
     check_dataset(dataset)
     with seeded(settings.seed):
@@ -142,7 +170,7 @@ def _train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord],
 
     batches = loader(dataset.train, settings.seed, True)
     checks = loader(dataset.val, settings.seed + 1, False)
-    result = Result(settings, model, float("nan"), 0)
+    result = Result(settings, model, float("nan"), 0, dataset=dataset.name)
     best, best_weights = -1.0, {}
     for epoch in range(1, settings.epochs + 1):
         record = _epoch(model, optimizer, batches, checks, epoch)
@@ -195,13 +223,18 @@ def _epoch(
     with tqdm(batches, desc=f"epoch {epoch}", unit="batch", leave=False, disable=None) as bar:
         for batch in bar:
             loss = cross_entropy(model(batch, batch.ldata[0]["feat"]), batch.ldata[-1]["label"])
+            value = loss.item()
+            if not math.isfinite(value):
+                raise FloatingPointError(
+                    f"the loss became {value} in epoch {epoch}; a lower learning rate, or smaller features, may help"
+                )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            total += loss.item() * batch.layer_sizes[-1]
+            total += value * batch.layer_sizes[-1]
             seeds += batch.layer_sizes[-1]
             edges += sum(batch.flow_sizes)
-            bar.set_postfix(loss=f"{loss.item():.3f}")
+            bar.set_postfix(loss=f"{value:.3f}")
     seconds = time.perf_counter() - start
     return EpochRecord(epoch, total / seeds, _accuracy(model, checks), seconds, seeds / seconds, edges / seconds)
 

@@ -13,7 +13,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from training_tools import FAST, planted, trained
 
-from nodeflow.checkpoint import load_model, output_folder, save
+import nodeflow
+from nodeflow.checkpoint import holds_run, load_model, output_folder, save
 from nodeflow.nn import GCN, FlowModel, GraphSAGE
 from nodeflow.training import Result, train
 
@@ -56,8 +57,19 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
         raise ValueError(f"{constant} is no JSON")
 
     facts = json.loads(written[2].read_text(), parse_constant=refuse)
-    expected = {"test_accuracy": result.test_accuracy, "best_epoch": result.best_epoch, **asdict(FAST)}
-    assert facts == {**expected, "fanouts": [4, 4]}
+    expected = {
+        "dataset": "planted",
+        "test_accuracy": result.test_accuracy,
+        "best_epoch": result.best_epoch,
+        "best_val_accuracy": max(record.val_accuracy for record in result.records),
+    }
+    versions = {"nodeflow": nodeflow.__version__, "torch": str(torch.__version__)}
+    settings = {**asdict(FAST), "fanouts": [4, 4]}
+    assert facts == {**expected, **settings, "versions": versions}
+    with safe_open(written[0], "pt") as stored:
+        metadata = json.loads(stored.metadata()["nodeflow"], parse_constant=refuse)
+    widths = {"in_features": 3, "out_features": 3}
+    assert metadata == {**expected, "settings": settings, "widths": widths, "versions": versions}
     with written[1].open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [{name: float(value) for name, value in row.items()} for row in rows] == [asdict(r) for r in result.records]
@@ -71,6 +83,15 @@ def test_a_title_adds_the_picture_and_old_files_are_replaced(result: Result, tmp
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in written} | {"notes.txt"}
     assert written[-1].read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "log.csv").read_text().startswith("epoch,loss,")
+
+
+def test_a_picture_of_an_earlier_run_goes(result: Result, tmp_path: Path) -> None:
+    assert not holds_run(tmp_path / "none")
+    (tmp_path / "curves.png").write_bytes(b"of an earlier run")
+    (tmp_path / "other.png").touch()
+    assert holds_run(tmp_path)
+    written = save(result, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in written} | {"other.png"}
 
 
 @pytest.mark.parametrize("failing", ["checkpoint.safetensors", "log.csv", "result.json"])

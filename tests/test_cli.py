@@ -133,10 +133,32 @@ def test_fanouts_are_in_flow_order(data: Path, tmp_path: Path, monkeypatch: pyte
     assert {sizes[0] for sizes in seen} == {5}
 
 
-def test_without_a_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_picture(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert train(data, tmp_path / "out", "--no-plot") == 0
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [name for name in FILES if "png" not in name]
+    for options in ([], ["--no-plot"]):
+        output = tmp_path / f"out{len(options)}"
+        assert train(data, output, *options) == 0
+        assert sorted(path.name for path in output.iterdir()) == [name for name in FILES if "png" not in name]
+        out, err = capsys.readouterr()
+        assert err == ""
+        said = [line for line in out.splitlines() if "matplotlib" in line]
+        assert len(said) == 1 - len(options)  # silence where no picture is wanted
+        assert all("pip install matplotlib" in line and "--no-plot" in line for line in said)
+
+
+def test_an_earlier_run_is_replaced_and_the_command_says_so(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    says = f"replaces the earlier run in {output}"
+    assert train(data, output) == 0
+    assert says not in capsys.readouterr().out
+    assert train(data, output, "--no-plot", "--seed", "5") == 0
+    assert capsys.readouterr().out.splitlines().count(says) == 1
+    assert sorted(path.name for path in output.iterdir()) == [name for name in FILES if "png" not in name]
+    assert json.loads((output / "result.json").read_text())["seed"] == 5
 
 
 def test_a_split_without_validation_or_test_nodes(
@@ -146,7 +168,7 @@ def test_a_split_without_validation_or_test_nodes(
     assert train(data, tmp_path / "out") == 0
     out = capsys.readouterr().out
     assert "nan" not in out
-    assert "best epoch 2, no test nodes" in out
+    assert "best epoch 2, no test nodes" in out.splitlines()
     assert json.loads((tmp_path / "out" / "result.json").read_text())["test_accuracy"] is None
 
 
@@ -219,20 +241,31 @@ def test_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     words = " ".join(out.split())
     if command == ["train"]:
         assert "one number per layer in flow order: the last belongs to the seeds; -1 = all" in words
-        for option in (*OPTIONS, "--output", "--no-plot"):
-            assert option in out
+        for word in (*OPTIONS, "--output", "--no-plot", *FILES):
+            assert word in out
         assert words.count("(default: ") == 12  # DATA, and all options but flags
-    elif not command:
+    if command:
+        for name in ("adjacency.npz", "edges.npz", "features.npz", "features.npy", "labels.npy", "train.npy"):
+            assert name in words
+    else:
         assert "train" in words
         assert "info" in words
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["--version"]) == 0
+    assert capsys.readouterr().out == f"nodeflow {nodeflow.__version__} (torch {torch.__version__})\n"
 
 
 # as a process
 
 
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", "OMP_NUM_THREADS": "1"}
+
+
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment(), check=False)
 
 
 def check_process(command: list[str], data: Path, tmp_path: Path) -> None:
@@ -258,3 +291,25 @@ def test_the_installed_command(data: Path, tmp_path: Path) -> None:
     if not script.exists():
         pytest.skip("the package is not installed here")
     check_process([str(script)], data, tmp_path)
+
+
+@pytest.mark.parametrize("what", ["train", "info", "--help", "--version"])
+def test_a_reader_that_leaves_early_is_no_error(what: str, data: Path, tmp_path: Path) -> None:
+    options = {"train": [str(data), *SMALL], "info": [str(data)]}.get(what, [])
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "nodeflow", what, *options],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=environment(),
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+    if what == "train":
+        assert sorted(path.name for path in (tmp_path / "runs" / "latest").iterdir()) == FILES

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +50,10 @@ BAD_DATA: dict[str, tuple[Callable[[Path], object], str]] = {
     "truncated labels": (lambda data: truncate(data / "labels.npy"), r"labels\.npy must be .* cut short"),
     "empty labels": (lambda data: truncate(data / "labels.npy", 0), r"labels\.npy must be"),
     "too few labels": (overwrite("labels.npy", np.zeros(7, int)), "must have one row per node"),
+    "a feature that is no number": (
+        overwrite("features.npy", np.where(np.arange(120)[:, None] == 70, np.nan, np.ones((120, 4)))),
+        "the features of data set 'two' must be finite, but row 70 has NaN or inf",
+    ),
     "no label anywhere": (overwrite("labels.npy", np.full(120, -1)), "'two' has no training nodes"),
     "pickled labels": (overwrite("labels.npy", np.array([{}] * 120)), "pickled objects"),
     "ids out of range": (overwrite("train.npy", np.array([0, 500])), r"train\.npy must hold ids of nodes"),
@@ -81,7 +84,7 @@ BAD_OPTIONS = {
     "--fanouts 0 5": r"fanouts\[0\] must be -1",
     "--fanouts 5 -2": r"fanouts\[1\] must be -1",
     "--fanouts": "--fanouts: expected at least one argument",
-    "--fanouts ten": "--fanouts: invalid int value: 'ten'",
+    "--fanouts ten": "--fanouts: invalid int value: 'ten'; DATA goes before --fanouts",
     "--batch-size 0": "batch_size must be at least 1, got 0",
     "--hidden -3": "hidden must be at least 1, got -3",
     "--hidden 100000000000000": "memory",
@@ -164,13 +167,11 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_missing_matplotlib_is_said_before_training(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert train(data, tmp_path / "out") == 2
-    assert 'pip install "nodeflow[plot]"' in one_line(capsys)
-    assert not (tmp_path / "out").exists()
+def test_a_loss_that_is_no_number_ends_training(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(data, tmp_path / "deep" / "out", "--lr", "1e30") == 2
+    err = capsys.readouterr().err
+    assert re.fullmatch(r"nodeflow train: the loss became (nan|inf) in epoch \d; a lower learning rate, .*\n", err)
+    assert not (tmp_path / "deep").exists()
 
 
 @pytest.mark.parametrize(

@@ -60,11 +60,50 @@ def test_a_node_flow_has_a_dot_per_node_and_an_arrow_per_edge(graph: Graph, tmp_
     batch = FullSampler(graph, 2)([3, 2])
     figure = draw_node_flow(batch)
     assert texts(figure) == [str(node) for layer in batch.layers for node in layer.parent_nid.tolist()]
-    assert len(figure.axes[0].collections) == sum(batch.layer_sizes)
+    assert [len(dots.get_offsets()) for dots in figure.axes[0].collections] == list(batch.layer_sizes)
     assert len(arrows(figure)) == sum(batch.flow_sizes)
     assert all(end[0] - start[0] == 1 for start, end in arrows(figure))
     figure.savefig(tmp_path / "batch.png")
     assert min(size_of_png(tmp_path / "batch.png")) > 100
+
+
+def legend(figure: Any) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def dotted(figure: Any) -> list[tuple[list[float], list[float]]]:
+    lines = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
+    return [tuple(map(list, line.get_xydata())) for line in lines]
+
+
+def test_a_node_is_joined_to_its_own_row_in_the_next_layer(graph: Graph) -> None:
+    for include_dst in (True, False):
+        batch = FullSampler(graph, 2, include_dst=include_dst)([3, 2])
+        figure = draw_node_flow(batch)
+        place = [
+            {int(v): tuple(at) for v, at in zip(layer.parent_nid, dots.get_offsets(), strict=True)}
+            for layer, dots in zip(batch.layers, figure.axes[0].collections, strict=True)
+        ]
+        own = [(list(place[i][v]), list(place[i + 1][v])) for i in (0, 1) for v in place[i + 1] if v in place[i]]
+        assert dotted(figure) == own
+        assert ("the same node" in legend(figure)) == bool(own)
+        assert "seeds" in legend(figure)
+        assert len(own) == 2 + batch.layer_sizes[1] or not include_dst
+
+
+def test_the_picture_is_written_to_a_path(graph: Graph, tmp_path: Path) -> None:
+    figure = draw_node_flow(FullSampler(graph, 2)([3]), tmp_path / "batch.png")
+    assert min(size_of_png(tmp_path / "batch.png")) > 100
+    assert texts(figure)
+    draw_node_flow(FullSampler(graph, 2)([3]), str(tmp_path / "batch.svg"))
+    assert (tmp_path / "batch.svg").read_text().startswith("<?xml")
+
+
+def test_ids_fit_into_their_dots(tmp_path: Path) -> None:
+    src = [7, 88, 999, 1000, 54321]
+    figure = draw_node_flow(FullSampler(Graph.from_edges(src, [0] * 5), 1)([0]), tmp_path / "batch.png")
+    dot = 2 * (330 / 3.141592653589793) ** 0.5 * figure.dpi / 72  # a marker's size is its area in square points
+    assert max(text.get_window_extent().width for text in figure.axes[0].texts if text.get_text()) < 1.15 * dot
 
 
 def test_pooled_nodes_have_local_ids_and_flows_may_skip_layers() -> None:
@@ -72,7 +111,16 @@ def test_pooled_nodes_have_local_ids_and_flows_may_skip_layers() -> None:
     high = flow_from_edges([0], [0], num_src=1, num_dst=1)
     skip = flow_from_edges([1], [0], num_src=2, num_dst=1)
     figure = draw_node_flow(create_node_flow({(0, 1): low, (1, 2): high, (0, 2): skip}, [[5, 6], None, [5]]))
-    assert texts(figure) == ["5", "6", "0", "5"]
+    assert texts(figure) == ["5", "6", "#0", "5"]
+    assert legend(figure) == ["skips layers", "without parent ids", "seeds"]
+    assert not dotted(figure)  # layer 1 has no parent ids, and layer 2 does not follow layer 0
+    faces = [tuple(dots.get_facecolor()[0][:3]) for dots in figure.axes[0].collections]
+    assert faces[1] == (1, 1, 1)  # hollow
+    assert len(set(faces)) == 3
+    patches = [note.arrow_patch for note in figure.axes[0].texts if getattr(note, "arrow_patch", None) is not None]
+    bent = [patch.get_connectionstyle().rad != 0 for patch in patches]
+    assert bent == [False, False, False, True]
+    assert patches[3].get_edgecolor() != patches[0].get_edgecolor()
     assert sorted(end[0] - start[0] for start, end in arrows(figure)) == [1, 1, 1, 2]
 
 
@@ -80,7 +128,7 @@ def test_pooled_nodes_have_local_ids_and_flows_may_skip_layers() -> None:
 def test_a_node_flow_with_little_in_it(seeds: list[int], graph: Graph, tmp_path: Path) -> None:
     figure = draw_node_flow(FullSampler(graph, 1)(seeds))
     figure.savefig(tmp_path / "batch.png")
-    assert len(figure.axes[0].collections) == 2 * len(seeds)
+    assert sum(len(dots.get_offsets()) for dots in figure.axes[0].collections) == 2 * len(seeds)
 
 
 def test_a_large_node_flow_is_refused() -> None:
@@ -96,7 +144,7 @@ def test_without_matplotlib_the_error_says_how_to_install_it(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    how = r'pip install "nodeflow\[plot\]"'
+    how = r"pip install matplotlib$"
     with pytest.raises(ImportError, match=how):
         require_matplotlib()
     with pytest.raises(ImportError, match=how):

@@ -145,6 +145,7 @@ def test_the_weights_are_those_of_the_best_epoch() -> None:
     long = train(data, settings)
     accuracies = [record.val_accuracy for record in long.records]
     assert long.best_epoch == 1 + accuracies.index(max(accuracies))
+    assert long.best_val_accuracy == max(accuracies)
     assert long.best_epoch < 12
     short = train(data, replace(settings, epochs=long.best_epoch))
     assert short.best_epoch == long.best_epoch
@@ -157,6 +158,7 @@ def test_without_validation_nodes_the_last_epoch_counts() -> None:
     result = train(planted(val=0), FAST)
     assert all(math.isnan(record.val_accuracy) for record in result.records)
     assert result.best_epoch == 6
+    assert math.isnan(result.best_val_accuracy)
     first = train(planted(val=0), replace(FAST, epochs=1))
     assert not torch.equal(first.model.convs[0].own.weight, result.model.convs[0].own.weight)
 
@@ -289,6 +291,36 @@ def test_data_sets_that_cannot_be_trained_on(case: int) -> None:
         with pytest.raises(ValueError, match=message):
             call(data)
     assert len(bad_data()) == 9
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_that_are_not_finite_are_refused(value: float, sparse: bool) -> None:
+    data = planted(sparse=sparse)
+    feat = data.graph.ndata["feat"].to_dense().clone()
+    for row in (299, 41):  # the first row counts, not the first found
+        feat[row, 2] = value
+    bad = feat.to_sparse_csr() if sparse else feat
+    with pytest.raises(ValueError, match="features of data set 'planted' must be finite, but row 41 has NaN or inf"):
+        check_dataset(with_columns({"feat": bad, "label": data.graph.ndata["label"]}))
+
+
+def test_finite_features_are_looked_for_in_all_rows_of_a_large_set() -> None:
+    graph = Graph.from_edges(
+        [], [], num_nodes=70_000, ndata={"feat": torch.zeros(70_000, 1), "label": np.zeros(70_000, int)}
+    )
+    data = Dataset("large", graph, [0], [], [], 1)
+    check_dataset(data)
+    graph.ndata["feat"][69_000] = math.nan
+    with pytest.raises(ValueError, match="row 69000 has"):
+        check_dataset(data)
+
+
+def test_a_loss_that_is_no_number_ends_training() -> None:
+    seen: list[EpochRecord] = []
+    with pytest.raises(FloatingPointError, match=r"the loss became (nan|inf) in epoch \d; a lower learning rate"):
+        train(planted(), replace(FAST, learning_rate=1e30), seen.append)
+    assert all(math.isfinite(record.loss) for record in seen)
 
 
 def test_nodes_outside_the_split_need_no_label() -> None:

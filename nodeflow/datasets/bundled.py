@@ -23,7 +23,7 @@ def debian() -> Dataset:
       package it names. Two packages may be joined by edges of several kinds; there are no self-loops.
     - ``ndata["feat"]``, sparse CSR float32: TF-IDF of the words of the short description, ``tf * ln(N / df)`` with rows
       of Euclidean norm 1 (Salton & Buckley 1988); a description without any of the words is a row of zeros.
-    - ``ndata["label"]``, int64: the section, named in ``class_names``. Sizes are very unequal (15 to 6,703).
+    - ``ndata["label"]``, int64: the section, named in ``class_names``. Sizes are very unequal (15 to 6,711).
     - The split is fixed and random: one half, one quarter, one quarter.
     - ``node_names`` are the packages, in alphabetical order; ``feature_names`` the words, commonest first.
 

@@ -1,4 +1,6 @@
-"""Help for your own tests: hypothesis strategies that make graphs, seeds and NodeFlows, and assertions about them.
+"""Help for your own tests: assertions about NodeFlows and samplers, and hypothesis strategies that make the inputs.
+
+The strategies need hypothesis, the assertions do not.
 
 >>> from hypothesis import given
 >>> from nodeflow.testing import assert_valid, node_flows
@@ -8,13 +10,32 @@
 >>> test_slices_are_valid()
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from nodeflow.testing.assertions import assert_same_node_flow, assert_valid
+from nodeflow.testing.samplers import assert_reproducible, assert_unbiased
 
-try:
-    import hypothesis as _hypothesis  # noqa: F401
-except ModuleNotFoundError as error:
-    raise ImportError('nodeflow.testing needs hypothesis: pip install "nodeflow[testing]"') from error
+if TYPE_CHECKING:
+    from nodeflow.testing.strategies import graphs, node_flows, seeds
 
-from nodeflow.testing.strategies import graphs, node_flows, seeds
+__all__ = [
+    "assert_reproducible",
+    "assert_same_node_flow",
+    "assert_unbiased",
+    "assert_valid",
+    "graphs",
+    "node_flows",
+    "seeds",
+]
 
-__all__ = ["assert_same_node_flow", "assert_valid", "graphs", "node_flows", "seeds"]
+
+def __getattr__(name: str) -> Any:
+    """Import the strategies when one is first asked for: they alone need hypothesis."""
+    if name not in ("graphs", "node_flows", "seeds"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        import_module("hypothesis")
+    except ModuleNotFoundError as error:
+        raise ImportError(f"{__name__}.{name} needs hypothesis; install it with: pip install hypothesis") from error
+    return getattr(import_module(f"{__name__}.strategies"), name)

@@ -1,6 +1,7 @@
 """Hypothesis strategies for graphs, seeds and NodeFlows: small, and full of the cases that break code.
 
-Columns hold small whole numbers, so that sums of them are exact whatever the order.
+Columns hold small whole numbers, so that sums of them are exact whatever the order. A failing test prints lines of code
+that make its graph again (without its columns), and the sampler of its NodeFlow.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from hypothesis import note
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -56,10 +58,12 @@ def graphs(
     ndata = draw(_columns(num_nodes, node_columns))
     edata = draw(_columns(len(edges), edge_columns))
     if draw(st.booleans()):
+        note(f"graph = Graph.from_edges({src}, {dst}, num_nodes={num_nodes})")
         return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
     # without edge ids: the position among the in-edges is the id
     indptr = np.concatenate([[0], np.cumsum(np.bincount(np.array(dst, np.int64), minlength=num_nodes))])
     near = np.array([src[e] for e in np.argsort(np.array(dst, np.int64), kind="stable")], np.int64)
+    note(f"graph = Graph({indptr.tolist()}, {near.tolist()})")
     return Graph(indptr.astype(np.int64), near, ndata=ndata, edata=edata)
 
 
@@ -115,7 +119,9 @@ def _sampled(draw: st.DrawFn, max_layers: int) -> NodeFlow:
     graph = draw(graphs())
     num_flows = draw(st.integers(0, max_layers - 1))
     if num_flows == 0 or draw(st.booleans()):
-        return create_full_node_flow(graph, num_flows, add_self_loop=draw(st.booleans()))
+        loops = draw(st.booleans())
+        note(f"create_full_node_flow(graph, {num_flows}, add_self_loop={loops})")
+        return create_full_node_flow(graph, num_flows, add_self_loop=loops)
     fanouts = draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=num_flows, max_size=num_flows))
     include_dst = draw(st.booleans())
     options: dict[str, Any] = {
@@ -125,7 +131,9 @@ def _sampled(draw: st.DrawFn, max_layers: int) -> NodeFlow:
         "reuse": include_dst and draw(st.booleans()),
         "seed": draw(st.integers(0, 9)),
     }
-    return NeighborSampler(graph, fanouts, **options)(draw(seeds(graph)))
+    ids = draw(seeds(graph))
+    note(f"NeighborSampler(graph, {fanouts}, **{options})({ids})")
+    return NeighborSampler(graph, fanouts, **options)(ids)
 
 
 @st.composite

@@ -76,6 +76,17 @@ def test_labels_and_split_cover_all_nodes(data: Dataset) -> None:
     assert torch.equal(data.train, order[:31833].sort().values)
 
 
+def test_the_docstring_says_what_is_in_the_data(data: Dataset) -> None:
+    graph, counts = data.graph, torch.bincount(data.graph.ndata["label"])
+    feat = graph.ndata["feat"]
+    words = " ".join((debian.__doc__ or "").split())
+    assert (
+        f"{graph.num_nodes:,} packages, {graph.num_edges:,} edges, {feat.shape[1]:,} features "
+        f"({len(feat.values()) / len(feat):.2f} non-zeros a row), {data.num_classes} classes" in words
+    )
+    assert f"({int(counts.min())} to {int(counts.max()):,})" in words
+
+
 def test_info_names_the_classes(data: Dataset) -> None:
     assert "58, largest 'libs' (6,711), smallest 'zope' (15)" in data.info()
 

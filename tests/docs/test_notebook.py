@@ -54,7 +54,7 @@ def test_the_stored_notebook_was_run_from_top_to_bottom() -> None:
 def test_the_notebook_runs_and_prints_what_is_stored(tmp_path: Path) -> None:
     missing = [name for name in ("nbclient", "nbformat", "ipykernel") if importlib.util.find_spec(name) is None]
     if missing:
-        pytest.skip(f"needs {', '.join(missing)}; install with: pip install 'nodeflow[notebook]'")
+        pytest.skip(f"needs {', '.join(missing)}; install with: pip install {' '.join(missing)}")
     fresh = tmp_path / "tour.ipynb"
     # a process of its own: a kernel leaves threads and sockets behind, of which Python warns
     done = subprocess.run(

@@ -45,10 +45,10 @@ def picture(batch: NodeFlow) -> str:
 
 def test_the_picture_shows_a_real_node_flow() -> None:
     text = next(block.text for block in blocks(README) if block.language == "text")
-    pairs = [(5, 4), (4, 2), (2, 0), (1, 0), (3, 1)]
-    assert text.startswith("parent graph: 5 -> 4 -> 2 -> 0 <- 1 <- 3 ")
+    pairs = [(3, 8), (8, 5), (5, 7), (2, 7), (9, 2)]
+    assert text.startswith("parent graph: 3 -> 8 -> 5 -> 7 <- 2 <- 9 ")
     graph = Graph.from_edges(*zip(*sorted(pairs), strict=True))
-    assert text.split("\n\n", 1)[1].rstrip() == picture(NeighborSampler(graph, fanouts=[2, 2])([0]))
+    assert text.split("\n\n", 1)[1].rstrip() == picture(NeighborSampler(graph, fanouts=[2, 2])([7]))
 
 
 def test_the_training_loop_is_short_and_runs_as_printed(tmp_path: Path) -> None:
@@ -63,11 +63,16 @@ def test_the_training_loop_is_short_and_runs_as_printed(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    printed = re.findall(r"^epoch (\d+): loss (\d\.\d{3}), test accuracy (0\.\d{3})$", done.stdout, re.MULTILINE)
-    assert [int(epoch) for epoch, _, _ in printed] == [0, 1]
-    # the largest of the 58 sections holds a tenth of the packages
-    assert 0.7 < float(printed[-1][2]) < 0.9, done.stdout
-    assert float(printed[-1][1]) < 2, done.stdout
+    (promised,) = (block.text for block in blocks(README) if block.text.startswith("epoch 0: "))
+    line = re.compile(r"epoch (\d+): loss (\d\.\d{3}), val accuracy (0\.\d{3})")
+    expected, printed = ([line.fullmatch(text) for text in out.splitlines()] for out in (promised, done.stdout))
+    for wanted, found in zip(expected, printed, strict=True):
+        assert wanted is not None
+        assert found is not None, done.stdout
+        assert found[1] == wanted[1]
+        # weights at the start are drawn anew in every process
+        assert float(found[2]) == pytest.approx(float(wanted[2]), abs=0.3)
+        assert float(found[3]) == pytest.approx(float(wanted[3]), abs=0.05)
 
 
 def test_the_pasted_output_is_of_the_data_set_as_it_is() -> None:
