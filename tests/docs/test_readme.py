@@ -64,14 +64,14 @@ def test_the_training_loop_is_short_and_runs_as_printed(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     (promised,) = (block.text for block in blocks(README) if block.text.startswith("epoch 0: "))
-    line = re.compile(r"epoch (\d+): loss (\d\.\d{3}), val accuracy (0\.\d{3})")
+    line = re.compile(r"epoch (\d+): last loss (\d\.\d{3}), val accuracy (0\.\d{3})")
     expected, printed = ([line.fullmatch(text) for text in out.splitlines()] for out in (promised, done.stdout))
     for wanted, found in zip(expected, printed, strict=True):
         assert wanted is not None
         assert found is not None, done.stdout
         assert found[1] == wanted[1]
         # weights at the start are drawn anew in every process
-        assert float(found[2]) == pytest.approx(float(wanted[2]), abs=0.3)
+        assert float(found[2]) == pytest.approx(float(wanted[2]), abs=0.5)
         assert float(found[3]) == pytest.approx(float(wanted[3]), abs=0.05)
 
 
