@@ -14,6 +14,7 @@ from nodeflow._frozen import Frozen
 from nodeflow.flow import Flow, Layer
 from nodeflow.join import append
 from nodeflow.pack import pack, unpack
+from nodeflow.structure import Structure
 from nodeflow.validate import validate
 from nodeflow.views import FlowView, FrameView, LayerView
 
@@ -336,12 +337,28 @@ class NodeFlow(Frozen):
 
 
 def _once(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """``change`` with a memory, so that what several layers share is moved once and stays shared."""
+    """``change`` with a memory, so that what layers and flows share is moved once and stays shared.
+
+    Prefixes of one array (a batch whose nodes drew once is made of them) become prefixes of the longest one moved,
+    which comes first: that of the inputs.
+    """
     moved: dict[int, tuple[Any, Any]] = {}
+    longest: dict[tuple[int, torch.dtype], tuple[Tensor, Tensor]] = {}
 
     def move(value: Any) -> Any:
         if id(value) not in moved:
-            moved[id(value)] = (value, change(value))  # holding the value keeps its id from being used again
+            moved[id(value)] = (value, moved_now(value))  # holding the value keeps its id from being used again
         return moved[id(value)][1]
+
+    def moved_now(value: Any) -> Any:
+        if isinstance(value, Structure):
+            return Structure(move(value.indptr), move(value.indices), value.num_src)
+        if not isinstance(value, Tensor):
+            return change(value)
+        place = (value.data_ptr(), value.dtype)
+        if place not in longest or len(longest[place][0]) < len(value):
+            longest[place] = (value, change(value))
+        whole, there = longest[place]
+        return there if len(whole) == len(value) else there[: len(value)]
 
     return move

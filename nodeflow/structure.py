@@ -122,7 +122,3 @@ class Structure(Frozen):
         indptr = self.indptr.to(device, non_blocking=non_blocking)
         indices = self.indices.to(device, non_blocking=non_blocking)
         return Structure(indptr, indices, self.num_src)
-
-    def pin_memory(self) -> Structure:
-        """Return the structure in page-locked memory."""
-        return Structure(self.indptr.pin_memory(), self.indices.pin_memory(), self.num_src)

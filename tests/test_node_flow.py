@@ -367,3 +367,21 @@ def test_torch_default_device_is_not_read() -> None:
     devices = [full.seeds, full.flows[0].indices, made.seed_index, made.flows[0].indptr, more.edata["new"], ids]
     assert {tensor.device.type for tensor in devices} == {"cpu"}
     full.validate()
+
+
+@pytest.mark.parametrize("options", [{"reuse": True}, {}])
+def test_a_move_keeps_shared_memory_shared(options: dict[str, bool]) -> None:
+    graph = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 5])
+    batches = [NeighborSampler(graph, [2, 2, 2], **options)([5, 4]), create_full_node_flow(graph, 3)]
+    for batch in batches:
+        # "meta" stands for another device: everything is a new tensor there
+        parts = [(tensors_of(old), tensors_of(new)) for old, new in [(batch, batch.to("meta"))]]
+        for old, new in parts:
+            shared = [[a.untyped_storage()._cdata == b.untyped_storage()._cdata for b in old] for a in old]
+            assert [[a.untyped_storage()._cdata == b.untyped_storage()._cdata for b in new] for a in new] == shared
+            assert [tensor.shape for tensor in new] == [tensor.shape for tensor in old]
+
+
+def tensors_of(batch: NodeFlow) -> list[torch.Tensor]:
+    flows = [tensor for flow in batch.flows for tensor in (flow.indptr, flow.indices, flow.parent_eid)]
+    return [layer.parent_nid for layer in batch.layers] + flows
