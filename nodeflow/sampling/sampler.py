@@ -92,7 +92,7 @@ class Sampler(ABC):
         return {name: self.__dict__[name] for name in self.fixed if name in self.__dict__}
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name in self.fixed and name in self.__dict__:
+        if name in ("graph", *self.fixed) and name in self.__dict__:
             raise AttributeError(f"{name} of a sampler is fixed when it is made; make a new {type(self).__name__}")
         super().__setattr__(name, value)
 

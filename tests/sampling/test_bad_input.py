@@ -138,7 +138,7 @@ def test_the_advice_for_a_mask_works():
     assert sampler(np.flatnonzero(mask.numpy())).seeds.tolist() == [0, 2]
 
 
-@pytest.mark.parametrize("name", ["fanouts", "replace", "direction", "include_dst", "reuse", "seed"])
+@pytest.mark.parametrize("name", ["graph", "fanouts", "replace", "direction", "include_dst", "reuse", "seed"])
 def test_settings_of_a_sampler_stay(name):
     sampler = NeighborSampler(Graph.from_edges([0], [1]), [1])
     before = dict(sampler.settings)
