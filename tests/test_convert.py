@@ -49,6 +49,16 @@ def test_every_scipy_format_has_the_same_edges(graph: Graph, format: str) -> Non
     assert sorted(pairs(from_scipy(to_scipy(graph).asformat(format)))) == sorted(pairs(graph))
 
 
+def test_zeros_that_fill_up_blocks_are_no_edges() -> None:
+    matrix = scipy.sparse.bsr_array(
+        np.array([[0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 2], [0, 0, 0, 0]]), blocksize=(2, 2)
+    )
+    assert matrix.data.size == 8
+    graph = from_scipy(matrix, weight="w")
+    assert pairs(graph) == [(0, 1), (2, 3)]
+    assert graph.edata["w"].tolist() == [1, 2]
+
+
 def test_scipy_entry_i_j_is_the_edge_from_i_to_j_and_columns_come_along() -> None:
     matrix = scipy.sparse.csr_array(np.array([[0, 5, 0], [0, 0, 0], [7, 0, 9]]))
     graph = from_scipy(matrix, weight="w", ndata={"x": np.arange(3)})

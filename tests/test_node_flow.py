@@ -346,17 +346,6 @@ def test_buckets_cannot_be_taken_from_a_structure() -> None:
     assert isinstance(flow_from_edges([0, 1, 1], [0, 0, 1], num_src=2, num_dst=2).structure.buckets(), tuple)
 
 
-def test_a_layer_does_not_keep_room_for_all_edges_drawn() -> None:
-    nodes = 200
-    src, dst = (end.flatten() for end in torch.meshgrid(torch.arange(nodes), torch.arange(nodes), indexing="ij"))
-    layer = FullSampler(Graph.from_edges(src, dst), 1)(range(nodes)).layers[0]
-    base = layer.parent_nid.numpy()
-    while base.base is not None and isinstance(base.base, np.ndarray):
-        base = base.base
-    assert layer.parent_nid.untyped_storage().nbytes() <= 2 * 8 * nodes
-    assert base.nbytes <= 2 * 8 * nodes
-
-
 def test_torch_default_device_is_not_read() -> None:
     graph = Graph.from_edges([0, 1], [1, 2], edata={"w": torch.ones(2)})
     with torch.device("meta"):

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from nodeflow._check import as_count
-from nodeflow.flow import Layer
 from nodeflow.graph import Graph
 from nodeflow.random import Random
 from nodeflow.sampling import Sampler
@@ -117,8 +116,9 @@ def assert_unbiased(sampler: Sampler, seeds: Any, *, draws: int = 2000, false_al
             if flow.num_dst == 0:  # without include_dst, where no node above has neighbours
                 continue
             sums = flow.aggregate(x[flow.src_layer.parent_nid], "sum", weight=flow.weight.double())
-            rows, there = _rows_of(nodes, flow.dst_layer)
-            error = torch.where(there, sums[rows] - exact, 0)
+            rows = flow.dst_layer.rows_of(nodes)
+            there = rows >= 0
+            error = torch.where(there, sums[rows.clamp(min=0)] - exact, 0)
             total[i] += error
             squares[i] += error**2
             times[i] += there
@@ -142,10 +142,3 @@ def _exact_sums(graph: Graph, direction: str, x: Tensor, nodes: Tensor) -> Tenso
     src, dst = graph.edges()
     near, far = (dst, src) if direction == "out" else (src, dst)
     return torch.zeros_like(x).index_add_(0, far, x[near])[nodes]
-
-
-def _rows_of(nodes: Tensor, layer: Layer) -> tuple[Tensor, Tensor]:
-    """Return the local id of every node in ``layer``, and whether it is there."""
-    ids = layer.parent_nid.sort()
-    places = torch.searchsorted(ids.values, nodes).clamp(max=layer.num_nodes - 1)
-    return ids.indices[places], ids.values[places] == nodes

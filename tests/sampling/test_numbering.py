@@ -56,3 +56,12 @@ def test_scratch_memory_of_a_thread_carries_nothing_over():
     before = fingerprint(small([7, 8]))
     NeighborSampler(graph, [-1, -1])(range(3000))
     assert fingerprint(small([7, 8])) == before
+
+
+def test_numbered_ids_do_not_keep_room_for_all_that_were_given():
+    """A layer holds these ids as long as it lives, and of the edges drawn most lead to nodes that come repeatedly."""
+    with Numbering(100) as numbering:
+        numbering.extend(np.arange(40_000) % 100)
+        nodes = numbering.nodes
+    assert nodes.tolist() == list(range(100))
+    assert (nodes if nodes.base is None else nodes.base).nbytes <= 2 * nodes.nbytes

@@ -1,0 +1,159 @@
+"""The assertions about samplers: right ones pass, wrong ones are found at the error rate that is stated."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nodeflow import Graph, NeighborSampler, Sampler
+from nodeflow.sampling import Choice, Step
+from nodeflow.testing import assert_reproducible, assert_unbiased
+
+
+class Fickle(Sampler):
+    """Draws that depend on what they must not; ``why`` says on what."""
+
+    def __init__(self, graph: Graph, why: str) -> None:
+        super().__init__(graph, 1)
+        self.why, self.calls = why, 0
+
+    def choose(self, dst: torch.Tensor, step: Step) -> Choice:
+        self.calls += 1
+        edges = self.candidates(dst)
+        bad = {
+            "calls": self.calls == 2,
+            "history": self.calls > 4,
+            "thread": threading.current_thread() is not threading.main_thread(),
+        }[self.why]
+        return edges.select(torch.arange(len(edges)) > int(bad))
+
+
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        ("calls", "a second call with the same seeds and epoch gives another NodeFlow: layer sizes differ"),
+        ("history", "a call after draws of other epochs with"),
+        ("thread", "a call from another thread with"),
+    ],
+)
+def test_a_sampler_that_is_not_reproducible(why: str, words: str, star: Graph) -> None:
+    with pytest.raises(AssertionError, match=words):
+        assert_reproducible(Fickle(star, why), [0])
+
+
+class Global(Sampler):
+    """A plain sampler over a global generator: the mistake people make."""
+
+    def __init__(self, graph: Graph, draw: Callable[[], float]) -> None:
+        super().__init__(graph, 1)
+        self.draw = draw
+
+    def choose(self, dst: torch.Tensor, step: Step) -> Choice:
+        edges = self.candidates(dst)
+        return edges.select(torch.tensor([self.draw() < 0.5 for _ in range(len(edges))], dtype=torch.bool), weight=2.0)
+
+
+@pytest.mark.parametrize(
+    "draw", [random.random, np.random.random_sample, lambda: float(torch.rand(()))], ids=["python", "numpy", "torch"]
+)
+def test_a_sampler_over_global_random_state_is_not_reproducible(draw: Callable[[], float], star: Graph) -> None:
+    with pytest.raises(AssertionError, match="with the same seeds and epoch gives another NodeFlow"):
+        assert_reproducible(Global(star, draw), [0])
+
+
+def test_reproducible_samplers_pass_and_global_state_is_put_back(star: Graph) -> None:
+    states = [random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist()]  # noqa: NPY002
+    for options in ({}, {"replace": True}, {"include_dst": False}, {"reuse": True}):
+        assert_reproducible(NeighborSampler(star, [2, 3], **options), [0, 5, 0])
+    assert_reproducible(NeighborSampler(star, [2]), [])
+    after = [random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist()]  # noqa: NPY002
+    assert after == states
+
+
+@pytest.fixture
+def star() -> Graph:
+    """Node 0 has 30 in-neighbours, node 1 has 2, node 5 has 4, two of them by parallel edges; others have 1 or none."""
+    src = [*range(1, 31), 3, 4, 7, 7, 8, 9, 0]
+    dst = [0] * 30 + [1, 1, 5, 5, 5, 5, 2]
+    return Graph.from_edges(src, dst, num_nodes=32)
+
+
+OPTIONS = [{}, {"replace": True}, {"include_dst": False}, {"reuse": True}, {"direction": "out"}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("fanouts", [[3, 2], [-1, 1], [1]], ids=str)
+def test_unbiased_samplers_pass(options: dict[str, Any], fanouts: list[int], star: Graph) -> None:
+    assert_unbiased(NeighborSampler(star, fanouts, **options), [0, 1, 5, 31, 5], draws=300)
+
+
+def test_an_unbiased_sampler_of_ones_own_passes(star: Graph) -> None:
+    assert_unbiased(Biased(star, 0, 0, 0.5), [0, 1, 5], draws=600)
+
+
+class Biased(Sampler):
+    """Keeps each edge with probability one half, but those of node ``node`` in flow ``flow`` with ``rate``."""
+
+    def __init__(self, graph: Graph, node: int, flow: int, rate: float, **options: Any) -> None:
+        super().__init__(graph, 2, **options)
+        self.node, self.flow, self.rate = node, flow, rate
+
+    def choose(self, dst: torch.Tensor, step: Step) -> Choice:
+        edges = self.candidates(dst)
+        odd = (edges.dst == self.node) & (step.flow == self.flow)
+        rate = torch.where(odd, self.rate, 0.5)
+        return edges.select(step.random.uniform(edges.eid) < rate, weight=2.0)
+
+
+@pytest.mark.parametrize("flow", [0, 1])
+@pytest.mark.parametrize(("node", "rate"), [(0, 0.55), (5, 0.6), (1, 0.3)])
+def test_a_biased_sampler_is_found(flow: int, node: int, rate: float, star: Graph) -> None:
+    with pytest.raises(AssertionError, match=rf"weighted sums over flow {flow} are biased at seed {node}: their mean"):
+        assert_unbiased(Biased(star, node, flow, rate), [0, 1, 5], draws=600)
+
+
+def test_missing_weights_and_missing_edges_are_biases(star: Graph) -> None:
+    class Unweighted(NeighborSampler):
+        def choose(self, dst: torch.Tensor, step: Step) -> Choice:
+            edges = self.candidates(dst)
+            return edges.select(step.random.uniform(edges.eid) < 0.9)
+
+    class Never(NeighborSampler):
+        def choose(self, dst: torch.Tensor, step: Step) -> Choice:
+            edges = self.candidates(dst)
+            return edges.select(edges.src != 9)
+
+    for kind in (Unweighted, Never):
+        with pytest.raises(AssertionError, match=r"flow 0 are biased at seed 5: .* the two may differ by"):
+            assert_unbiased(kind(star, [1]), [5], draws=200)
+
+
+def test_the_error_rate_is_what_it_says() -> None:
+    """Unbiased samplers with many seeds at a large rate: about as many alarms as promised, not many more."""
+    src = np.random.default_rng(3).integers(0, 200, 4000)
+    graph = Graph.from_edges(src, np.repeat(np.arange(40), 100), num_nodes=200)
+    alarms = 0
+    for seed in range(60):
+        try:
+            assert_unbiased(NeighborSampler(graph, [5], seed=seed), range(40), draws=100, false_alarm=0.2)
+        except AssertionError:
+            alarms += 1
+    assert 2 <= alarms <= 26  # 12 are expected; 26 is 4.5 standard deviations more
+
+
+def test_bad_arguments_of_assert_unbiased(star: Graph) -> None:
+    sampler = NeighborSampler(star, [1])
+    for seeds_, options, words in (
+        ([], {}, "seeds must not be empty"),
+        ([0], {"draws": 1}, "draws must be at least 2, got 1"),
+        ([0], {"false_alarm": 0.0}, "false_alarm must be above 0"),
+        ([0], {"false_alarm": 1.0}, "false_alarm must be above 0"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            assert_unbiased(sampler, seeds_, **options)
