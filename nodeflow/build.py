@@ -214,10 +214,26 @@ def create_full_node_flow(graph: Graph, num_layers: int, *, add_self_loop: bool 
         sources, edges = np.insert(sources, indptr[1:], nodes), np.insert(edges, indptr[1:], -1)
         indptr = indptr + np.arange(graph.num_nodes + 1)
     structure = Structure(torch.from_numpy(indptr.copy()), torch.from_numpy(sources), graph.num_nodes)
-    ids, parent_eid = torch.from_numpy(np.arange(graph.num_nodes)), Lazy.of(torch.from_numpy(edges))
-    first = Layer(graph.num_nodes, ids)
-    layers = [first, *(first._map(lambda x: x) for _ in range(count))]  # which share the lookup of parent ids as well
-    flows = [
-        Flow(structure, layers[i], layers[i + 1], (i, i + 1), parent_eid=parent_eid, prefix=True) for i in range(count)
-    ]
-    return NodeFlow(layers, flows, parent=graph)
+    layer = Layer(graph.num_nodes, torch.from_numpy(np.arange(graph.num_nodes)))
+    return shared_node_flow(graph, layer, structure, count, parent_eid=Lazy.of(torch.from_numpy(edges)))
+
+
+def shared_node_flow(
+    graph: Graph,
+    layer: Layer,
+    structure: Structure,
+    num_flows: int,
+    *,
+    parent_eid: Lazy[Tensor] | None = None,
+    weight: Lazy[Tensor] | None = None,
+    seed_index: Tensor | None = None,
+) -> NodeFlow:
+    """Return the NodeFlow whose layers all hold the nodes of ``layer`` and whose flows all are ``structure``.
+
+    The structure is stored once; each layer and flow has a frame of its own, the layers with the columns of ``layer``.
+    The parts are trusted.
+    """
+    layers = [layer, *(layer._map(lambda x: x) for _ in range(num_flows))]  # which share the lookup of parent ids too
+    shared: dict[str, Any] = {"parent_eid": parent_eid, "weight": weight, "prefix": True}
+    flows = [Flow(structure, layers[i], layers[i + 1], (i, i + 1), **shared) for i in range(num_flows)]
+    return NodeFlow(layers, flows, parent=graph, seed_index=seed_index)

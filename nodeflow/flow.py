@@ -24,19 +24,32 @@ class Layer(Frozen):
     ``data`` is the frame with a row per node. ``has_parent`` is False for nodes that stand for no parent node (pooled
     clusters, say).
 
+    ``context`` is None where every parent node is in the layer at most once. Samplers that see the graph in several
+    ways at once (at the times of different seeds, or in the subgraph of each seed) number these ways: then a parent
+    node is in the layer at most once per context, and ``context``, int64 ``[num_nodes]``, tells the copies apart.
+
     >>> Layer(2, torch.tensor([7, 3]))
     Layer(2 nodes)
     """
 
-    __slots__ = ("_lookup", "_parent_nid", "data", "num_nodes")
+    __slots__ = ("_lookup", "_parent_nid", "context", "data", "num_nodes")
     num_nodes: int
     data: Frame
+    context: Tensor | None
     _parent_nid: Tensor | None
     _lookup: Lazy[tuple[Tensor, Tensor]]
 
-    def __init__(self, num_nodes: int, parent_nid: Tensor | None = None, data: Frame | None = None) -> None:
+    def __init__(
+        self,
+        num_nodes: int,
+        parent_nid: Tensor | None = None,
+        data: Frame | None = None,
+        *,
+        context: Tensor | None = None,
+    ) -> None:
         frame = Frame(num_nodes) if data is None else data
-        self._set(num_nodes=num_nodes, data=frame, _parent_nid=parent_nid, _lookup=Lazy(lambda: _sorted(parent_nid)))
+        lookup = Lazy(lambda: _sorted(parent_nid))
+        self._set(num_nodes=num_nodes, data=frame, context=context, _parent_nid=parent_nid, _lookup=lookup)
 
     @property
     def has_parent(self) -> bool:
@@ -51,8 +64,16 @@ class Layer(Frozen):
         return self._parent_nid
 
     def rows_of(self, parent_nid: Any) -> Tensor:
-        """Return the local ids of the given parent nodes, int64 ``[k]``; -1 where the layer does not hold one."""
+        """Return the local ids of the given parent nodes, int64 ``[k]``; -1 where the layer does not hold one.
+
+        Raises ValueError for a layer without parent nodes, or with copies of them in several contexts.
+        """
         held = self.parent_nid  # raises the error that says why there are none
+        if self.context is not None:
+            raise ValueError(
+                "this layer may hold a parent node in several contexts (seeds or times), so a parent id does not tell "
+                "a row; compare layer.parent_nid and layer.context instead"
+            )
         if not isinstance(parent_nid, Tensor) or parent_nid.dtype != torch.int64:
             largest = torch.iinfo(torch.int64).max
             parent_nid = torch.from_numpy(as_ids(parent_nid, "parent_nid", largest, lower=-largest)).to(held.device)
@@ -72,7 +93,8 @@ class Layer(Frozen):
     def _map(self, change: Callable[[Any], Any], data: Frame | None = None) -> Layer:
         """A Layer whose tensors went through ``change`` (a move to a device); its frame is new."""
         ids = None if self._parent_nid is None else change(self._parent_nid)
-        layer = Layer(self.num_nodes, ids, self.data.copy() if data is None else data)
+        context = None if self.context is None else change(self.context)
+        layer = Layer(self.num_nodes, ids, self.data.copy() if data is None else data, context=context)
         if ids is self._parent_nid:
             layer._set(_lookup=self._lookup)
         return layer
@@ -310,6 +332,18 @@ class Flow(Frozen):
         return moved
 
 
+def rows_between(held: Layer, wanted: Layer) -> Tensor:
+    """Return the local ids in ``held`` of the nodes of ``wanted``, in the same context where there are contexts.
+
+    int64 ``[wanted.num_nodes]``, -1 where ``held`` has no such node.
+    """
+    if held.context is None or wanted.context is None:
+        return held.rows_of(wanted.parent_nid)
+    pairs = [torch.stack([held.context, held.parent_nid], 1), torch.stack([wanted.context, wanted.parent_nid], 1)]
+    number = torch.unique(torch.cat(pairs), dim=0, return_inverse=True)[1]  # one id for every pair
+    return Layer(held.num_nodes, number[: held.num_nodes]).rows_of(number[held.num_nodes :])
+
+
 def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:
     if ids is None:
         empty = torch.zeros(0, dtype=torch.int64, device="cpu")
@@ -322,6 +356,7 @@ def _dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:
     if not (src.has_parent and dst.has_parent):
         return torch.full((dst.num_nodes,), -1, device=device)
     ids = dst.parent_nid
-    if src.num_nodes >= dst.num_nodes and torch.equal(src.parent_nid[: dst.num_nodes], ids):
+    same = src.num_nodes >= dst.num_nodes and torch.equal(src.parent_nid[: dst.num_nodes], ids)
+    if same and (src.context is None or dst.context is None or torch.equal(src.context[: dst.num_nodes], dst.context)):
         return None
-    return src.rows_of(ids)
+    return rows_between(src, dst)

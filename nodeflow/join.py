@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nodeflow._check import describe
 from nodeflow.features import take_rows
-from nodeflow.flow import Flow, Layer
+from nodeflow.flow import Flow, Layer, rows_between
 from nodeflow.parent import check_fits
 from nodeflow.structure import Structure
 
@@ -65,9 +65,12 @@ def _match(back: Layer, front: Layer) -> Tensor | None:
         raise ValueError(
             f"append needs the same nodes in {back}, the last of this NodeFlow, and the other's first, {front}"
         )
-    if not back.has_parent or torch.equal(back.parent_nid, front.parent_nid):
+    if (back.context is None) != (front.context is None):
+        raise ValueError("append needs the same nodes in both layers, but only one of them has contexts")
+    same = not back.has_parent or torch.equal(back.parent_nid, front.parent_nid)
+    if same and (back.context is None or front.context is None or torch.equal(back.context, front.context)):
         return None
-    rows = front.rows_of(back.parent_nid)
+    rows = rows_between(front, back)
     if bool((rows < 0).any()):
         node = int(back.parent_nid[(rows < 0).nonzero()[0, 0]])
         raise ValueError(f"append needs the same nodes in both layers, but parent node {node} is only in the first")

@@ -15,7 +15,7 @@ from nodeflow._check import as_count, as_ids, as_int, describe
 from nodeflow.build import empty_node_flow
 from nodeflow.node_flow import NodeFlow
 from nodeflow.random import Random, derive_key, hash_ids
-from nodeflow.sampling import Sampler
+from nodeflow.sampling import SamplerBase
 
 _SHUFFLE = 0x73687566666C65  # keeps the order of the seeds apart from what samplers draw with the same seed
 
@@ -36,6 +36,7 @@ class NodeFlowLoader:
         seed: of the order; the draws have the sampler's own.
         num_workers: threads that sample ahead; 0 samples in the caller's thread when a batch is asked for.
         prefetch: batches every worker may be ahead.
+        times: a time for every seed, for samplers that see the graph as it was then (``TemporalNeighborSampler``).
         ndata, edata: columns copied from the parent's frames to every batch, chosen as in
             ``NodeFlow.copy_from_parent``: ``{0: ["feat"], -1: ["label"]}`` fetches features of the input layer and
             labels of the seeds, ``["year"]`` a column of every layer. None: no columns.
@@ -57,7 +58,7 @@ class NodeFlowLoader:
 
     def __init__(
         self,
-        sampler: Sampler,
+        sampler: SamplerBase,
         seeds: Any,
         batch_size: int = 1024,
         shuffle: bool = False,
@@ -66,23 +67,29 @@ class NodeFlowLoader:
         num_workers: int = 0,
         prefetch: int = 2,
         *,
+        times: Any = None,
         ndata: Any = None,
         edata: Any = None,
         device: torch.device | str | None = None,
         pin_memory: bool = False,
     ) -> None:
-        if not isinstance(sampler, Sampler):
+        if not isinstance(sampler, SamplerBase):
             raise TypeError(f"sampler must be a nodeflow Sampler, got {describe(sampler)}")
         self.sampler = sampler
-        self.seeds = torch.from_numpy(as_ids(seeds, "seeds", sampler.graph.num_nodes).copy())
+        self.seeds = torch.from_numpy(as_ids(seeds, "seeds", sampler.num_seeds, sampler.seed_kind).copy())
         self.batch_size = as_count(batch_size, "batch_size", 1)
         self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
         self.seed = as_int(seed, "seed")
         self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch", 1)
+        self.times = None if times is None else torch.as_tensor(times).clone()
+        if self.times is not None and self.times.shape != self.seeds.shape:
+            raise ValueError(
+                f"times must have one entry per seed ({len(self.seeds)}), got shape {tuple(self.times.shape)}"
+            )
         self.ndata, self.edata = ndata, edata
         self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
         # where equal batches can occur, only their numbers tell them apart; else their seeds do, in any loader
-        self._numbered = len(torch.unique(self.seeds)) < len(self.seeds)
+        self._numbered = sampler.numbered or len(torch.unique(self.seeds)) < len(self.seeds)
         self._epoch, self._next, self._resume = -1, 0, False
         # a batch of no seeds finds a wrong column now, not after an hour of sampling
         empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
@@ -126,6 +133,7 @@ class NodeFlowLoader:
         return {name: int(getattr(self, name)) for name in names} | {
             "num_seeds": len(self.seeds),
             "seeds_hash": hash_ids(self.seeds.numpy()),
+            **({} if self.times is None else {"times_hash": hash_ids(self.times.double().numpy().view("int64"))}),
             "sampler": repr(self.sampler.settings),
         }
 
@@ -163,16 +171,20 @@ class NodeFlowLoader:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _make(self, order: Tensor, epoch: int, number: int) -> NodeFlow:
-        seeds = order[number * self.batch_size : (number + 1) * self.batch_size]
-        batch = self.sampler(seeds, epoch=epoch, batch=number if self._numbered else None)
+        chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
+        which: dict[str, Any] = {"epoch": epoch, "batch": number if self._numbered else None}
+        if self.times is not None:
+            which["times"] = self.times[chosen]
+        batch = self.sampler(self.seeds[chosen], **which)
         if self.ndata is not None or self.edata is not None:
             batch.copy_from_parent(self.ndata, self.edata)
         return batch.pin_memory() if self.pin_memory else batch
 
     def _order(self, epoch: int) -> Tensor:
+        """The places of the seeds in the order of an epoch."""
         if not self.shuffle:
-            return self.seeds
-        return self.seeds[Random(derive_key(_SHUFFLE, self.seed, epoch)).permutation(len(self.seeds))]
+            return torch.arange(len(self.seeds), device="cpu")
+        return Random(derive_key(_SHUFFLE, self.seed, epoch)).permutation(len(self.seeds))
 
     def __repr__(self) -> str:
         return f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}, {self.sampler!r})"

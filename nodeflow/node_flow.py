@@ -200,7 +200,8 @@ class NodeFlow(Frozen):
 
         The arguments choose columns as in ``copy_from_parent``. Layers are written in order, so where several layers
         hold one parent node, **the value of the layer nearest to the seeds stays**; likewise for flows (flow numbers
-        first, then flows that skip layers), and for an edge that one flow holds repeatedly: its last row stays. A
+        first, then flows that skip layers), and for an edge that one flow holds repeatedly, or a node that a layer
+        holds in several contexts: the last row stays. A
         column that the parent has is written in place, without gradient (graphs that share the tensor see it too); one
         that it has not is made, with zeros in all other rows.
 

@@ -22,7 +22,10 @@ def pack(batch: NodeFlow) -> dict[str, Any]:
     """
     pool = Pool()
     structures: dict[int, int] = {}
-    layers = [(layer.num_nodes, pool.add(layer._parent_nid), _columns(pool, layer.data)) for layer in batch.layers]
+    layers = [
+        (layer.num_nodes, pool.add(layer._parent_nid), pool.add(layer.context), _columns(pool, layer.data))
+        for layer in batch.layers
+    ]
     flows: list[Any] = []
     parts: list[Any] = []
     for pair in batch.flows.pairs():
@@ -46,7 +49,10 @@ def unpack(cls: type[NodeFlow], state: dict[str, Any]) -> NodeFlow:
     def frame(rows: int, columns: dict[str, Any]) -> Frame:
         return Frame(rows, {name: restored(memory, column) for name, column in columns.items()})
 
-    layers = [Layer(n, restored(memory, ids), frame(n, columns)) for n, ids, columns in state["layers"]]
+    layers = [
+        Layer(n, restored(memory, ids), frame(n, columns), context=restored(memory, context))
+        for n, ids, context, columns in state["layers"]
+    ]
     parts = [Structure(restored(memory, p), restored(memory, i), n) for p, i, n in state["structures"]]
     flows: dict[tuple[int, int], Flow] = {}
     for pair, at, cells, columns in state["flows"]:

@@ -105,7 +105,13 @@ def copy_to_parent(batch: NodeFlow, ndata: Any, edata: Any) -> None:
     writes: list[tuple[Frame, str, Tensor, Tensor]] = []
     for i, names in _chosen_layers(batch, ndata, lambda i: (batch.ldata[i], f"layer {i}")).items():
         layer = batch.layers[i]
-        writes += [(graph.ndata, name, layer.parent_nid, layer.data[name]) for name in names]
+        for name in names:
+            ids: Tensor = layer.parent_nid
+            rows = layer.data[name]
+            if layer.context is not None:  # a node may be there in several contexts
+                kept = _last_of_each(ids)
+                ids, rows = ids[kept], _dense(name, rows)[kept]
+            writes.append((graph.ndata, name, ids, rows))
     for pair, names in _chosen_flows(batch, edata, lambda pair: (batch.fdata[pair], f"flow {pair}")).items():
         flow = batch.flows[pair]
         kept = _last_of_each(flow.parent_eid)

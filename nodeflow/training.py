@@ -19,7 +19,7 @@ from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.nn import GCN, FlowModel, GraphSAGE
 from nodeflow.sampling import NeighborSampler
-from nodeflow.sampling.sampler import check_fanouts
+from nodeflow.sampling.sampler import check_sizes
 from nodeflow.transform import add_reverse_edges, is_symmetric, reverse
 
 MODELS: dict[str, type[GraphSAGE] | type[GCN]] = {"sage": GraphSAGE, "gcn": GCN}
@@ -45,7 +45,7 @@ class Settings:
     direction: str = "both"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fanouts", check_fanouts(self.fanouts))
+        object.__setattr__(self, "fanouts", check_sizes(self.fanouts, "fanouts"))
         if self.model not in MODELS:
             raise ValueError(f"model must be one of {', '.join(MODELS)}, got {self.model!r}")
         if self.direction not in ("in", "out", "both"):

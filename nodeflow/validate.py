@@ -42,7 +42,12 @@ def _check_layer(name: str, layer: Layer, graph: Graph | None) -> None:
     _require(ids.dtype == torch.int64, f"{name}: parent ids must be int64")
     _require(len(ids) == layer.num_nodes, f"{name}: {layer.num_nodes} nodes but {len(ids)} parent ids")
     _require(_within(ids, 0, upper), f"{name}: a parent id is out of range")
-    _require(len(torch.unique(ids)) == len(ids), f"{name} holds a parent node twice")
+    if layer.context is None:
+        _require(len(torch.unique(ids)) == len(ids), f"{name} holds a parent node twice")
+        return
+    _require(layer.context.shape == ids.shape, f"{name}: {layer.num_nodes} nodes but {len(layer.context)} contexts")
+    pairs = torch.stack([ids, layer.context], dim=1)
+    _require(len(torch.unique(pairs, dim=0)) == len(ids), f"{name} holds a parent node twice in one context")
 
 
 def _check_structure(name: str, flow: Flow) -> None:

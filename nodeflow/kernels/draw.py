@@ -14,9 +14,12 @@ _SCAN = 32  # up to this many picks, looking through them is faster than a hash 
 
 
 @njit(nogil=True, cache=True)
-def plan(indptr, dst, fanout, replace):  # type: ignore[no-untyped-def]
-    """Return ``(indptr of the draw [n + 1], first position [n], degree [n])`` for n destinations; fanout -1 = all."""
-    n = dst.shape[0]
+def plan(indptr, dst, fanouts, ident, replace):  # type: ignore[no-untyped-def]
+    """Return ``(indptr of the draw [n + 1], first position [n], degree [n])`` for n rows ``dst``.
+
+    ``fanouts`` has one number per type of rows (-1 = all); the type of row i is ``ident[i]`` modulo their number.
+    """
+    n, kinds = dst.shape[0], fanouts.shape[0]
     out, begin, degree = np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     out[0] = 0
     for i in range(n):
@@ -25,6 +28,7 @@ def plan(indptr, dst, fanout, replace):  # type: ignore[no-untyped-def]
         begin[i] = indptr[dst[i]]
         degree[i] = indptr[dst[i] + 1] - begin[i]
         number = degree[i]
+        fanout = fanouts[0] if kinds == 1 else fanouts[ident[i] % kinds]
         if fanout >= 0 and (number > fanout or (replace and number > 0)):
             number = fanout
         out[i + 1] = out[i] + number
@@ -32,13 +36,17 @@ def plan(indptr, dst, fanout, replace):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def draw_with(begin, degree, near, dst, key, out_indptr, pos, ids):  # type: ignore[no-untyped-def]
+def draw_with(begin, degree, near, dst, key, fanouts, out_indptr, pos, ids):  # type: ignore[no-untyped-def]
     """Fill ``pos`` with uniform draws with replacement, as many for each destination as ``out_indptr`` says.
 
-    ``ids`` receives the neighbours at these positions.
+    A destination whose fanout is -1 keeps all once. ``ids`` receives the neighbours at these positions.
     """
-    read = 0
+    read, kinds = 0, fanouts.shape[0]
     for i in range(dst.shape[0]):
+        if kinds > 1 and fanouts[dst[i] % kinds] < 0:
+            for w in range(out_indptr[i], out_indptr[i + 1]):
+                pos[w] = begin[i] + w - out_indptr[i]
+            continue
         state = stream(key, dst[i])
         for w in range(out_indptr[i], out_indptr[i + 1]):
             pick, state = bounded(state, U64(degree[i]))

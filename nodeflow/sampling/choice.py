@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._check import Ints, as_array, as_ids, describe
 from nodeflow._frozen import Frozen, Lazy
 from nodeflow.kernels.rows import csr_rows
-
-
-class Edges(Frozen):
-    """The edge arrays of a graph along which a sampler walks: in-edges, or out-edges for ``direction="out"``.
-
-    ``indptr`` ``[num_nodes + 1]``; at a position between ``indptr[v]`` and ``indptr[v + 1]``, ``near`` holds the
-    neighbour of ``v`` and ``edge_ids`` the edge's id (None: the position itself). Read-only numpy arrays.
-    """
-
-    __slots__ = ("edge_ids", "indptr", "near")
-    indptr: Ints
-    near: Any
-    edge_ids: Any
-
-    def __init__(self, indptr: Ints, near: Any, edge_ids: Any) -> None:
-        self._set(indptr=indptr, near=near, edge_ids=edge_ids)
-
-    def parent_eid(self, positions: Ints) -> Tensor:
-        """Return the edge ids at positions, int64."""
-        if self.edge_ids is None:
-            return torch.from_numpy(positions)
-        return torch.from_numpy(self.edge_ids[positions].astype(np.int64, copy=False))
+from nodeflow.sampling.edges import Edges, contains
 
 
 class Choice(Frozen):
@@ -47,14 +27,20 @@ class Choice(Frozen):
         eid: int64 ``[E]``: with ``src``, parent ids of the edges, -1 for one that has none (default all -1).
         weight: estimator weights, float32 ``[E]``, or a function without arguments that makes them when first asked
             for. None: 1.
+        edata: columns with a row per chosen edge, for the frame of the flow.
+        ndata: columns with a row per node of ``nodes`` (parent ids, distinct, sources of chosen edges), for the frame
+            of the source layer, where the other nodes get zeros.
     """
 
-    __slots__ = ("_fresh", "eid", "indptr", "positions", "src", "trusted", "weight")
+    __slots__ = ("_fresh", "edata", "eid", "indptr", "ndata", "nodes", "positions", "src", "trusted", "weight")
     indptr: Ints
     positions: Ints | None
     src: Ints | None
     eid: Tensor | None
     weight: Lazy[Tensor] | None
+    edata: Mapping[str, Tensor]
+    nodes: Tensor | None
+    ndata: Mapping[str, Tensor]
     trusted: bool
     _fresh: list[Ints]
 
@@ -66,6 +52,9 @@ class Choice(Frozen):
         src: Any = None,
         eid: Any = None,
         weight: Tensor | Callable[[], Tensor] | None = None,
+        edata: Mapping[str, Tensor] | None = None,
+        nodes: Any = None,
+        ndata: Mapping[str, Tensor] | None = None,
     ) -> None:
         if (positions is None) == (src is None):
             raise ValueError("a Choice takes either positions or src")
@@ -86,14 +75,36 @@ class Choice(Frozen):
             cell = None if weight is None else Lazy.of(weight)
         else:
             cell = Lazy(lambda: _weight(weight(), size))
-        self._set(indptr=ends, positions=places, src=sources, eid=edge, weight=cell, trusted=False, _fresh=[])
+        if (nodes is None) != (ndata is None):
+            raise ValueError("ndata goes with nodes, the parent ids that its rows belong to")
+        named = None if nodes is None else torch.from_numpy(_int64(nodes, "nodes"))
+        self._set(
+            indptr=ends, positions=places, src=sources, eid=edge, weight=cell, trusted=False, _fresh=[],
+            edata=dict(edata or {}), nodes=named, ndata=dict(ndata or {}),
+        )  # fmt: skip
 
     @classmethod
-    def of_kernel(cls, indptr: Ints, positions: Ints, src: Ints, weight: Callable[[], Tensor] | None) -> Choice:
-        """A Choice made by a compiled kernel, whose arrays need no checks; ``src`` are the sources at ``positions``."""
+    def of_kernel(
+        cls,
+        indptr: Ints,
+        positions: Ints | None,
+        src: Ints,
+        weight: Callable[[], Tensor] | None,
+        *,
+        edata: Mapping[str, Tensor] | None = None,
+        nodes: Tensor | None = None,
+        ndata: Mapping[str, Tensor] | None = None,
+    ) -> Choice:
+        """A Choice made by a compiled kernel, whose arrays need no checks; ``src`` are the sources at ``positions``.
+
+        ``positions`` None is for edges that are no edges of the parent graph.
+        """
         choice = cls.__new__(cls)
         cell = None if weight is None else Lazy(weight)
-        choice._set(indptr=indptr, positions=positions, src=None, eid=None, weight=cell, trusted=True, _fresh=[src])
+        choice._set(
+            indptr=indptr, positions=positions, src=src if positions is None else None, eid=None, weight=cell,
+            trusted=True, _fresh=[] if positions is None else [src], edata=edata or {}, nodes=nodes, ndata=ndata or {},
+        )  # fmt: skip
         return choice
 
     def take_sources(self, edges: Edges) -> Ints:
@@ -123,18 +134,23 @@ class Candidates(Frozen):
     """All edges that a set of destinations could draw, grouped by destination, in the graph's order.
 
     ``dst_nid`` are the destinations' parent ids ``[num_dst]``; ``indptr`` ``[num_dst + 1]``; the properties below have
-    one row per candidate edge.
+    one row per candidate edge. What a filter or ``without_edges`` leaves out is no candidate.
     """
 
-    __slots__ = ("_edges", "_indptr", "_positions", "dst_nid")
+    __slots__ = ("_edges", "_indptr", "_positions", "_weights", "dst_nid")
     _edges: Edges
     _indptr: Ints
     _positions: Ints
+    _weights: NDArray[Any] | None
     dst_nid: Tensor
 
-    def __init__(self, edges: Edges, dst_nid: Tensor) -> None:
-        indptr, positions = csr_rows(edges.indptr, dst_nid.numpy())
-        self._set(_edges=edges, _indptr=indptr, _positions=positions, dst_nid=dst_nid)
+    def __init__(self, edges: Edges, dst_nid: Tensor, weights: NDArray[Any] | None = None) -> None:
+        indptr, positions = csr_rows(edges.indptr, edges.rows_of(dst_nid.numpy()))
+        indptr = indptr[:: edges.rows_per_node]
+        if edges.patch is not None:
+            kept = np.flatnonzero(~contains(edges.patch.out, positions))
+            indptr, positions = np.searchsorted(kept, indptr), positions[kept]
+        self._set(_edges=edges, _indptr=indptr, _positions=positions, _weights=weights, dst_nid=dst_nid)
 
     @property
     def indptr(self) -> Tensor:
@@ -161,14 +177,27 @@ class Candidates(Frozen):
         """Parent id of the edge, int64 ``[E]``."""
         return self._edges.parent_eid(self._positions)
 
-    def select(self, keep: Any, weight: Tensor | float | None = None) -> Choice:
+    @property
+    def weight(self) -> Tensor:
+        """Number by which the edge counts in the sum that is estimated, float64 ``[E]``.
+
+        The sampler's ``weight`` column; 1 where the sampler has none.
+        """
+        if self._weights is None:
+            return torch.ones(len(self), dtype=torch.float64, device="cpu")
+        return torch.from_numpy(self._weights[self._edges.ids(self._positions)]).double()
+
+    def select(self, keep: Any, weight: Tensor | float | None = None, *, prob: Tensor | float | None = None) -> Choice:
         """Return the Choice of the edges ``keep``: a bool mask ``[E]``, or row numbers in ascending order.
 
         Args:
             keep: which candidate edges are chosen; a row number may be repeated.
-            weight: estimator weight of the chosen edges, ``[chosen]`` or one number for all; None is 1.
+            weight: estimator weight of the chosen edges, ``[chosen]`` or one number for all.
+            prob: instead of ``weight``, the probability with which each was chosen (or how often it is drawn in the
+                mean), likewise: its estimator weight is then that of the edge (see ``weight``) / prob. None: 1.
 
-        Raises ValueError for rows that are not ascending, IndexError for one out of range.
+        Raises ValueError for rows that are not ascending, for both ``weight`` and ``prob``, and for a ``prob`` that is
+        not positive; IndexError for a row out of range.
         """
         size = len(self._positions)
         if isinstance(keep, np.ndarray) and keep.dtype == np.bool_:
@@ -180,6 +209,13 @@ class Candidates(Frozen):
         rows = as_ids(keep, "keep", size, "candidate")
         if (np.diff(rows) < 0).any():
             raise ValueError("keep must be ascending row numbers, so that the edges stay grouped by destination")
+        if weight is not None and prob is not None:
+            raise ValueError("select takes weight or prob, not both")
+        if weight is None and (prob is not None or self._weights is not None):
+            chance = torch.as_tensor(1.0 if prob is None else prob, dtype=torch.float64)
+            if not bool((chance > 0).all()):
+                raise ValueError("prob must be positive: what was chosen had a chance")
+            weight = (self.weight[torch.from_numpy(rows)] / chance).float()
         if isinstance(weight, (int, float)):
             weight = torch.full((len(rows),), float(weight), dtype=torch.float32, device="cpu")
         return Choice(np.searchsorted(rows, self._indptr), self._positions[rows], weight=weight)

@@ -2,38 +2,68 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._check import as_count, as_ids, as_int, describe
+from nodeflow._check import Ints, as_ids, as_int, describe
 from nodeflow._frozen import Frozen
 from nodeflow.graph import Graph
 from nodeflow.node_flow import NodeFlow
-from nodeflow.random import Random, derive_key, hash_ids
-from nodeflow.sampling.assemble import assemble, edges_along
-from nodeflow.sampling.choice import Candidates, Choice, Edges
+from nodeflow.random import Random, derive_key
+from nodeflow.sampling.assemble import assemble
+from nodeflow.sampling.base import Draw, SamplerBase, shared_random
+from nodeflow.sampling.choice import Candidates, Choice
+from nodeflow.sampling.columns import EdgeMask, edge_mask, edge_numbers
+from nodeflow.sampling.edges import Edges, edges_along
 
 _MOST = int(np.iinfo(np.int64).max)
+S = TypeVar("S", bound="Sampler")
 
 
 class Step(Frozen):
-    """Which draw a sampler is asked for: ``flow`` is the flow's number, ``random`` the numbers that belong to it."""
+    """Which draw a sampler is asked for.
 
-    __slots__ = ("flow", "random")
+    ``flow`` is the flow's number. ``random`` are the numbers that belong to this flow of this batch, ``batch_random``
+    those that all flows of the batch share, ``epoch_random`` those that all batches of the epoch share. ``batch`` is
+    the batch's number, None where its seeds tell it apart. ``contexts`` is the context of every destination (int64
+    ``[num_dst]``) in samplers that have contexts, else None. ``inputs`` is what the sampler was called with.
+    """
+
+    __slots__ = ("batch", "batch_random", "contexts", "epoch_random", "flow", "inputs", "random")
     flow: int
     random: Random
+    batch_random: Random
+    epoch_random: Random
+    batch: int | None
+    contexts: Tensor | None
+    inputs: Any
 
-    def __init__(self, flow: int, random: Random) -> None:
-        self._set(flow=flow, random=random)
+    def __init__(
+        self,
+        flow: int,
+        random: Random,
+        *,
+        batch_random: Random | None = None,
+        epoch_random: Random | None = None,
+        batch: int | None = None,
+        contexts: Tensor | None = None,
+        inputs: Any = None,
+    ) -> None:
+        self._set(
+            flow=flow, random=random, batch=batch, contexts=contexts, inputs=inputs,
+            batch_random=random if batch_random is None else batch_random,
+            epoch_random=random if epoch_random is None else epoch_random,
+        )  # fmt: skip
 
 
-class Sampler(ABC):
-    """Base of all samplers: bound to a graph, called with seeds, returns a NodeFlow.
+class Sampler(SamplerBase):
+    """Base of the samplers that choose edges layer by layer, from the seeds down to the inputs.
 
     A sampler of your own says in ``choose`` which edges the destinations of a flow get; layers, ids, order and weights
     follow from that.
@@ -46,23 +76,36 @@ class Sampler(ABC):
             neighbours only, sorted by parent id.
         reuse: a node draws once, all flows share that draw, and the structure is stored once (needs ``include_dst``);
             else every flow draws afresh.
+        edge_filter: which edges exist for this sampler, decided before any draw, so that fanouts stay full: the name of
+            a bool edge column, a bool mask ``[num_edges]`` by edge id, or a function of ``graph.edata`` that returns
+            one. It is read once, when the sampler is made. None: all.
+        weight: name of an edge column (finite numbers) that the estimated sums are weighted with: estimator weights
+            then make weighted sums over the sample unbiased for the sum of weight times value over all edges. None: 1.
         seed: any integer.
 
-    Raises ValueError for a direction that is neither, or ``reuse`` without ``include_dst``.
+    Raises ValueError for a direction that is neither, ``reuse`` without ``include_dst``, a mask of a wrong length, or a
+    weight that is not finite; KeyError for an unknown column.
 
     >>> import torch
     >>> class HalfOfThem(Sampler):
     ...     '''Keeps every edge with probability one half.'''
     ...     def choose(self, dst, step):
     ...         edges = self.candidates(dst)
-    ...         return edges.select(step.random.uniform(edges.eid) < 0.5, weight=2.0)
+    ...         return edges.select(step.random.uniform(edges.eid) < 0.5, prob=0.5)
     >>> graph = Graph.from_edges([0, 1, 2, 3], [4, 4, 4, 4])
     >>> HalfOfThem(graph, num_flows=1, seed=3)([4]).flows[0].weight
     tensor([2.])
     """
 
-    fixed: ClassVar[tuple[str, ...]] = ("num_flows", "direction", "include_dst", "reuse", "seed")
-    """Names of the settings, which can be set once; a subclass may add its own."""
+    fixed: ClassVar[tuple[str, ...]] = (
+        "num_flows",
+        "direction",
+        "include_dst",
+        "reuse",
+        "edge_filter",
+        "weight",
+        "seed",
+    )
 
     def __init__(
         self,
@@ -72,33 +115,45 @@ class Sampler(ABC):
         direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
+        edge_filter: Any = None,
+        weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        if not isinstance(graph, Graph):
-            raise TypeError(f"graph must be a nodeflow.Graph, got {describe(graph)}")
+        super().__init__(graph, num_flows, seed=seed)
         if reuse and not include_dst:
             raise ValueError("reuse=True shares prefixes of one structure, which needs include_dst=True")
-        self.graph = graph
-        self.num_flows = as_count(num_flows, "num_flows", 1)
         self.direction = direction
         self.include_dst = bool(include_dst)
         self.reuse = bool(reuse)
-        self.seed = as_int(seed, "seed")
-        self._edges: Edges = edges_along(graph, direction)
+        self.edge_filter: EdgeMask | None = edge_mask(graph, edge_filter)
+        self.weight = weight
+        self._bind()
+
+    _bound: tuple[str, ...] = ("_edges", "_weights")
+    _left_out: Ints | None = None
+
+    def _bind(self) -> None:
+        """Set the attributes named in ``_bound``, which are read from the graph: when made, and when unpickled."""
+        self._edges: Edges = self._arranged(edges_along(self.graph, self.direction))
+        if self._left_out is not None:
+            self._edges = self._edges.without(self._left_out)
+        self._weights: NDArray[Any] | None = None
+        if self.weight is not None:
+            self._weights = edge_numbers(self.graph, self.weight, "weight")
+
+    def _arranged(self, edges: Edges) -> Edges:
+        """The edges as this sampler looks them up."""
+        return edges if self.edge_filter is None else edges.keep(self.edge_filter.mask)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values."""
-        return {name: self.__dict__[name] for name in self.fixed if name in self.__dict__}
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name in ("graph", *self.fixed) and name in self.__dict__:
-            raise AttributeError(f"{name} of a sampler is fixed when it is made; make a new {type(self).__name__}")
-        super().__setattr__(name, value)
+        # settings of later versions at rest do not appear, so that the states of loaders stay readable
+        return {k: v for k, v in super().settings.items() if not (k in ("edge_filter", "weight") and v is None)}
 
     @abstractmethod
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        """Choose edges for the destinations ``dst`` (distinct parent ids, int64) of flow ``step.flow``.
+        """Choose edges for the destinations ``dst`` (parent ids, int64; distinct unless there are contexts).
 
         Must depend on ``dst``, ``step`` and the sampler's own fixed settings only, and must not change them: it is
         called from several threads.
@@ -106,64 +161,69 @@ class Sampler(ABC):
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
-        return Candidates(self._edges, torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)))
+        return Candidates(self._edges, torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)), self._weights)
+
+    def without_edges(self: S, eid: Any) -> S:
+        """Return a sampler like this one that does not draw the edges ``eid`` (parent edge ids).
+
+        They are left out before the draw, so fanouts stay full and nothing else changes: nodes without such an edge
+        draw what they drew. Meant for one batch, such as the edges whose presence is to be predicted; for what holds
+        for long, ``edge_filter`` makes faster samplers.
+
+        Raises IndexError for an id out of range.
+        """
+        ids = as_ids(eid, "eid", self.graph.num_edges, "edge")
+        if self._left_out is not None:
+            ids = np.concatenate([self._left_out, ids])
+        return self._changed(_edges=self._edges.without(ids), _left_out=ids.copy())
+
+    def estimand(self) -> Tensor:
+        """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
+
+        The ``weight`` column, or 1; 0 for edges that the filter leaves out.
+        """
+        if self._weights is None:
+            found = torch.ones(self.graph.num_edges, dtype=torch.float64, device="cpu")
+        else:
+            found = torch.from_numpy(self._weights).double().clone()
+        if self.edge_filter is not None:
+            found[torch.from_numpy(~self.edge_filter.mask)] = 0
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
-        # the edge arrays are the graph's, which travels as itself: by file name where it is memory-mapped
-        return {name: value for name, value in self.__dict__.items() if name != "_edges"}
+        # what was read from the graph is read again there: the graph travels as itself, by file name where it can
+        return {name: value for name, value in self.__dict__.items() if name not in self._bound}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._edges = edges_along(self.graph, self.direction)
+        self._bind()
 
-    def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
-        return f"{type(self).__name__}({self.graph}, {settings})"
+    def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
+        def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
+            return self.choose(dst, self._step(draw, flow, context, inputs))
 
-    def __call__(self, seeds: Any, *, epoch: int = 0, batch: int | None = None) -> NodeFlow:
-        """Sample the NodeFlow of ``seeds``.
+        options = {"include_dst": self.include_dst, "reuse": self.reuse, "contexts": contexts}
+        return assemble(self.graph, self._edges, seeds, self.num_flows, choose, **options)  # type: ignore[arg-type]
 
-        The result is a pure function of the sampler's settings and these arguments, on any thread and in any process.
-
-        Args:
-            seeds: parent ids of the nodes whose outputs are wanted; repeats collapse, and ``seed_index`` restores them.
-                A list of ids works too, so a sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader``
-                (which does not tell it the epoch: equal batches are then equal draws; see ``functools.partial``).
-            epoch: another epoch is another, independent draw.
-            batch: number that tells this batch from the others of its epoch; None takes a hash of the seed ids.
-
-        Raises TypeError for float or bool seeds, IndexError for an id out of range.
-        """
-        ids = as_ids(_stack(seeds), "seeds", self.graph.num_nodes)
-        # the leading word keeps numbered batches and hashed ones apart
-        named = (0, hash_ids(ids)) if batch is None else (1, as_int(batch, "batch"))
-        root = derive_key(self.seed, as_int(epoch, "epoch"), *named)
-
-        def choose(dst: Tensor, flow: int) -> Choice:
-            return self.choose(dst, Step(flow, Random(derive_key(root, flow))))
-
-        options = {"include_dst": self.include_dst, "reuse": self.reuse}
-        return assemble(self.graph, self._edges, ids, self.num_flows, choose, **options)
+    def _step(self, draw: Draw, flow: int, contexts: Tensor | None, inputs: Any) -> Step:
+        return Step(
+            flow, Random(derive_key(draw.key, flow)), batch_random=shared_random(draw),
+            epoch_random=Random(draw.epoch_key), batch=draw.batch, contexts=contexts, inputs=inputs,
+        )  # fmt: skip
 
 
-def _stack(seeds: Any) -> Any:
-    """A torch DataLoader over a tensor hands its ``collate_fn`` a list of zero-dimensional tensors."""
-    if isinstance(seeds, Sequence) and seeds and all(isinstance(seed, Tensor) and seed.ndim == 0 for seed in seeds):
-        return torch.stack(list(seeds))
-    return seeds
-
-
-def check_fanouts(fanouts: Any) -> tuple[int, ...]:
-    """Return ``fanouts`` as ints: one per flow, each -1 (all) or at least 1; else TypeError or ValueError."""
-    array = isinstance(fanouts, (Tensor, np.ndarray)) and fanouts.ndim == 1
-    if not array and (isinstance(fanouts, (str, bytes)) or not isinstance(fanouts, Sequence)):
-        raise TypeError(f"fanouts must be a list with one number per flow, as in [10, 25], got {describe(fanouts)}")
-    found = tuple(as_int(fanout, f"fanouts[{i}]") for i, fanout in enumerate(fanouts))
+def check_sizes(sizes: Any, name: str, *, every: bool = True) -> tuple[int, ...]:
+    """Return one number per flow as ints, each at least 1, or -1 (all) with ``every``; else TypeError or ValueError."""
+    array = isinstance(sizes, (Tensor, np.ndarray)) and sizes.ndim == 1
+    if not array and (isinstance(sizes, (str, bytes, Mapping)) or not isinstance(sizes, Sequence)):
+        raise TypeError(f"{name} must be a list with one number per flow, as in [10, 25], got {describe(sizes)}")
+    found = tuple(as_int(size, f"{name}[{i}]") for i, size in enumerate(sizes))
     if not found:
-        raise ValueError("fanouts must have one number per flow, got none")
-    for i, fanout in enumerate(found):
-        if fanout < -1 or fanout == 0:
-            raise ValueError(f"fanouts[{i}] must be -1 (all neighbours) or at least 1, got {fanout}")
-        if fanout > _MOST:
-            raise ValueError(f"fanouts[{i}] must be a 64-bit integer, -1 takes all neighbours; got {fanout}")
+        raise ValueError(f"{name} must have one number per flow, got none")
+    for i, size in enumerate(found):
+        if (size < 1 and size != -1) or (size == -1 and not every):
+            rule = "-1 (all neighbours) or at least 1" if every else "at least 1"
+            raise ValueError(f"{name}[{i}] must be {rule}, got {size}")
+        if size > _MOST:
+            raise ValueError(f"{name}[{i}] must be a 64-bit integer{', -1 takes all neighbours' * every}; got {size}")
     return found

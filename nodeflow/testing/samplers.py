@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from nodeflow._check import as_count
-from nodeflow.graph import Graph
 from nodeflow.random import Random
 from nodeflow.sampling import Sampler
 from nodeflow.testing.assertions import assert_same_node_flow
@@ -28,7 +27,7 @@ def assert_reproducible(sampler: Sampler, seeds: Any) -> None:
 
     Raises AssertionError that says which call differed, and what differed first.
 
-    >>> from nodeflow import NeighborSampler
+    >>> from nodeflow import Graph, NeighborSampler
     >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 3], [0, 0, 0]), [2])
     >>> assert_reproducible(sampler, [0])
     """
@@ -81,7 +80,7 @@ def assert_unbiased(sampler: Sampler, seeds: Any, *, draws: int = 2000, false_al
     Every node of the graph gets a fixed random number. For every seed, in every flow that has it as a destination in
     every draw (with ``include_dst`` that is all of them, else the last one), the estimator weights times the numbers of
     the sources are summed; their mean over epochs 0, 1, ... is compared with the sum over all edges of the seed in the
-    graph.
+    graph, weighted with ``sampler.estimand()``.
 
     Args:
         sampler: its edges must be edges of ``sampler.graph``.
@@ -97,7 +96,7 @@ def assert_unbiased(sampler: Sampler, seeds: Any, *, draws: int = 2000, false_al
     Raises AssertionError that names the flow and the seed that are worst, and ValueError for no seeds, ``draws``
     below 2, or a ``false_alarm`` that is not between 0 and 1.
 
-    >>> from nodeflow import NeighborSampler
+    >>> from nodeflow import Graph, NeighborSampler
     >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 3], [0, 0, 0]), [2, 2])
     >>> assert_unbiased(sampler, [0], draws=500)
     """
@@ -108,7 +107,7 @@ def assert_unbiased(sampler: Sampler, seeds: Any, *, draws: int = 2000, false_al
     if len(nodes) == 0:
         raise ValueError("seeds must not be empty")
     x = Random(0).uniform(torch.arange(sampler.graph.num_nodes)).double()
-    exact = _exact_sums(sampler.graph, sampler.direction, x, nodes)
+    exact = _exact_sums(sampler, x, nodes)
     shape = (sampler.num_flows, len(nodes))
     total, squares, times = (torch.zeros(shape, dtype=torch.float64) for _ in range(3))
     for epoch in range(draws):
@@ -138,7 +137,7 @@ def assert_unbiased(sampler: Sampler, seeds: Any, *, draws: int = 2000, false_al
         )
 
 
-def _exact_sums(graph: Graph, direction: str, x: Tensor, nodes: Tensor) -> Tensor:
-    src, dst = graph.edges()
-    near, far = (dst, src) if direction == "out" else (src, dst)
-    return torch.zeros_like(x).index_add_(0, far, x[near])[nodes]
+def _exact_sums(sampler: Sampler, x: Tensor, nodes: Tensor) -> Tensor:
+    src, dst = sampler.graph.edges()
+    near, far = (dst, src) if sampler.direction == "out" else (src, dst)
+    return torch.zeros_like(x).index_add_(0, far, sampler.estimand() * x[near])[nodes]

@@ -242,8 +242,8 @@ def test_estimator_weights_of_the_neighbor_sampler_are_made_on_demand(monkeypatc
     import nodeflow.sampling.neighbor as module
 
     calls = []
-    real = module._inverse_rate
-    monkeypatch.setattr(module, "_inverse_rate", lambda *a: calls.append(1) or real(*a))
+    real = module.inverse_rate
+    monkeypatch.setattr(module, "inverse_rate", lambda *a: calls.append(1) or real(*a))
     batch = NeighborSampler(random_graph(0), [2, 2])([1, 2])
     assert not calls
     assert len(batch.flows[0].weight) == batch.flow_sizes[0]

@@ -1,0 +1,129 @@
+"""What every sampler is: bound to a graph, fixed when it is made, called with seeds, reproducible."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from nodeflow._check import Ints, as_count, as_ids, as_int, describe
+from nodeflow.graph import Graph
+from nodeflow.node_flow import NodeFlow
+from nodeflow.random import Random, derive_key, hash_ids
+
+S = TypeVar("S", bound="SamplerBase")
+
+
+class Draw(NamedTuple):
+    """Which draw a call of a sampler is.
+
+    ``key`` is a random key of this very call, ``epoch_key`` one that all batches of the epoch share; ``batch`` is the
+    batch's number, None where its seeds tell it apart.
+    """
+
+    key: int
+    epoch_key: int
+    batch: int | None
+
+
+class SamplerBase(ABC):
+    """Base of all samplers; to write one that chooses edges layer by layer, start from ``Sampler`` instead.
+
+    Args:
+        graph: the parent graph; it is never written to.
+        num_flows: number of flows, L.
+        seed: any integer.
+
+    Raises TypeError for what is no graph, ValueError for no flows.
+    """
+
+    fixed: ClassVar[tuple[str, ...]] = ("num_flows", "seed")
+    """Names of the settings, which can be set once; a subclass may add its own."""
+
+    numbered: bool = False
+    """Whether a loader must number the batches of an epoch, which else are told apart by their seeds."""
+
+    def __init__(self, graph: Graph, num_flows: int, *, seed: int = 0) -> None:
+        if not isinstance(graph, Graph):
+            raise TypeError(f"graph must be a nodeflow.Graph, got {describe(graph)}")
+        self.graph = graph
+        self.num_flows = as_count(num_flows, "num_flows", 1)
+        self.seed = as_int(seed, "seed")
+
+    @property
+    def num_seeds(self) -> int:
+        """Seeds are integers from 0 to ``num_seeds - 1``: nodes, unless the sampler says otherwise."""
+        return self.graph.num_nodes
+
+    @property
+    def seed_kind(self) -> str:
+        """What a seed is, in words: "node", unless the sampler says otherwise."""
+        return "node"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values."""
+        return {name: self.__dict__[name] for name in self.fixed if name in self.__dict__}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in ("graph", *self.fixed) and name in self.__dict__:
+            raise AttributeError(f"{name} of a sampler is fixed when it is made; make a new {type(self).__name__}")
+        super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
+        return f"{type(self).__name__}({self.graph}, {settings})"
+
+    def __call__(self, seeds: Any, *, epoch: int = 0, batch: int | None = None, inputs: Any = None) -> NodeFlow:
+        """Sample the NodeFlow of ``seeds``.
+
+        The result is a pure function of the sampler's settings and these arguments, on any thread and in any process.
+
+        Args:
+            seeds: parent ids of the nodes whose outputs are wanted; repeats collapse, and ``seed_index`` restores them.
+                A list of ids works too, so a sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader``
+                (which does not tell it the epoch: equal batches are then equal draws; see ``functools.partial``).
+            epoch: another epoch is another, independent draw.
+            batch: number that tells this batch from the others of its epoch; None takes a hash of the seed ids.
+            inputs: anything that the sampler may look at beside its settings, such as present activations.
+
+        Raises TypeError for float or bool seeds, IndexError for an id out of range.
+        """
+        ids = self._seeds(seeds)
+        return self._sample(ids, self._draw(epoch, batch, hash_ids(ids)), inputs)
+
+    @abstractmethod
+    def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
+        """Make the NodeFlow of checked seeds."""
+
+    def _seeds(self, seeds: Any) -> Ints:
+        return as_ids(_stack(seeds), "seeds", self.num_seeds, self.seed_kind)
+
+    def _draw(self, epoch: int, batch: int | None, *identity: int) -> Draw:
+        """The draw of a batch told apart by its number, or else by ``identity``."""
+        # the leading word keeps numbered batches and hashed ones apart
+        named = (0, *identity) if batch is None else (1, as_int(batch, "batch"))
+        number = as_int(epoch, "epoch")
+        return Draw(derive_key(self.seed, number, *named), derive_key(self.seed, number, 2), batch)
+
+    def _changed(self: S, **attributes: Any) -> S:
+        """A sampler like this one but for some attributes that are not settings."""
+        other = copy.copy(self)
+        other.__dict__.update(attributes)
+        return other
+
+
+def _stack(seeds: Any) -> Any:
+    """A torch DataLoader over a tensor hands its ``collate_fn`` a list of zero-dimensional tensors."""
+    if isinstance(seeds, Sequence) and seeds and all(isinstance(seed, Tensor) and seed.ndim == 0 for seed in seeds):
+        return torch.stack(list(seeds))
+    return seeds
+
+
+def shared_random(draw: Draw) -> Random:
+    """Random numbers that all flows of a batch share."""
+    return Random(derive_key(draw.key, -1))
