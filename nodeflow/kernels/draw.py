@@ -25,8 +25,8 @@ def plan(indptr, dst, fanouts, ident, replace):  # type: ignore[no-untyped-def]
     for i in range(n):
         if i + _AHEAD < n:
             prefetch(indptr, dst[i + _AHEAD])
-        begin[i] = indptr[dst[i]]
-        degree[i] = indptr[dst[i] + 1] - begin[i]
+        begin[i] = indptr[U64(dst[i])]
+        degree[i] = indptr[U64(dst[i] + 1)] - begin[i]
         number = degree[i]
         fanout = fanouts[0] if kinds == 1 else fanouts[ident[i] % kinds]
         if fanout >= 0 and (number > fanout or (replace and number > 0)):
@@ -50,8 +50,8 @@ def draw_with(begin, degree, near, dst, key, fanouts, out_indptr, pos, ids):  # 
         state = stream(key, dst[i])
         for w in range(out_indptr[i], out_indptr[i + 1]):
             pick, state = bounded(state, U64(degree[i]))
-            pos[w] = begin[i] + int64(pick)
-            prefetch(near, pos[w])
+            pos[U64(w)] = begin[i] + int64(pick)
+            prefetch(near, begin[i] + int64(pick))
         read = _gather(near, pos, ids, read, out_indptr[i + 1] - _LAG)
     _gather(near, pos, ids, read, pos.shape[0])
 
@@ -76,7 +76,7 @@ def draw_without(begin, degree, near, dst, key, out_indptr, pos, ids):  # type: 
         read = _gather(near, pos, ids, read, start - _LAG)
         if count == degree[i]:
             for j in range(count):
-                pos[start + j] = first + j
+                pos[U64(start + j)] = first + j
                 prefetch(near, first + j)
             continue
         state = stream(key, dst[i])
@@ -88,7 +88,7 @@ def draw_without(begin, degree, near, dst, key, out_indptr, pos, ids):  # type: 
                 before = (picked >> pick) & U64(1)
                 pick = pick + before * (U64(last) - pick)
                 picked |= U64(1) << pick
-                pos[start + j] = first + int64(pick)
+                pos[U64(start + j)] = first + int64(pick)
                 prefetch(near, first + int64(pick))
             continue
         hashed = count > _SCAN
@@ -105,11 +105,11 @@ def draw_without(begin, degree, near, dst, key, out_indptr, pos, ids):  # type: 
                     _add(seen, t)
             elif (maybe >> (pick & U64(63))) & U64(1):
                 for q in range(start, start + j):
-                    if pos[q] == t:
+                    if pos[U64(q)] == t:
                         t = first + last
                         break
             maybe |= U64(1) << (U64(t - first) & U64(63))
-            pos[start + j] = t
+            pos[U64(start + j)] = t
             prefetch(near, t)
     _gather(near, pos, ids, read, pos.shape[0])
 
@@ -117,7 +117,7 @@ def draw_without(begin, degree, near, dst, key, out_indptr, pos, ids):  # type: 
 @njit(inline="always")
 def _gather(near, pos, ids, start, stop):  # type: ignore[no-untyped-def]
     for w in range(start, stop):
-        ids[w] = near[pos[w]]
+        ids[U64(w)] = near[U64(pos[U64(w)])]  # unsigned: a sign would have to be looked at
     return max(start, stop)
 
 

@@ -40,33 +40,33 @@ def insert(table, ids):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def relabel(table, ids, start, nodes, n):  # type: ignore[no-untyped-def]
-    """Replace ``ids[start:]`` by their numbers: ids in the table keep theirs, new ones follow from ``n``.
+def relabel(table, ids, nodes, n):  # type: ignore[no-untyped-def]
+    """Replace ``ids`` by their numbers: ids in the table keep theirs, new ones follow from ``n``.
 
-    New ids are put in ``nodes``. Returns ``(ids done, number of nodes now)``; stops early, to be called again with a
-    larger table, when this one is about 70 % full.
+    New ids are put in ``nodes``, which has room for all of them and one more. Returns ``(ids done, number of nodes
+    now)``; stops early, to be called again with the rest and a larger table, when this one is about 40 % full: fuller
+    tables cost more in collisions than larger ones in cache misses.
     """
-    mask, shift, most = table.shape[0] - 1, _shift(table), table.shape[0] * 7 // 10
+    mask, shift, most = table.shape[0] - 1, _shift(table), table.shape[0] * 2 // 5
     size = ids.shape[0]
-    for i in range(start, min(start + _AHEAD, size)):
+    for i in range(min(_AHEAD, size)):
         prefetch(table, _slot(ids[i], shift))
-    for i in range(start, size):
+    for i in range(size):  # from 0: of an index that begins elsewhere the compiler does not know that it is positive
         if i + _AHEAD < size:
             prefetch(table, _slot(ids[i + _AHEAD], shift))
+        if n >= most:
+            return i, n
         v = ids[i]
         h = _slot(v, shift)
-        while True:
-            entry = table[h]
-            if entry == -1:
-                if n >= most:
-                    return i, n
-                table[h] = (v << 32) | n
-                nodes[n] = v
-                ids[i] = n
-                n += 1
-                break
-            if entry >> 32 == v:
-                ids[i] = entry & 0xFFFFFFFF
-                break
+        entry = table[h]
+        while (entry != -1) & (entry >> 32 != v):
             h = (h + 1) & mask
+            entry = table[h]
+        # whether an id is new cannot be guessed, so both cases do the same stores
+        new = int64(entry == -1)
+        entry = (v << 32) | n if new else entry
+        table[h] = entry
+        nodes[n] = v
+        ids[i] = entry & 0xFFFFFFFF
+        n += new
     return size, n

@@ -42,6 +42,11 @@ class Edges(Frozen):
         """Number of rows: nodes times rows per node."""
         return len(self.indptr) - 1
 
+    @property
+    def place_type(self) -> type[np.signedinteger[Any]]:
+        """The narrowest integer that holds every position."""
+        return np.int32 if len(self.near) <= np.iinfo(np.int32).max else np.int64
+
     def rows_of(self, nodes: Ints) -> Ints:
         """Return the rows of nodes, node by node."""
         if self.rows_per_node == 1:
@@ -52,7 +57,7 @@ class Edges(Frozen):
     def ids(self, positions: Ints) -> Ints:
         """Return the edge ids at positions, int64."""
         if self.edge_ids is None:
-            return positions
+            return positions.astype(np.int64, copy=False)
         found: Ints = self.edge_ids[positions].astype(np.int64, copy=False)
         return found
 

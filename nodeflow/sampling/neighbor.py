@@ -1,4 +1,4 @@
-"""Uniform neighbour sampling, and full neighbourhoods."""
+"""Neighbour sampling, uniform or in proportion to edge weights, and full neighbourhoods."""
 
 from __future__ import annotations
 
@@ -6,24 +6,29 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nodeflow._check import Ints, as_count, as_int, describe
 from nodeflow.graph import Graph
 from nodeflow.kernels.draw import draw_with, draw_without, plan
 from nodeflow.sampling.columns import edge_integers
+from nodeflow.sampling.cumulative import Cumulative, edge_weights
 from nodeflow.sampling.edges import Edges
 from nodeflow.sampling.rows import Drawn, Rows, RowSampler
 from nodeflow.sampling.sampler import Step, check_sizes
 
 
 class NeighborSampler(RowSampler):
-    """Every node draws a fixed number of its neighbours uniformly (Hamilton, Ying, Leskovec 2017, algorithm 2).
+    """Every node draws a fixed number of its neighbours: uniformly (Hamilton, Ying, Leskovec 2017, algorithm 2), or in
+    proportion to an edge column.
 
-    Estimator weights: degree / number drawn. With them the weighted sum over the drawn edges is unbiased for the sum
-    over all in-edges, with and without replacement; weights of 1 over a mean are what GraphSAGE uses. A node with no
-    more neighbours than its fanout keeps all of them once, in the graph's order (with replacement it still draws
-    ``fanout`` of them); a node without neighbours gets no edges.
+    Estimator weights: A W / (k w) for k drawn edges, where A is the ``weight`` column (1 without), w the ``prob``
+    column, and W its sum over the node's edges: degree / k without ``prob``. With them the weighted sum over the drawn
+    edges is unbiased for the sum of A times value over all in-edges, with and without replacement; weights of 1 over a
+    mean are what GraphSAGE uses. A node with no more neighbours than its fanout keeps all of them once, in the graph's
+    order, with weight A (with replacement it still draws ``fanout`` of them); a node without neighbours gets no edges.
 
     Args:
         graph: the parent graph; it is never written to.
@@ -32,23 +37,38 @@ class NeighborSampler(RowSampler):
             it does not name draw nothing, and a bare number is for every type.
         replace: draw with replacement, so that a neighbour may be drawn repeatedly. Without, every subset of the
             neighbours is equally likely.
+        prob: name of an edge column of numbers, finite and at least 0, that draws are proportional to. With
+            ``replace``, every draw takes edge e with probability w_e / W. Without, e is among the k edges drawn with
+            probability exactly min(1, c w_e), with the c that makes these add up to k; edges for which it is 1 are
+            certain, and have the weight A. The others are drawn by Deville's systematic method (Deville 1998; Chauvet
+            2012, algorithm 2; the law is that of the ordered pivotal method). Edges of weight 0 are never drawn and
+            count as no neighbours, also for fanout -1: a node that has no others gets no edges. The column is read
+            once, when the sampler is made; do not write to it in place afterwards. None: uniform.
         edge_type: name of an edge column of integers: every node draws for each type on its own, and its edges are
             grouped by type, ascending.
         direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``.
 
-    Cost: proportional to the number of drawn edges, whatever the degrees (all edges for -1).
+    Cost: proportional to the number of drawn edges, whatever the degrees (all edges for -1). With ``prob``, each draw
+    takes a search, logarithmic in the degree, and a node one of whose weights exceeds W / k is gone through edge by
+    edge; prefix sums take ``num_edges / 2 + 12 num_nodes`` bytes beside the weights in the order of the edges. Sums and
+    points are float64, so that probabilities are exact to about 1e-15 W per edge (times the square root of the degree
+    for hubs), and an edge below 1e-16 W may never be drawn.
 
-    Raises TypeError for a bare int, ValueError for no fanouts, 0 or numbers below -1, or an edge type that does not
-    occur.
+    Raises TypeError for a bare int, ValueError for no fanouts, 0 or numbers below -1, an edge type that does not occur,
+    or a ``prob`` column with a number that is negative, not finite, or (float64) beyond 1e-280 to 1e280; KeyError for
+    an unknown column.
 
-    >>> graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
+    >>> graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0], edata={"w": [3.0, 1.0, 0.0, 2.0, 1.0]})
     >>> batch = NeighborSampler(graph, fanouts=[-1, 1])([2, 1])
     >>> batch.num_flows, batch.flow_sizes[1], batch.seeds
     (2, 2, tensor([2, 1]))
+    >>> batch = NeighborSampler(graph, fanouts=[1], prob="w")([2, 1])
+    >>> batch.flows[0].parent_eid, batch.flows[0].weight
+    (tensor([3, 0]), tensor([1.0000, 1.3333]))
     """
 
     fixed = (
-        "fanouts", "replace", "edge_type", "direction", "include_dst", "reuse", "edge_filter", "weight", "seed"
+        "fanouts", "replace", "prob", "edge_type", "direction", "include_dst", "reuse", "edge_filter", "weight", "seed"
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +77,7 @@ class NeighborSampler(RowSampler):
         fanouts: Any,
         *,
         replace: bool = False,
+        prob: str | None = None,
         edge_type: str | None = None,
         direction: str = "in",
         include_dst: bool = True,
@@ -67,6 +88,7 @@ class NeighborSampler(RowSampler):
     ) -> None:
         self.fanouts = check_sizes(fanouts, "fanouts") if edge_type is None else _per_type(fanouts)
         self.replace = bool(replace)
+        self.prob = prob
         self.edge_type = edge_type
         largest = max(max(f.values(), default=0) if isinstance(f, dict) else f for f in self.fanouts)
         if self.replace and largest >= 2**31:  # every node draws so many, and their sum must be a number
@@ -77,7 +99,13 @@ class NeighborSampler(RowSampler):
         }  # fmt: skip
         super().__init__(graph, len(self.fanouts), **options)
 
-    _bound = (*RowSampler._bound, "_counts")
+    _bound = (*RowSampler._bound, "_counts", "_cumulative")
+
+    def _bind(self) -> None:
+        super()._bind()
+        self._cumulative: Cumulative | None = None
+        if self.prob is not None:
+            self._cumulative = Cumulative(self._edges, edge_weights(self.graph, self.prob, "prob"))
 
     def _arranged(self, edges: Edges) -> Edges:
         if self.edge_type is None:
@@ -91,13 +119,27 @@ class NeighborSampler(RowSampler):
     @property
     def settings(self) -> dict[str, Any]:
         """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values."""
-        return {k: v for k, v in super().settings.items() if not (k == "edge_type" and v is None)}
+        return {k: v for k, v in super().settings.items() if not (k in ("prob", "edge_type") and v is None)}
+
+    def estimand(self) -> Tensor:
+        """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
+
+        The ``weight`` column, or 1; 0 for edges that the filter leaves out or whose ``prob`` is 0.
+        """
+        found = super().estimand()
+        if self._cumulative is not None:
+            found[torch.from_numpy(self._cumulative.column == 0)] = 0
+        return found
 
     def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
         """Draw ``fanouts[step.flow]`` neighbours for every row."""
         counts = self._counts[step.flow]
+        if self._cumulative is not None:
+            whole = edges is self._edges
+            sums = self._cumulative if whole else Cumulative(edges, self._cumulative.column)
+            return sums.draw(edges, rows, counts, step.random.key, replace=self.replace)
         indptr, begin, degree = plan(edges.indptr, rows.at, counts, rows.ident, self.replace)
-        positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
+        positions, src = np.empty(indptr[-1], edges.place_type), np.empty(indptr[-1], np.int64)
         key = np.uint64(step.random.key)
         if self.replace and (counts >= 0).any():
             draw_with(begin, degree, edges.near, rows.ident, key, counts, indptr, positions, src)

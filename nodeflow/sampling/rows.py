@@ -36,13 +36,14 @@ class Rows(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What rows drew: ``indptr`` ``[n + 1]``, and per drawn edge its position and its neighbour, int64 ``[E]``.
+    """What rows drew: ``indptr`` ``[n + 1]``, and per drawn edge its position and its neighbour, ``[E]``.
 
-    ``inverse`` gives 1 / probability (with replacement: 1 / number of times drawn in the mean), ``[E]``; None is 1.
+    Positions are int32 or int64, neighbours int64 (they become local ids in place). ``inverse`` gives 1 / probability
+    (with replacement: 1 / number of times drawn in the mean), ``[E]``; None is 1.
     """
 
     indptr: Ints
-    positions: Ints
+    positions: Any
     src: Ints
     inverse: Callable[[], NDArray[Any]] | None
 
