@@ -60,7 +60,7 @@ def test_autograd_lives_in_ops_only() -> None:
 
 
 def test_import_loads_nothing_optional() -> None:
-    optional = ["matplotlib", "networkx", "hypothesis", "torch_geometric", "dgl", "IPython"]
+    optional = ["matplotlib", "networkx", "hypothesis", "torch_geometric", "dgl", "IPython", "pymetis"]
     code = f"import nodeflow, sys; print([name for name in {optional} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

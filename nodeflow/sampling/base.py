@@ -13,7 +13,7 @@ from torch import Tensor
 from nodeflow._check import Ints, as_count, as_ids, as_int, describe
 from nodeflow.graph import Graph
 from nodeflow.node_flow import NodeFlow
-from nodeflow.random import Random, derive_key, hash_ids
+from nodeflow.random import derive_key, hash_ids
 
 S = TypeVar("S", bound="SamplerBase")
 
@@ -122,8 +122,3 @@ def _stack(seeds: Any) -> Any:
     if isinstance(seeds, Sequence) and seeds and all(isinstance(seed, Tensor) and seed.ndim == 0 for seed in seeds):
         return torch.stack(list(seeds))
     return seeds
-
-
-def shared_random(draw: Draw) -> Random:
-    """Random numbers that all flows of a batch share."""
-    return Random(derive_key(draw.key, -1))

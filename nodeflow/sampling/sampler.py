@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._check import Ints, as_ids, as_int, describe
@@ -17,13 +16,11 @@ from nodeflow.graph import Graph
 from nodeflow.node_flow import NodeFlow
 from nodeflow.random import Random, derive_key
 from nodeflow.sampling.assemble import assemble
-from nodeflow.sampling.base import Draw, SamplerBase, shared_random
+from nodeflow.sampling.base import Draw
+from nodeflow.sampling.bound import BoundSampler
 from nodeflow.sampling.choice import Candidates, Choice
-from nodeflow.sampling.columns import EdgeMask, edge_mask, edge_numbers
-from nodeflow.sampling.edges import Edges, edges_along
 
 _MOST = int(np.iinfo(np.int64).max)
-S = TypeVar("S", bound="Sampler")
 
 
 class Step(Frozen):
@@ -62,7 +59,7 @@ class Step(Frozen):
         )  # fmt: skip
 
 
-class Sampler(SamplerBase):
+class Sampler(BoundSampler):
     """Base of the samplers that choose edges layer by layer, from the seeds down to the inputs.
 
     A sampler of your own says in ``choose`` which edges the destinations of a flow get; layers, ids, order and weights
@@ -119,37 +116,13 @@ class Sampler(SamplerBase):
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(graph, num_flows, seed=seed)
+        options = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
+        super().__init__(graph, num_flows, **options)
         if reuse and not include_dst:
             raise ValueError("reuse=True shares prefixes of one structure, which needs include_dst=True")
-        self.direction = direction
         self.include_dst = bool(include_dst)
         self.reuse = bool(reuse)
-        self.edge_filter: EdgeMask | None = edge_mask(graph, edge_filter)
-        self.weight = weight
         self._bind()
-
-    _bound: tuple[str, ...] = ("_edges", "_weights")
-    _left_out: Ints | None = None
-
-    def _bind(self) -> None:
-        """Set the attributes named in ``_bound``, which are read from the graph: when made, and when unpickled."""
-        self._edges: Edges = self._arranged(edges_along(self.graph, self.direction))
-        if self._left_out is not None:
-            self._edges = self._edges.without(self._left_out)
-        self._weights: NDArray[Any] | None = None
-        if self.weight is not None:
-            self._weights = edge_numbers(self.graph, self.weight, "weight")
-
-    def _arranged(self, edges: Edges) -> Edges:
-        """The edges as this sampler looks them up."""
-        return edges if self.edge_filter is None else edges.keep(self.edge_filter.mask)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values."""
-        # settings of later versions at rest do not appear, so that the states of loaders stay readable
-        return {k: v for k, v in super().settings.items() if not (k in ("edge_filter", "weight") and v is None)}
 
     @abstractmethod
     def choose(self, dst: Tensor, step: Step) -> Choice:
@@ -163,53 +136,18 @@ class Sampler(SamplerBase):
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
         return Candidates(self._edges, torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)), self._weights)
 
-    def without_edges(self: S, eid: Any) -> S:
-        """Return a sampler like this one that does not draw the edges ``eid`` (parent edge ids).
-
-        They are left out before the draw, so fanouts stay full and nothing else changes: nodes without such an edge
-        draw what they drew. Meant for one batch, such as the edges whose presence is to be predicted; for what holds
-        for long, ``edge_filter`` makes faster samplers.
-
-        Raises IndexError for an id out of range.
-        """
-        ids = as_ids(eid, "eid", self.graph.num_edges, "edge")
-        if self._left_out is not None:
-            ids = np.concatenate([self._left_out, ids])
-        return self._changed(_edges=self._edges.without(ids), _left_out=ids.copy())
-
-    def estimand(self) -> Tensor:
-        """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
-
-        The ``weight`` column, or 1; 0 for edges that the filter leaves out.
-        """
-        if self._weights is None:
-            found = torch.ones(self.graph.num_edges, dtype=torch.float64, device="cpu")
-        else:
-            found = torch.from_numpy(self._weights).double().clone()
-        if self.edge_filter is not None:
-            found[torch.from_numpy(~self.edge_filter.mask)] = 0
-        return found
-
-    def __getstate__(self) -> dict[str, Any]:
-        # what was read from the graph is read again there: the graph travels as itself, by file name where it can
-        return {name: value for name, value in self.__dict__.items() if name not in self._bound}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._bind()
-
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
+        shared = {
+            "batch_random": Random(derive_key(draw.key, -1)), "epoch_random": Random(draw.epoch_key),
+            "batch": draw.batch, "inputs": inputs,
+        }  # fmt: skip
+
         def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
-            return self.choose(dst, self._step(draw, flow, context, inputs))
+            step = Step(flow, Random(derive_key(draw.key, flow)), contexts=context, **shared)
+            return self.choose(dst, step)
 
         options = {"include_dst": self.include_dst, "reuse": self.reuse, "contexts": contexts}
         return assemble(self.graph, self._edges, seeds, self.num_flows, choose, **options)  # type: ignore[arg-type]
-
-    def _step(self, draw: Draw, flow: int, contexts: Tensor | None, inputs: Any) -> Step:
-        return Step(
-            flow, Random(derive_key(draw.key, flow)), batch_random=shared_random(draw),
-            epoch_random=Random(draw.epoch_key), batch=draw.batch, contexts=contexts, inputs=inputs,
-        )  # fmt: skip
 
 
 def check_sizes(sizes: Any, name: str, *, every: bool = True) -> tuple[int, ...]:

@@ -1,0 +1,264 @@
+"""Cluster-GCN: unions of parts, their weights, and the partition."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sampler_reference import chi_square, ends_of, fingerprint, random_graph
+from subgraph_reference import assert_is_induced, rows_of
+
+from nodeflow import Graph, NodeFlowLoader
+from nodeflow.sampling.cluster import ClusterSampler, partition
+from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs
+
+
+@given(graphs(), st.data())
+def test_the_union_of_parts(graph, data):
+    """Nodes part by part, all edges among them; parts may be empty, or named twice."""
+    parts = data.draw(st.lists(st.integers(0, 4), min_size=graph.num_nodes, max_size=graph.num_nodes))
+    count = max(parts, default=-1) + 1
+    mask = data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges))
+    direction = data.draw(st.sampled_from(["in", "out"]))
+    sampler = ClusterSampler(graph, 2, parts, direction=direction, edge_filter=np.array(mask, np.bool_))
+    assert sampler.num_seeds == count
+    seeds = data.draw(st.lists(st.integers(0, count - 1), max_size=6)) if count else []
+    nodes = [v for part in dict.fromkeys(seeds) for v in range(graph.num_nodes) if parts[v] == part]
+    assert_is_induced(sampler(seeds), rows_of(graph, direction, lambda e: mask[e]), nodes)
+
+
+@pytest.mark.parametrize("joined", [2, 3, 4])
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_weights_are_unbiased(joined, direction):
+    """Over all sets of parts that hold v's own, equally likely: in fractions, with the weights of these very sets.
+
+    Part 3 has no nodes, and counts all the same.
+    """
+    src, dst = [0, 1, 2, 3, 4, 5, 0, 2, 1, 1], [1, 2, 3, 4, 5, 0, 3, 1, 1, 2]
+    amount = [1, 2, -3, 4, 5, 6, 7, 8, 9, 10]
+    graph = Graph.from_edges(src, dst, edata={"w": torch.tensor(amount)})
+    parts = [0, 0, 1, 1, 2, 4]
+    sampler = ClusterSampler(graph, 1, parts, direction=direction, weight="w")
+    pairs = ends_of(graph) if direction == "in" else [(v, u) for u, v in ends_of(graph)]
+    value = [3, -7, 1, 100, 11, 5]
+    for v in range(6):
+        sets = [s for s in itertools.combinations(range(5), joined) if parts[v] in s]
+        total = Fraction(0)
+        for chosen in sets:
+            batch = sampler(chosen)
+            flow, row = batch.flows[0], batch.front.rows_of([v]).item()
+            for e, weight, u in zip(flow.parent_eid.tolist(), flow.weight.tolist(), flow.indices.tolist(), strict=True):
+                if pairs[e][1] == v:
+                    # float32 holds these weights to seven digits: the fraction that is meant
+                    exact = Fraction(weight).limit_denominator(100)
+                    assert float(exact) == pytest.approx(weight, rel=1e-7)
+                    assert batch.seeds[u].item() == pairs[e][0]
+                    total += exact * value[pairs[e][0]] / len(sets)
+            assert row >= 0
+        assert total == sum(a * value[u] for (u, w), a in zip(pairs, amount, strict=True) if w == v)
+
+
+def test_one_part_sees_its_own_edges_only():
+    graph = random_graph(0)
+    parts = np.arange(40) % 4
+    batch = ClusterSampler(graph, 2, parts)([1])
+    src, _, eid = graph.in_edges(range(1, 40, 4))
+    assert sorted(batch.flows[0].parent_eid.tolist()) == sorted(eid[src % 4 == 1].tolist())
+    assert batch.flows[0].weight.tolist() == [1.0] * batch.flow_sizes[0]
+    # the same part twice is one part: no other probability, no other weights
+    assert_same_node_flow(ClusterSampler(graph, 2, parts)([1, 1]), batch)
+    assert_same_node_flow(ClusterSampler(graph, 2, parts)([1, 3, 1, 3, 3]), ClusterSampler(graph, 2, parts)([1, 3]))
+
+
+def test_all_parts_are_the_whole_graph():
+    graph = random_graph(1)
+    batch = ClusterSampler(graph, 2, np.arange(40) % 4)(range(4))
+    assert sorted(batch.flows[0].parent_eid.tolist()) == list(range(200))
+    assert batch.flows[0].weight.tolist() == [1.0] * 200
+    one = ClusterSampler(graph, 2, np.zeros(40, np.int64))([0])
+    assert_is_induced(one, rows_of(graph), range(40))
+    assert one.flows[0].weight.tolist() == [1.0] * 200
+
+
+def test_a_shuffled_loader_joins_every_pair_of_parts_equally_often():
+    """6 parts, 3 batches of 2 in 3000 epochs: 15 pairs. A deviation of 20 % of all of them is surely found.
+
+    So the mean of weighted sums over epochs comes near the sum over all edges: within 5 standard errors.
+    """
+    graph = random_graph(2, nodes=12, edges=60)
+    sampler = ClusterSampler(graph, 1, np.arange(12) % 6)
+    x = torch.arange(12, dtype=torch.float64) - 3
+    loader = NodeFlowLoader(sampler, range(6), batch_size=2, shuffle=True)
+    pairs = list(itertools.combinations(range(6), 2))
+    counts, sums = dict.fromkeys(pairs, 0), []
+    made = {pair: sampler(pair) for pair in pairs}
+    value = {pair: torch.zeros(12, dtype=torch.float64) for pair in pairs}
+    for pair, batch in made.items():
+        value[pair][batch.seeds] = batch.flows[0].aggregate(x[batch.seeds], weight=batch.flows[0].weight.double())
+    for _ in range(3000):
+        order = loader._order(len(sums)).tolist()
+        chosen = [tuple(sorted(order[i : i + 2])) for i in (0, 2, 4)]
+        for pair in chosen:
+            counts[pair] += 1
+        sums.append(sum(value[pair] for pair in chosen))
+    assert [batch.seeds.tolist() for batch in loader] == [
+        sampler(loader.seeds[loader._order(0)[i : i + 2]]).seeds.tolist() for i in (0, 2, 4)
+    ]
+    assert chi_square(np.array(list(counts.values()))) < 1
+    found = torch.stack(sums)
+    src, dst = graph.edges()
+    exact = torch.zeros(12, dtype=torch.float64).index_add_(0, dst, x[src])
+    assert bool(((found.mean(0) - exact).abs() <= 5 * found.std(0) / 3000**0.5 + 1e-5).all())
+
+
+def test_loader_pickle_and_settings():
+    graph = random_graph(3)
+    sampler = ClusterSampler(graph, 2, torch.arange(40) % 7)
+    assert_reproducible(sampler, [3, 5])
+    assert_same_node_flow(sampler([3, 5]), sampler([3, 5], epoch=4, batch=2))
+    copy = pickle.loads(pickle.dumps(sampler))
+    assert_same_node_flow(copy([3, 5]), sampler([3, 5]))
+    assert repr(copy) == repr(sampler)
+    assert repr(sampler).startswith(f"ClusterSampler({graph}, num_flows=2, parts=Parts(7 parts of 40 nodes, 0x")
+    assert repr(sampler) != repr(ClusterSampler(graph, 2, torch.arange(40) // 6))
+    with pytest.raises(AttributeError, match="parts of a sampler is fixed"):
+        sampler.parts = None
+    loaders = [NodeFlowLoader(sampler, range(7), 2, shuffle=True, num_workers=n) for n in (0, 2)]
+    one, two = ([fingerprint(batch) for batch in loader] for loader in loaders)
+    assert one == two
+    assert len(one) == 4
+
+
+def test_the_parts_given_are_copied():
+    graph, parts = random_graph(4), np.arange(40) % 2
+    sampler = ClusterSampler(graph, 1, parts)
+    before = sampler([1]), repr(sampler)
+    parts[:] = 0
+    assert_same_node_flow(sampler([1]), before[0])
+    assert repr(sampler) == before[1]
+
+
+def test_edges_left_out_for_a_while():
+    graph = random_graph(5)
+    sampler = ClusterSampler(graph, 1, np.arange(40) % 4)
+    gone = sampler([1, 2]).flows[0].parent_eid[::2]
+    less = sampler.without_edges(gone)([1, 2])
+    assert_is_induced(less, rows_of(graph, keep=lambda e: e not in gone.tolist()), sampler([1, 2]).seeds.tolist())
+
+
+def test_partition_of_a_graph_with_two_halves():
+    """Two cliques joined by one edge; self-loops, repeats and directions change nothing."""
+    pytest.importorskip("pymetis")
+    clique = [(u, v) for u in range(6) for v in range(6) if u < v]
+    pairs = [*clique, *((u + 6, v + 6) for u, v in clique), (0, 6)]
+    graph = Graph.from_edges(*zip(*pairs, strict=True))
+    parts = partition(graph, 2, seed=3)
+    assert parts.dtype == torch.int64
+    assert parts[:6].unique().numel() == parts[6:].unique().numel() == 1
+    assert parts[0] != parts[6]
+    # 256 repeats would be none in a count of 8 bits
+    rng = np.random.default_rng(0)
+    again = [pair[::-1] if rng.random() < 0.5 else pair for pair in pairs] + [(3, 3)] * 5 + [(0, 6)] * 255
+    assert torch.equal(partition(Graph.from_edges(*zip(*again, strict=True)), 2, seed=3), parts)
+
+
+@given(graphs(min_nodes=2))
+def test_what_metis_is_given(graph):
+    """Every pair of joined nodes once in each direction, no self-loops: METIS asks for that, and does not check it."""
+    pymetis = pytest.importorskip("pymetis")
+    seen = []
+
+    def part_graph(count, adjacency, options):
+        seen.append((count, adjacency, options.seed))
+        return pymetis.GraphPartition(0, [0] * graph.num_nodes)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pymetis, "part_graph", part_graph)
+        assert partition(graph, 2, seed=2**70).tolist() == [0] * graph.num_nodes
+    ((count, adjacency, seed),) = seen
+    assert count == 2
+    assert 0 <= seed < 2**31
+    near = [set() for _ in range(graph.num_nodes)]
+    for u, v in ends_of(graph):
+        if u != v:
+            near[u].add(v)
+            near[v].add(u)
+    ends = adjacency.adj_starts.tolist()
+    assert [sorted(adjacency.adjacent[a:b].tolist()) for a, b in itertools.pairwise(ends)] == [sorted(n) for n in near]
+
+
+def test_partition_is_fixed_by_its_seed():
+    pytest.importorskip("pymetis")
+    graph = random_graph(6, nodes=2000, edges=8000)  # METIS asks for random numbers where a graph is not small
+    first = partition(graph, 12, seed=-5)
+    assert torch.equal(first, partition(graph, 12, seed=-5))
+    assert any(not torch.equal(first, partition(graph, 12, seed=seed)) for seed in range(3))
+    assert first.bincount(minlength=12).max() <= 1.1 * 2000 / 12
+    sampler = ClusterSampler(graph, 1, 12, seed=-5)
+    assert torch.equal(torch.from_numpy(sampler.parts.numbers), first)
+    # a good cut leaves fewer edges between parts than one by chance, which leaves 11 of 12
+    src, dst = graph.edges()
+    assert (first[src] != first[dst]).float().mean() < 0.8
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 5])
+def test_partitions_of_graphs_with_almost_nothing(nodes):
+    pytest.importorskip("pymetis")
+    graph = Graph.from_edges([], [], num_nodes=nodes)
+    for count in range(1, nodes + 1):
+        parts = partition(graph, count)
+        assert parts.shape == (nodes,)
+        assert int(parts.min()) >= 0
+        assert int(parts.max()) < count
+        sampler = ClusterSampler(graph, 1, count)
+        assert sampler.num_seeds == count
+        assert sum(sampler([k]).layer_sizes[0] for k in range(count)) == nodes
+    assert partition(Graph([0], []), 1).tolist() == []
+
+
+def test_without_pymetis(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    with pytest.raises(ImportError, match="install it with: pip install pymetis"):
+        ClusterSampler(random_graph(0), 2, 3)
+    assert ClusterSampler(random_graph(0), 2, [0] * 40)([0]).layer_sizes == (40, 40, 40)
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "words"),
+    [
+        ([0, 1], ValueError, r"parts must have one entry per node \(40\), got 2"),
+        ([0] * 39 + [-1], IndexError, r"parts\[39\] is -1, but part ids go from 0"),
+        (np.zeros(40), TypeError, "parts must hold integer part ids, got dtype float64"),
+        (np.zeros(40, np.bool_), TypeError, "parts must hold part ids, got a bool mask"),
+        (np.zeros((2, 20), np.int64), ValueError, "parts must be one-dimensional"),
+        (0, ValueError, "parts must be at least 1, got 0"),
+        (41, ValueError, "num_parts must be at most the number of nodes 40, got 41"),
+        (torch.tensor(-2), ValueError, "parts must be at least 1, got -2"),
+        (2.5, TypeError, "parts must be an integer, got float 2.5"),
+        (True, TypeError, "parts must be an integer, got bool True"),
+        ("metis", TypeError, "parts must be a tensor, an array or a list"),
+        (None, TypeError, "parts must be"),
+    ],
+)
+def test_bad_parts(parts, error, words):
+    with pytest.raises(error, match=words):
+        ClusterSampler(random_graph(0), 2, parts)
+
+
+def test_bad_seeds():
+    sampler = ClusterSampler(random_graph(0), 2, [0, 1] * 20)
+    with pytest.raises(IndexError, match=r"seeds\[1\] is 2, but part ids go from 0 to 1"):
+        sampler([0, 2])
+    with pytest.raises(IndexError, match=r"seeds\[2\] is 2, but part ids go from 0 to 1"):
+        NodeFlowLoader(sampler, range(3), 2)
+    with pytest.raises(TypeError, match=r"graph must be a nodeflow\.Graph"):
+        partition(None, 2)
+    with pytest.raises(TypeError, match="seed must be an integer"):
+        partition(random_graph(0), 2, seed=0.5)

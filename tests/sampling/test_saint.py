@@ -1,0 +1,296 @@
+"""GraphSAINT: which subgraphs are drawn, and how often. Their weights are in ``test_saint_weights.py``."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sampler_reference import chi_square, ends_of, fingerprint, key_of, random_graph
+from subgraph_reference import (
+    assert_is_induced,
+    key_of_batch,
+    law_of_edge,
+    law_of_node,
+    law_of_walk,
+    node_law,
+    rows_of,
+    saint_edges,
+    saint_nodes,
+    saint_walks,
+    subsets_by_chance,
+)
+
+from nodeflow import Graph, NodeFlowLoader
+from nodeflow.sampling.saint import SaintSampler
+from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs
+
+KINDS = {
+    "node": {"kind": "node", "budget": 3},
+    "edge": {"kind": "edge", "budget": 2},
+    "walk": {"kind": "walk", "budget": 2, "walk_length": 2, "num_presamples": 5},
+}
+# self-loop, repeated edge, a node that no edge leaves (3), a node that no edge enters (4)
+SMALL = Graph.from_edges([0, 1, 2, 0, 2, 4, 0, 1], [1, 2, 0, 1, 2, 0, 3, 3])
+
+
+def reference(kind: str, graph: Graph, direction: str, keep, key: int) -> list[int]:
+    """The nodes that the description says."""
+    rows = rows_of(graph, direction, keep)
+    if kind == "node":
+        return saint_nodes(node_law(graph, rows), 3, key)
+    if kind == "edge":
+        return saint_edges(rows, rows_of(graph, "out" if direction == "in" else "in", keep), 2, key)
+    return saint_walks(rows, 2, 2, key)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(graph=graphs(min_nodes=1), number=st.integers(0, 2**62 - 1), data=st.data())
+def test_the_same_subgraphs_as_the_description(kind, graph, number, data):
+    """The reference draws in plain Python; nodes, edges and order must be the same."""
+    direction = data.draw(st.sampled_from(["in", "out"]))
+    each = st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)
+    mask = data.draw(st.just([True] * graph.num_edges) | each)
+    which = {"epoch": data.draw(st.integers(0, 3)), "batch": data.draw(st.none() | st.integers(0, 3))}
+    options = KINDS[kind] | {"direction": direction, "seed": data.draw(st.integers(0, 3))}
+    if kind != "walk" and not any(mask):
+        with pytest.raises(ValueError, match=f"kind='{kind}' draws"):
+            SaintSampler(graph, 2, edge_filter=np.array(mask, np.bool_), **options)
+        return
+    sampler = SaintSampler(graph, 2, edge_filter=np.array(mask, np.bool_), **options)
+    nodes = reference(kind, graph, direction, lambda e: mask[e], key_of_batch([number], seed=options["seed"], **which))
+    batch = sampler([number], **which)
+    assert_is_induced(batch, rows_of(graph, direction, lambda e: mask[e]), nodes)
+    assert batch.seed_index.tolist() == list(range(len(nodes)))
+    assert batch.back.data["loss_weight"].shape == (len(nodes),)
+    assert bool(batch.flows[0].weight.isfinite().all())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_a_hundred_subgraphs_of_the_description(kind, direction):
+    graph = random_graph(6)
+    sampler = SaintSampler(graph, 1, **KINDS[kind], direction=direction)
+    for number in range(100):
+        nodes = reference(kind, graph, direction, lambda e: True, key_of_batch([number]))
+        assert sampler([number]).seeds.tolist() == nodes
+
+
+def test_nodes_in_proportion_to_squared_weights():
+    graph = random_graph(1)
+    graph.edata["w"] = torch.randn(200, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    graph.edata["w"][::3] = 0
+    sampler = SaintSampler(graph, 1, kind="node", budget=6, weight="w", seed=2)
+    rows = rows_of(graph)
+    law = node_law(graph, rows, graph.edata["w"].tolist())
+    for number in range(50):
+        assert_is_induced(sampler([number]), rows, saint_nodes(law, 6, key_of_batch([number], seed=2)))
+
+
+def test_numbers_on_the_border():
+    """What is drawn at exactly 0, on a border, and where rounding reaches the end: never a node of no weight."""
+
+    class Numbers:
+        def uniform(self, ids):
+            return torch.tensor([0.0, 0.25, 0.5, 1 - 2.0**-53, 1.0])
+
+    # nodes 0, 2 and 5 have no out-edges; 1, 3 and 4 have 1, 1 and 2
+    graph = Graph.from_edges([1, 3, 4, 4], [0, 0, 0, 0], num_nodes=6)
+    law = SaintSampler(graph, 1, kind="node", budget=5)._law
+    assert law.draw(Numbers()).tolist() == [1, 3, 4, 4, 4]
+
+
+def law_of(kind: str, graph: Graph) -> list:
+    if kind == "node":
+        return law_of_node(graph, [1] * graph.num_edges)
+    return law_of_edge(graph) if kind == "edge" else law_of_walk(graph, 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("over", ["number", "epoch", "seed"])
+def test_how_often_every_set_of_nodes_comes(kind, over):
+    """Chi-square over all sets of nodes, against the enumeration of all draws.
+
+    3000 draws over at most 25 sets: a deviation of all of them by 17 % is surely found (r^2 n > 8 sqrt(m) + 40).
+    """
+    law = subsets_by_chance(law_of(kind, SMALL), KINDS[kind]["budget"])
+    sampler = SaintSampler(SMALL, 1, **KINDS[kind])
+    counts = dict.fromkeys(law, 0)
+    for k in range(3000):
+        if over == "seed":
+            sampler = SaintSampler(SMALL, 1, **KINDS[kind], seed=k) if k % 10 == 0 else sampler
+            batch = sampler([k % 10])
+        else:
+            batch = sampler([k]) if over == "number" else sampler([5], epoch=k)
+        counts[frozenset(batch.seeds.tolist())] += 1
+    expected = np.array([float(p) * 3000 for p in law.values()])
+    assert expected.min() > 5
+    assert chi_square(np.array(list(counts.values())), expected) < 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_subgraphs_are_independent(kind):
+    """Neighbouring numbers, and neighbouring epochs: the joint table of two sets is the product of its margins.
+
+    If one subgraph in 10 were its neighbour's copy, about 2500 * (1/10)^2 * 7 would be added to the statistic.
+    """
+    law = subsets_by_chance(law_of(kind, SMALL), KINDS[kind]["budget"])
+    common = sorted(law, key=lambda nodes: law[nodes])[-7:]  # the others are taken together
+    place = {nodes: i for i, nodes in enumerate(common)}
+    chance = np.array([float(law[nodes]) for nodes in common])
+    chance = np.append(chance, 1 - chance.sum())
+    sampler = SaintSampler(SMALL, 1, **KINDS[kind])
+    for many in (lambda k: sampler([k]), lambda k: sampler([1], epoch=k)):
+        drawn = [place.get(frozenset(many(k).seeds.tolist()), 7) for k in range(2501)]
+        joint = np.zeros((8, 8))
+        np.add.at(joint, (drawn[:-1], drawn[1:]), 1)
+        assert chi_square(joint, 2500 * np.outer(chance, chance).ravel()) < 1
+
+
+def test_a_hub_of_many_edges():
+    """50,000 edges at node 0: every edge has it as an end, and the other ends are uniform."""
+    degree = 50_000
+    graph = Graph.from_edges(np.arange(1, degree + 1), np.zeros(degree, np.int64))
+    sampler = SaintSampler(graph, 1, kind="edge", budget=20_000)
+    batch = sampler([0])
+    others = batch.seeds[1:].numpy() - 1
+    # half of the draws begin at a leaf and all have one as an end: 20,000 leaves with repeats, of 50,000
+    assert batch.seeds[0] == 0
+    assert abs(len(others) - degree * -np.expm1(20_000 * np.log1p(-1 / degree))) < 500
+    assert chi_square(np.bincount(others * 10 // degree, minlength=10)) < 1
+    assert batch.flow_sizes == (len(others),)
+    walk = SaintSampler(graph, 1, kind="walk", budget=1000, walk_length=1, num_presamples=1)([0])
+    assert chi_square(np.bincount((walk.seeds[1:].numpy() - 1) * 10 // degree, minlength=10)) < 1
+
+
+def test_counting_draws_are_not_those_of_training():
+    sampler = SaintSampler(random_graph(2), 1, kind="walk", budget=3, walk_length=3, num_presamples=50)
+    rows = rows_of(random_graph(2))
+    counted = [saint_walks(rows, 3, 3, key_of(0, 0x70726573616D70, 3, k)) for k in range(50)]
+    times = np.bincount(np.concatenate(counted), minlength=40)
+    assert (sampler.node_probability() * 50).round().tolist() == times.tolist()
+    trained = [sampler([k]).seeds.tolist() for k in range(50)]
+    assert not {tuple(nodes) for nodes in trained} & {tuple(nodes) for nodes in counted}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_loader_pickle_and_reproducibility(kind):
+    graph = random_graph(3)
+    sampler = SaintSampler(graph, 2, **KINDS[kind], seed=4)
+    assert_reproducible(sampler, [7])
+    copy = pickle.loads(pickle.dumps(sampler))
+    assert_same_node_flow(copy([7]), sampler([7]))
+    assert repr(copy) == repr(sampler)
+    assert torch.equal(copy.edge_probability(), sampler.edge_probability())
+    first, second = (NodeFlowLoader(sampler, range(6), batch_size=1, num_workers=n) for n in (0, 2))
+    epochs = []
+    for _ in range(2):
+        epochs.append([fingerprint(batch) for batch in first])
+        assert epochs[-1] == [fingerprint(batch) for batch in second]
+    assert len({*epochs[0], *epochs[1]}) > 6
+    for batch, k in zip(NodeFlowLoader(sampler, [2, 5], batch_size=1), (2, 5), strict=True):
+        assert_same_node_flow(batch, sampler([k]))
+
+
+def test_settings():
+    graph = random_graph(3)
+    sampler = SaintSampler(graph, 2, kind="walk", budget=2, walk_length=3, num_presamples=9, seed=1)
+    assert repr(sampler) == (
+        f"SaintSampler({graph}, num_flows=2, kind='walk', budget=2, walk_length=3, coefficients='presampled', "
+        "num_presamples=9, direction='in', seed=1)"
+    )
+    assert SaintSampler(graph, 2, kind="edge", budget=2).settings == {
+        "num_flows": 2, "kind": "edge", "budget": 2, "coefficients": "exact", "direction": "in", "seed": 0,
+    }  # fmt: skip
+    for name in ("kind", "budget", "walk_length", "num_presamples"):
+        with pytest.raises(AttributeError, match=f"{name} of a sampler is fixed"):
+            setattr(sampler, name, None)
+    # counted until nodes have been in 50 subgraphs in the mean, and no longer
+    counted = SaintSampler(graph, 2, kind="walk", budget=2, walk_length=3)
+    assert 50 <= float(counted.node_probability().mean() * counted.num_presamples) < 50 + 8 / 40
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_edges_left_out_for_a_while(kind):
+    """The same nodes, the same weights of all other edges."""
+    sampler = SaintSampler(SMALL, 1, **KINDS[kind], seed=1)
+    for number in range(20):
+        whole, less = sampler([number]), sampler.without_edges([0, 4])([number])
+        assert_is_induced(less, rows_of(SMALL, keep=lambda e: e not in (0, 4)), whole.seeds.tolist())
+        kept = ~torch.isin(whole.flows[0].parent_eid, torch.tensor([0, 4]))
+        assert torch.equal(less.flows[0].weight, whole.flows[0].weight[kept])
+        assert torch.equal(less.back.data["loss_weight"], whole.back.data["loss_weight"])
+
+
+def test_a_graph_of_one_node():
+    loop = Graph.from_edges([0], [0])
+    for options in (*KINDS.values(), {"kind": "node", "budget": 1}):
+        batch = SaintSampler(loop, 2, **options)([3])
+        assert_is_induced(batch, rows_of(loop), [0])
+        assert batch.flows[0].weight.tolist() == batch.back.data["loss_weight"].tolist() == [1.0]
+    alone = SaintSampler(Graph.from_edges([], [], num_nodes=1), 2, kind="walk", budget=1, walk_length=5)([3])
+    assert_is_induced(alone, [[]], [0])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"kind": "nodes", "budget": 1}, ValueError, "kind must be 'node', 'edge' or 'walk', got str 'nodes'"),
+        ({"kind": "node", "budget": 0}, ValueError, "budget must be at least 1, got 0"),
+        ({"kind": "node", "budget": 2.0}, TypeError, "budget must be an integer"),
+        ({"kind": "node", "budget": 2**31}, ValueError, r"budget must be below 2\*\*31"),
+        ({"kind": "walk", "budget": 2**29, "walk_length": 3}, ValueError, r"budget must be below 2\*\*31"),
+        ({"kind": "walk", "budget": 2}, ValueError, "walk_length goes with kind='walk', got walk_length=None"),
+        ({"kind": "edge", "budget": 2, "walk_length": 2}, ValueError, "walk_length goes with kind='walk'"),
+        ({"kind": "walk", "budget": 2, "walk_length": -1}, ValueError, "walk_length must be at least 0, got -1"),
+        ({"kind": "walk", "budget": 2, "walk_length": 1, "coefficients": "exact"}, ValueError, "no closed form"),
+        ({"kind": "edge", "budget": 2, "coefficients": "best"}, ValueError, "coefficients must be 'exact', 'presampl"),
+        ({"kind": "edge", "budget": 2, "num_presamples": 2}, ValueError, "num_presamples goes with coefficients="),
+        ({**KINDS["walk"], "num_presamples": 0}, ValueError, "num_presamples must be at least 1, got 0"),
+        ({"kind": "node", "budget": 2, "weight": "zero"}, ValueError, "no edge with a weight other than 0"),
+        ({"kind": "node", "budget": 2, "weight": "huge"}, ValueError, "weights whose squares have no finite sum"),
+        ({"budget": 2}, TypeError, "kind"),
+        ({"kind": "node"}, TypeError, "budget"),
+    ],
+)
+def test_bad_arguments(options, error, words):
+    graph = random_graph(0)
+    graph.edata["zero"], graph.edata["huge"] = torch.zeros(200), torch.full((200,), 1e200, dtype=torch.float64)
+    with pytest.raises(error, match=words):
+        SaintSampler(graph, 2, **options)
+
+
+def test_graphs_with_nothing_to_draw():
+    nothing = Graph.from_edges([], [], num_nodes=3)
+    for kind, words in (("node", "draws nodes in proportion"), ("edge", "draws edges, but there are none")):
+        with pytest.raises(ValueError, match=words):
+            SaintSampler(nothing, 2, kind=kind, budget=2)
+    with pytest.raises(ValueError, match="kind='walk' starts at nodes, but the graph has none"):
+        SaintSampler(Graph([0], []), 2, **KINDS["walk"])
+
+
+@pytest.mark.parametrize(
+    ("seeds", "error", "words"),
+    [
+        ([], ValueError, "seeds must be the number of one subgraph, .* got 0; in a NodeFlowLoader set batch_size=1"),
+        ([1, 2], ValueError, "seeds must be the number of one subgraph, .* got 2"),
+        ([-1], IndexError, r"seeds\[0\] is -1, but subgraph ids go from 0"),
+        ([2**62], IndexError, rf"seeds\[0\] is {2**62}"),
+        ([0.5], TypeError, "seeds must hold integer subgraph ids"),
+        (7, TypeError, "seeds must be a tensor, an array or a list of subgraph ids, got int 7"),
+    ],
+)
+def test_bad_seeds(seeds, error, words):
+    sampler = SaintSampler(SMALL, 1, **KINDS["node"])
+    with pytest.raises(error, match=words):
+        sampler(seeds)
+    assert sampler([2**62 - 1]).num_flows == 1
+
+
+def test_ends_of_the_small_graph():
+    """What the enumerations above stand on."""
+    assert len(ends_of(SMALL)) == 8
+    assert SMALL.out_degrees().tolist() == [3, 2, 2, 0, 1]

@@ -1,0 +1,255 @@
+"""ShaDow: a subgraph of its own for every seed."""
+
+from __future__ import annotations
+
+import pickle
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sampler_reference import chi_square, fingerprint, random_graph, star
+from subgraph_reference import edges_in, induced, key_of_batch, rows_of, shadow
+
+from nodeflow import FullSampler, Graph, NodeFlowLoader, create_full_node_flow
+from nodeflow.nn import GraphConv, SAGEConv
+from nodeflow.sampling.shadow import ShadowSampler
+from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs, seeds
+
+
+def scopes(batch, layer: int = 0) -> list[tuple[int, int]]:
+    one = batch.layers[layer]
+    return list(zip(one.parent_nid.tolist(), one.context.tolist(), strict=True))
+
+
+def assert_scopes(batch, rows, expected, asked, num_flows) -> None:
+    """Layers hold these rows, the last one the seeds; every flow all edges between rows of one seed."""
+    batch.validate()
+    num_seeds = len(set(asked))
+    assert batch.layer_sizes == (len(expected),) * num_flows + (num_seeds,)
+    for layer in range(num_flows):
+        assert scopes(batch, layer) == expected
+    assert scopes(batch, -1) == expected[:num_seeds]
+    assert batch.seeds[batch.seed_index].tolist() == list(asked)
+    everywhere = {(v, i): [((u, i), e) for u, e in rows[v]] for v, i in expected}
+    edges = induced(everywhere, expected)
+    for flow in range(num_flows):
+        assert edges_in(batch, flow) == (edges if flow < num_flows - 1 else edges[:num_seeds])
+
+
+@given(graphs(), st.data())
+def test_the_same_scopes_as_the_description(graph, data):
+    """The reference draws in plain Python; rows, edges and order must be the same."""
+    asked = data.draw(seeds(graph, max_size=5))
+    depth, fanout = data.draw(st.integers(0, 3)), data.draw(st.sampled_from([-1, 1, 2, 3]))
+    num_flows, replace = data.draw(st.integers(1, 3)), data.draw(st.booleans())
+    direction = data.draw(st.sampled_from(["in", "out"]))
+    mask = data.draw(st.none() | st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges))
+    kept = None if mask is None else np.array(mask, np.bool_)
+    options = {"replace": replace, "direction": direction, "edge_filter": kept, "seed": data.draw(st.integers(0, 3))}
+    which = {"epoch": data.draw(st.integers(0, 3)), "batch": data.draw(st.none() | st.integers(0, 3))}
+    sampler = ShadowSampler(graph, num_flows, depth, fanout, **options)
+    rows = rows_of(graph, direction, lambda e: mask is None or mask[e])
+    key = key_of_batch(asked, seed=options["seed"], **which)
+    batch = sampler(asked, **which)
+    assert_scopes(batch, rows, shadow(rows, asked, depth, fanout, key, replace), asked, num_flows)
+    # edges left out for a while are neither drawn nor kept
+    out = data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=3)) if graph.num_edges else []
+    less = rows_of(graph, direction, lambda e: (mask is None or mask[e]) and e not in out)
+    batch = sampler.without_edges(out)(asked, **which)
+    assert_scopes(batch, less, shadow(less, asked, depth, fanout, key, replace), asked, num_flows)
+
+
+@pytest.mark.parametrize("layer", [SAGEConv, GraphConv, "sum"])
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_full_scopes_give_what_the_whole_graph_gives(layer, direction):
+    """With all neighbours and a depth of at least the layers, a GNN's outputs are those on the whole graph."""
+    graph = random_graph(1)
+    torch.manual_seed(0)
+    h = torch.randn(40, 5, dtype=torch.float64)
+    asked = [3, 17, 3, 0, 39, 22]
+    convolutions = [None if layer == "sum" else layer(5, 5).double() for _ in range(3)]
+
+    def run(batch):
+        x = h[batch.front.parent_nid]
+        for flow, convolution in zip(batch.flows, convolutions, strict=True):
+            x = flow.aggregate(x, "sum") if convolution is None else torch.tanh(convolution(flow, x))
+        return x[batch.seed_index]
+
+    exact = run(FullSampler(graph, 3, direction=direction)(asked))
+    if direction == "in":
+        torch.testing.assert_close(run(create_full_node_flow(graph, 3))[asked], exact, rtol=0, atol=1e-12)
+    for depth in (3, 4):
+        batch = ShadowSampler(graph, 3, depth, -1, direction=direction)(asked)
+        torch.testing.assert_close(run(batch), exact, rtol=0, atol=1e-12)
+    # one hop less, and something is missing: the test above can fail
+    assert not torch.allclose(run(ShadowSampler(graph, 3, 2, -1, direction=direction)(asked)), exact, atol=1e-3)
+
+
+def test_a_scope_of_one_layer_more_than_its_depth():
+    """The GNN may be deeper than the scope: 5 layers on 1 hop, against the scope cut out by hand."""
+    graph = random_graph(2)
+    h = torch.linspace(-1, 1, 40, dtype=torch.float64)
+    batch = ShadowSampler(graph, 5, 1, 2, seed=3)([7, 8])
+    x = h[batch.front.parent_nid]
+    for flow in batch.flows:
+        x = flow.aggregate(x, "mean")
+    matrix = np.zeros((len(batch.front), len(batch.front)))
+    src, dst = graph.edges()
+    for i, (v, k) in enumerate(scopes(batch)):
+        for j, (u, c) in enumerate(scopes(batch)):
+            matrix[i, j] = int(((src == u) & (dst == v)).sum()) * (k == c)
+    matrix /= np.maximum(matrix.sum(1, keepdims=True), 1)
+    expected = np.linalg.matrix_power(matrix, 5) @ h[batch.front.parent_nid].numpy()
+    np.testing.assert_allclose(x, expected[:2], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("over", ["epoch", "batch", "position"])
+def test_every_subset_is_equally_likely(over):
+    """Ten subsets of 2 out of 5 neighbours, 3000 draws: a deviation of 15 % of all is surely found.
+
+    "position": one batch in which 3000 seeds have the same neighbours.
+    """
+    pairs = {frozenset(pair): i for i, pair in enumerate(combinations(range(5), 2))}
+    if over == "position":
+        batch = ShadowSampler(star(5, hubs=3000), 1, 1, 2)(range(3000))
+        drawn = batch.front.parent_nid[3000:].view(3000, 2) - 3000
+        assert torch.equal(batch.front.context[3000:], torch.arange(3000).repeat_interleave(2))
+        places = [pairs[frozenset(row)] for row in drawn.tolist()]
+    else:
+        sampler = ShadowSampler(star(5), 1, 1, 2)
+        batches = (sampler([0], **{over: k}) for k in range(3000))
+        places = [pairs[frozenset((batch.front.parent_nid[1:] - 1).tolist())] for batch in batches]
+    assert chi_square(np.bincount(places, minlength=10)) < 1
+    table = np.zeros((10, 10))
+    np.add.at(table, (places[:-1], places[1:]), 1)
+    assert chi_square(table) < 1  # and each draw is independent of the one before
+
+
+def test_scopes_of_two_hops_come_as_often_as_they_should():
+    """All scopes of one seed, with probabilities from an enumeration in fractions; 3000 epochs."""
+    graph = Graph.from_edges([1, 2, 3, 2, 3, 4, 0, 4, 5, 1, 4], [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3])
+    rows = [[u for u, _ in row] for row in rows_of(graph)]
+    law: dict[frozenset, Fraction] = {}
+    for near in combinations(rows[0], 2):
+        choices = list(product(*(combinations(rows[u], 2) for u in near)))
+        for far in choices:
+            scope = frozenset([0, *near, *far[0], *far[1]])
+            law[scope] = law.get(scope, Fraction(0)) + Fraction(1, 3 * len(choices))
+    assert sum(law.values()) == 1
+    assert len(law) > 3
+    sampler = ShadowSampler(graph, 1, 2, 2)
+    counts = dict.fromkeys(law, 0)
+    for epoch in range(3000):
+        counts[frozenset(sampler([0], epoch=epoch).front.parent_nid.tolist())] += 1
+    assert chi_square(np.array(list(counts.values())), np.array([float(p) * 3000 for p in law.values()])) < 1
+
+
+def test_the_same_node_in_two_scopes_is_two_rows():
+    graph = Graph.from_edges([2, 3, 4, 2, 5, 6, 4], [0, 0, 0, 1, 1, 1, 2])
+    batch = ShadowSampler(graph, 2, 1, -1)([0, 1])
+    assert scopes(batch) == [(0, 0), (1, 1), (2, 0), (3, 0), (4, 0), (2, 1), (5, 1), (6, 1)]
+    # 4 -> 2 is among the nodes of the first scope only
+    assert batch.flows[0].in_degrees.tolist() == [3, 3, 1, 0, 0, 0, 0, 0]
+    with pytest.raises(ValueError, match="several contexts"):
+        batch.front.rows_of([2])
+    assert batch.flows[-1].take_dst(torch.arange(8)).tolist() == [0, 1]
+
+
+def test_a_hub():
+    """50,000 neighbours: ten are drawn, and only edges among them and the hub are kept."""
+    degree = 50_000
+    src = np.concatenate([np.arange(1, degree + 1), np.arange(1, degree)])
+    graph = Graph.from_edges(src, np.concatenate([np.zeros(degree, np.int64), np.arange(2, degree + 1)]))
+    batch = ShadowSampler(graph, 2, 1, 10)([0])
+    assert batch.layer_sizes == (11, 11, 1)
+    assert batch.flows[-1].num_edges == 10
+    near = set(batch.front.parent_nid[1:].tolist())
+    assert batch.flow_sizes[0] == 10 + sum(v - 1 in near for v in near)
+
+
+def test_weights_and_shared_structure():
+    graph = random_graph(4)
+    graph.edata["w"] = torch.linspace(-1, 2, 200)
+    batch = ShadowSampler(graph, 3, 2, 2, weight="w")([1, 5, 9])
+    for flow in batch.flows:
+        assert torch.equal(flow.weight, graph.edata["w"][flow.parent_eid])
+    plain = ShadowSampler(graph, 3, 2, 2)([1, 5, 9])
+    assert plain.flows[0].weight.unique().tolist() == [1.0]
+    assert batch.flows[0].structure is batch.flows[1].structure
+    assert batch.flows[2].indices.data_ptr() == batch.flows[0].indices.data_ptr()
+    batch.layers[0].data["x"] = torch.ones(batch.layer_sizes[0])
+    assert [list(layer.data) for layer in batch.layers] == [["x"], [], [], []]
+    graph.ndata["f"] = torch.arange(40)
+    batch.copy_from_parent({0: ["f"], -1: ["f"]}, ["w"])
+    assert torch.equal(batch.front.data["f"], batch.front.parent_nid)
+    assert torch.equal(batch.flows[1].data["w"], batch.flows[1].weight)
+
+
+def test_loader_pickle_and_settings():
+    graph = random_graph(5)
+    sampler = ShadowSampler(graph, 3, 2, 2, seed=9)
+    assert_reproducible(sampler, [3, 5, 3])
+    copy = pickle.loads(pickle.dumps(sampler))
+    assert_same_node_flow(copy([3, 5]), sampler([3, 5]))
+    assert repr(copy) == repr(sampler)
+    assert repr(sampler) == (
+        f"ShadowSampler({graph}, num_flows=3, depth=2, fanout=2, replace=False, direction='in', seed=9)"
+    )
+    with pytest.raises(AttributeError, match="depth of a sampler is fixed"):
+        sampler.depth = 3
+    batch = pickle.loads(pickle.dumps(sampler([3, 5])))
+    assert_same_node_flow(batch, sampler([3, 5]))
+    assert scopes(batch) == scopes(sampler([3, 5]))
+    loaders = [NodeFlowLoader(sampler, range(40), 7, shuffle=True, num_workers=n) for n in (0, 2)]
+    for _ in range(2):
+        one, two = ([fingerprint(batch) for batch in loader] for loader in loaders)
+        assert one == two
+    assert fingerprint(sampler(range(9))) != fingerprint(sampler(range(9), epoch=1))
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+def test_no_seeds_and_lonely_seeds(depth):
+    graph = Graph.from_edges([0], [1], num_nodes=4)
+    batch = ShadowSampler(graph, 2, depth, 3)([])
+    batch.validate()
+    assert batch.layer_sizes == (0, 0, 0)
+    batch = ShadowSampler(graph, 2, depth, 3)([3, 2, 3])
+    assert_scopes(batch, rows_of(graph), [(3, 0), (2, 1)], [3, 2, 3], 2)
+    empty = ShadowSampler(Graph([0], []), 2, depth, 3)([])
+    empty.validate()
+    assert empty.layer_sizes == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ((0, 1, 2), ValueError, "num_flows must be at least 1, got 0"),
+        ((2, -1, 2), ValueError, "depth must be at least 0, got -1"),
+        ((2, 1.5, 2), TypeError, "depth must be an integer"),
+        ((2, 1, 0), ValueError, r"fanout must be -1 \(all neighbours\) or at least 1, got 0"),
+        ((2, 1, -2), ValueError, r"fanout must be -1 \(all neighbours\) or at least 1, got -2"),
+        ((2, 2, [5, 5]), TypeError, "fanout must be an integer, got list"),
+        ((2, 2, True), TypeError, "fanout must be an integer, got bool True"),
+    ],
+)
+def test_bad_arguments(arguments, error, words):
+    with pytest.raises(error, match=words):
+        ShadowSampler(random_graph(0), *arguments)
+
+
+def test_bad_options_and_seeds():
+    graph = random_graph(0)
+    with pytest.raises(ValueError, match="direction must be 'in' or 'out'"):
+        ShadowSampler(graph, 2, 1, 2, direction="both")
+    with pytest.raises(ValueError, match=r"below 2\*\*31 with replacement"):
+        ShadowSampler(graph, 2, 1, 2**40, replace=True)
+    with pytest.raises(TypeError, match="include_dst"):
+        ShadowSampler(graph, 2, 1, 2, include_dst=False)
+    with pytest.raises(IndexError, match=r"seeds\[1\] is 40, but node ids go from 0 to 39"):
+        ShadowSampler(graph, 2, 1, 2)([3, 40])
+    with pytest.raises(IndexError, match=r"eid\[0\] is 200, but edge ids go from 0 to 199"):
+        ShadowSampler(graph, 2, 1, 2).without_edges([200])
