@@ -1,0 +1,333 @@
+"""LaborSampler is what the reference says, in every mode, and takes its place among samplers."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from labor_reference import Keys, assert_is_reference, hash32, keys_of
+from sampler_reference import fingerprint, picked_positions, random_graph, star
+
+from nodeflow import Graph, NodeFlowLoader
+from nodeflow.kernels.labor import find_repeats, hash_block
+from nodeflow.kernels.relabel import MAX_ID
+from nodeflow.sampling import labor
+from nodeflow.sampling.labor import LaborSampler
+from nodeflow.testing import assert_reproducible, graphs
+from nodeflow.testing import seeds as seed_lists
+
+GRAPH = random_graph(0, 40, 400)
+
+
+def labor_options(draw: st.DrawFn) -> dict:
+    iterations = draw(st.sampled_from([0, 1, 2, "converged"]))
+    include_dst = draw(st.booleans())
+    return {
+        "iterations": iterations,
+        "method": draw(st.sampled_from(["poisson", "sequential"])),
+        "estimator": draw(st.sampled_from(["horvitz-thompson", "hajek"])),
+        "layer_dependency": draw(st.booleans()),
+        "batch_dependency": draw(st.sampled_from([1, 2, 3, None])),
+        "direction": draw(st.sampled_from(["in", "out"])),
+        "include_dst": include_dst,
+        "reuse": include_dst and iterations == 0 and draw(st.booleans()),
+        "seed": draw(st.integers(-(2**63), 2**63)),
+    }
+
+
+@st.composite
+def cases(draw: st.DrawFn):
+    graph = draw(graphs(min_nodes=1, max_nodes=7, max_edges=40))
+    fanouts = draw(st.lists(st.sampled_from([-1, 1, 2, 3]), min_size=1, max_size=3))
+    run = {"epoch": draw(st.integers(0, 2**40)), "batch": draw(st.integers(-5, 2**40))}
+    return graph, fanouts, draw(seed_lists(graph)), labor_options(draw), run
+
+
+@settings(max_examples=200)
+@given(cases())
+def test_a_batch_is_what_the_reference_says(case):
+    """Ids, order and weights, on multigraphs with self-loops; the order of edges is that of the graph."""
+    graph, fanouts, seeds, options, run = case
+    batch = LaborSampler(graph, fanouts, **options)(seeds, **run)
+    assert_is_reference(batch, graph, fanouts, seeds, **options, **run)
+
+
+@pytest.mark.parametrize("iterations", [0, 1, 2, "converged"])
+@pytest.mark.parametrize("method", ["poisson", "sequential"])
+def test_a_dense_batch_is_what_the_reference_says(iterations, method):
+    for epoch in range(3):
+        sampler = LaborSampler(GRAPH, [3, 4], iterations=iterations, method=method, seed=5)
+        batch = sampler([7, 3, 7, 21], epoch=epoch)
+        options = {"iterations": iterations, "method": method, "seed": 5, "epoch": epoch}
+        assert_is_reference(batch, GRAPH, [3, 4], [7, 3, 7, 21], **options)
+
+
+@pytest.mark.parametrize("degree", [1, 63, 64, 65, 511, 512, 513, 640, 1030])
+@pytest.mark.parametrize("method", ["poisson", "sequential"])
+def test_degrees_around_the_size_of_a_block(degree, method):
+    """Rows of several destinations, because what one leaves in a buffer must not reach the next."""
+    rng = np.random.default_rng(degree)
+    degrees = [degree, 3, degree, 70, degree]
+    src = np.concatenate([rng.choice(2000, d, replace=False) for d in degrees]) + 5
+    graph = Graph.from_edges(src, np.repeat(np.arange(5), degrees), num_nodes=2005)
+    for fanout in (1, 2, 60, 600):
+        batch = LaborSampler(graph, [fanout], method=method)(range(5))
+        assert_is_reference(batch, graph, [fanout], list(range(5)), method=method)
+
+
+def test_wide_ids_and_wide_arrays():
+    """Arrays of 64 bits give what those of 32 give; the high half of an id counts."""
+    wide = Graph(np.asarray(GRAPH.indptr), GRAPH.indices.astype(np.int64), copy=False)
+    assert wide.indices.dtype == np.int64
+    narrow = Graph(np.asarray(GRAPH.indptr), GRAPH.indices)
+    for options in ({}, {"method": "sequential"}, {"iterations": 1}, {"batch_dependency": 3}):
+        batches = [LaborSampler(g, [3, 3], **options)([1, 2, 3], batch=1) for g in (wide, narrow)]
+        assert fingerprint(batches[0]) == fingerprint(batches[1])
+    ids = np.array([0, 1, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**40 + 7, 2**63 - 1])
+    for early in (0, 2**31):
+        found = np.empty(len(ids), np.uint32)
+        hash_block(ids, np.array([5, 6, 7], np.uint64), np.uint32(early), found)
+        assert found.tolist() == [Keys(5, 6, 7, early).bits32(t, 0) for t in ids.tolist()]
+    assert len({hash32(9, t) for t in ids.tolist()}) == len(ids)
+
+
+def test_a_large_graph_with_a_small_batch():
+    """Where a table of all nodes would cost more than the batch, sources are numbered otherwise."""
+    src, dst = (end.numpy() for end in GRAPH.edges())
+    far = Graph.from_edges(src * 50_000, dst * 50_000, num_nodes=2_000_000)
+    for options in ({"iterations": 1}, {"iterations": 2, "method": "sequential"}):
+        batch = LaborSampler(far, [2, 3], **options)([100_000, 350_000])
+        assert_is_reference(batch, far, [2, 3], [100_000, 350_000], **options)
+    assert far.num_nodes < MAX_ID
+
+
+# ---- corner cases
+
+
+@pytest.mark.parametrize("iterations", [0, 1, "converged"])
+@pytest.mark.parametrize("method", ["poisson", "sequential"])
+@pytest.mark.parametrize("estimator", ["horvitz-thompson", "hajek"])
+def test_small_neighbourhoods_are_kept_whole(iterations, method, estimator):
+    """Degrees 0, 2 and 3 with fanout 3: all edges, in the graph's order, weight 1, beside one of degree 40."""
+    src = [5, 6, 7, 8, 9, *range(10, 50)]
+    graph = Graph.from_edges(src, [1, 1, 2, 2, 2, *[3] * 40], num_nodes=50)
+    sampler = LaborSampler(graph, [3], iterations=iterations, method=method, estimator=estimator)
+    for epoch in range(20):
+        batch = sampler([0, 1, 2, 3], epoch=epoch)
+        assert picked_positions(batch)[:3] == [[], [0, 1], [2, 3, 4]]
+        assert batch.flows[0].weight[:5].tolist() == [1.0] * 5
+
+
+@pytest.mark.parametrize("iterations", [0, 2])
+def test_no_seeds_and_no_edges(iterations):
+    for graph in (Graph([0], []), Graph([0, 0, 0], []), GRAPH):
+        for method in ("poisson", "sequential"):
+            batch = LaborSampler(graph, [2, -1], iterations=iterations, method=method)([])
+            assert batch.layer_sizes == (0, 0, 0)
+    batch = LaborSampler(Graph([0, 0, 0], []), [2], iterations=iterations)([1])
+    assert batch.flow_sizes == (0,)
+
+
+def test_fanout_minus_one_takes_all():
+    for iterations in (0, 1):
+        batch = LaborSampler(GRAPH, [-1, 2], iterations=iterations)([3])
+        assert batch.flow_sizes[0] == int(GRAPH.in_degrees(batch.layers[1].parent_nid).sum())
+        assert batch.flows[0].weight.eq(1).all()
+
+
+def test_sequential_takes_exactly_the_fanout():
+    for iterations in (0, 1, "converged"):
+        batch = LaborSampler(GRAPH, [4], method="sequential", iterations=iterations)(range(40))
+        expected = GRAPH.in_degrees(torch.arange(40)).clamp(max=4)
+        assert batch.flows[0].in_degrees.equal(expected)
+
+
+def test_sequential_draws_from_rows_whose_numbers_are_all_large():
+    """The search for the smallest number first looks below 9 / degree, where one row in 12,000 has none."""
+    hubs, degree = 20_000, 100
+    near = np.arange(hubs * degree).reshape(hubs, degree)
+    graph = Graph(np.minimum(np.arange(near.size + 1), hubs) * degree, near.ravel())
+    sampler = LaborSampler(graph, [1], method="sequential", layer_dependency=True, batch_dependency=None)
+    key = keys_of(0, 0, 0, None, [], layer_dependency=True, batch_dependency=None).now
+    number = np.empty(near.size, np.uint32)
+    hash_block(near.ravel(), np.full(3, key, np.uint64), np.uint32(0), number)
+    number = number.reshape(hubs, degree)
+    assert (number.min(1) >= 0.09 * 2**32).any()
+    picked = sampler(range(hubs)).flows[0].parent_eid.numpy()
+    np.testing.assert_array_equal(picked, number.argmin(1) + np.arange(hubs) * degree)
+
+
+def test_repeated_edges_of_a_source():
+    """With Poisson sampling they share the source's number; with sequential sampling each has its own."""
+    graph = Graph.from_edges([1, 1, 2, 3, 4], [0] * 5)
+    drawn = [picked_positions(LaborSampler(graph, [2])([0], epoch=k))[0] for k in range(200)]
+    assert all((0 in picked) == (1 in picked) for picked in drawn)
+    for iterations in (0, 1):
+        sampler = LaborSampler(graph, [2], method="sequential", iterations=iterations)
+        drawn = [picked_positions(sampler([0], epoch=k))[0] for k in range(200)]
+        assert any((0 in picked) != (1 in picked) for picked in drawn)
+    indptr, near = np.array([0, 4, 4, 7]), np.array([1, 2, 1, 1, 2, 1, 2], np.int32)
+    assert [found.tolist() for found in find_repeats(indptr, near, 3)] == [[2, 3, 6], [1, 2, 1]]
+
+
+def test_hajek_weights_add_up_to_the_degree():
+    graph = random_graph(3, 60, 1500)
+    for iterations in (0, 1):
+        batch = LaborSampler(graph, [5], estimator="hajek", iterations=iterations)(range(60))
+        flow = batch.flows[0]
+        total = torch.zeros(60).index_add_(0, flow.edges()[1], flow.weight)
+        expected = graph.in_degrees(torch.arange(60)).float()
+        torch.testing.assert_close(total, torch.where(flow.in_degrees > 0, expected, 0))
+
+
+def test_weights_are_those_of_the_integers_that_are_compared():
+    """1 / 70,000 is no multiple of 2^-32; the next one, 61,357 of them, is the probability, by 5 in a million more."""
+    sampler = LaborSampler(star(70_000), [1])
+    weights = torch.cat([sampler([0], epoch=epoch).flows[0].weight for epoch in range(20)])
+    assert len(weights) > 5
+    assert weights.eq(torch.tensor(2**32 / 61_357, dtype=torch.float32)).all()
+
+
+@pytest.mark.parametrize("iterations", [0, 1])
+def test_many_destinations_that_draw_more_than_expected(iterations):
+    """300 destinations share their sources, so together they draw up to a half more than expected: buffers grow."""
+    sampler = LaborSampler(star(1000, hubs=300), [40], iterations=iterations)
+    sizes = []
+    for epoch in range(10):
+        batch = sampler(range(300), epoch=epoch)
+        rows = (batch.flows[0].parent_eid % 1000).view(300, -1)
+        assert rows.eq(rows[0]).all()
+        assert (batch.front.parent_nid[batch.flows[0].indices] - 300).equal(rows.flatten())
+        sizes.append(rows.shape[1])
+    assert max(sizes) > 44
+    assert min(sizes) < 40
+
+
+# ---- options
+
+
+@pytest.mark.parametrize("iterations", [0, 1])
+@pytest.mark.parametrize("method", ["poisson", "sequential"])
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_left_out_edges_are_as_if_filtered(iterations, method, direction):
+    """Numbers belong to sources, so an edge left out for a batch gives what a graph without it gives."""
+    out = [0, 5, 17, 100, 101, 102, 399]
+    mask = np.ones(GRAPH.num_edges, np.bool_)
+    mask[out] = False
+    options = {"iterations": iterations, "method": method, "direction": direction, "seed": 2}
+    patched = LaborSampler(GRAPH, [4, 3], **options).without_edges(out)
+    filtered = LaborSampler(GRAPH, [4, 3], edge_filter=mask, **options)
+    for epoch in range(5):
+        batch = patched(range(12), epoch=epoch)
+        assert fingerprint(batch) == fingerprint(filtered(range(12), epoch=epoch))
+        assert not set(out) & set(batch.flows[0].parent_eid.tolist())
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "sequential"}, {"iterations": 1}, {"estimator": "hajek"}], ids=str)
+def test_the_weight_column_multiplies(options):
+    src, dst = GRAPH.edges()
+    a = torch.linspace(-1, 2, GRAPH.num_edges, dtype=torch.float64)
+    graph = Graph.from_edges(src, dst, num_nodes=40, edata={"a": a})
+    plain, weighted = (LaborSampler(graph, [3, 3], weight=name, **options)([1, 2]) for name in (None, "a"))
+    for one, other in zip(plain.flows, weighted.flows, strict=True):
+        assert one.parent_eid.equal(other.parent_eid)
+        torch.testing.assert_close(other.weight, (one.weight * a[one.parent_eid]).float())
+    estimand = LaborSampler(graph, [3], weight="a", **options).estimand()
+    assert estimand.equal(a)
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "sequential"}, {"iterations": "converged"}], ids=str)
+def test_reproducible_and_picklable(options):
+    sampler = LaborSampler(GRAPH, [3, 3], seed=4, **options)
+    assert_reproducible(sampler, [1, 5, 9])
+    copied = pickle.loads(pickle.dumps(sampler))
+    assert fingerprint(copied([1, 5, 9])) == fingerprint(sampler([1, 5, 9]))
+    assert repr(copied) == repr(sampler)
+    left_out = pickle.loads(pickle.dumps(sampler.without_edges([0, 1, 2])))
+    assert fingerprint(left_out([1, 5, 9])) == fingerprint(sampler.without_edges([0, 1, 2])([1, 5, 9]))
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_dependency": 3}, {"batch_dependency": None}, {"iterations": 1}])
+def test_in_the_loader(options):
+    sampler = LaborSampler(GRAPH, [3, 3], **options)
+    numbered = options.get("batch_dependency", 1) == 3
+    alone = [
+        fingerprint(sampler(seeds, batch=k if numbered else None)) for k, seeds in enumerate(torch.arange(40).split(8))
+    ]
+    for workers in (0, 1, 2):
+        loader = NodeFlowLoader(sampler, range(40), 8, num_workers=workers)
+        assert [fingerprint(batch) for batch in loader] == alone
+
+
+def test_repr_shows_the_settings():
+    text = repr(LaborSampler(star(3), [2, 3], iterations=-1, batch_dependency=None))
+    assert "fanouts=(2, 3), iterations='converged', method='poisson', estimator='horvitz-thompson'" in text
+    assert "layer_dependency=False, batch_dependency=None, direction='in'" in text
+
+
+def test_rounds_are_bounded(monkeypatch):
+    """Even if the number of sources fell for ever, there would be an end."""
+    falling = iter(range(10**6, 0, -1000))
+    monkeypatch.setattr(labor, "update", lambda *_: next(falling))
+    LaborSampler(GRAPH, [3], iterations="converged")([1])
+    assert next(falling) == 10**6 - 1000 * 100
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        (
+            {"iterations": -2},
+            ValueError,
+            r"iterations must be a number from 0 or 'converged' .*, got -2",
+        ),
+        ({"iterations": "all"}, ValueError, "iterations must be a number from 0 or 'converged', got 'all'"),
+        ({"iterations": 1.0}, TypeError, "iterations must be an integer, got float 1.0"),
+        ({"iterations": True}, TypeError, "iterations must be an integer, got bool True"),
+        ({"method": "exact"}, ValueError, "method must be 'poisson' or 'sequential', got str 'exact'"),
+        ({"method": None}, ValueError, "method must be 'poisson' or 'sequential', got NoneType None"),
+        ({"estimator": "ht"}, ValueError, "estimator must be 'horvitz-thompson' or 'hajek', got str 'ht'"),
+        ({"batch_dependency": 0}, ValueError, r"batch_dependency must be .* from 1 to 2\*\*31, or None .* got 0"),
+        ({"batch_dependency": 2**31 + 1}, ValueError, "batch_dependency must be"),
+        ({"batch_dependency": 2.5}, TypeError, "batch_dependency must be an integer, got float 2.5"),
+        ({"iterations": 2, "reuse": True}, ValueError, "reuse=True needs iterations=0, got iterations=2"),
+        ({"iterations": "converged", "reuse": True}, ValueError, "reuse=True needs iterations=0"),
+        ({"reuse": True, "include_dst": False}, ValueError, "needs include_dst=True"),
+        ({"direction": "both"}, ValueError, "direction must be 'in' or 'out'"),
+        ({"weight": "w"}, KeyError, "no column 'w'"),
+        ({"edge_filter": [True]}, ValueError, "edge_filter must have one entry per edge"),
+    ],
+    ids=str,
+)
+def test_bad_options(options, error, words):
+    with pytest.raises(error, match=words):
+        LaborSampler(GRAPH, [2], **options)
+
+
+@pytest.mark.parametrize("fanouts", [[], [0], [-2], 3, [1.0], None])
+def test_bad_fanouts(fanouts):
+    with pytest.raises((TypeError, ValueError), match="fanouts"):
+        LaborSampler(GRAPH, fanouts)
+
+
+def test_batches_that_must_be_numbered():
+    words = r"batch_dependency=3 needs the number of the batch: call the sampler with batch=0"
+    for iterations in (0, 1):
+        with pytest.raises(ValueError, match=words):
+            LaborSampler(GRAPH, [2], batch_dependency=3, iterations=iterations)([1])
+    with pytest.raises(ValueError, match=words):
+        LaborSampler(GRAPH, [2], batch_dependency=3)([])
+    LaborSampler(GRAPH, [2], batch_dependency=None)([1])
+
+
+@pytest.mark.parametrize("name", ["fanouts", "iterations", "method", "estimator", "layer_dependency"])
+def test_settings_stay(name):
+    with pytest.raises(AttributeError, match=f"{name} of a sampler is fixed"):
+        setattr(LaborSampler(GRAPH, [2]), name, None)

@@ -1,0 +1,248 @@
+"""The law of LABOR: weighted sums are unbiased and have the paper's variance, by integration over all random numbers.
+
+What is integrated is the reference; ``test_labor.py`` shows that the sampler is the reference, and here the estimates
+of the sampler are compared with those of the integral, choice by choice.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from labor_reference import (
+    cells,
+    draw_sequential,
+    expected_sources,
+    importance,
+    poisson_probability,
+    solve,
+)
+from sampler_reference import picked_positions
+
+from nodeflow import Graph, NeighborSampler
+from nodeflow.sampling.labor import LaborSampler
+from nodeflow.testing import assert_unbiased
+
+# sources of three destinations that share some; one more has no more than the fanout, and some have a source twice
+ROWS = {
+    "shared": [[4, 5, 6, 7, 8], [5, 6, 9], [4, 9, 8, 6], [5, 7]],
+    "nested": [[4, 5, 6, 7, 8, 9], [4, 5, 6], [4]],
+    "repeated": [[4, 4, 5, 6], [4, 5, 5], [6, 5, 4]],
+}
+VALUES = dict(zip(range(4, 10), [1.0, -2.0, 3.5, 7.0, 0.25, 11.0], strict=True))
+
+
+def graph_of(rows: list[list[int]]) -> Graph:
+    src = [t for row in rows for t in row]
+    return Graph.from_edges(src, [v for v, row in enumerate(rows) for _ in row], num_nodes=10)
+
+
+def estimates(rows: list[list[int]], drawn: list[dict[int, object]]) -> list[float]:
+    return [
+        sum(float(inverse) * VALUES[row[j]] for j, inverse in picks.items())
+        for row, picks in zip(rows, drawn, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("iterations", [0, 1, 3, "converged"])
+@pytest.mark.parametrize("k", [1, 2])
+def test_poisson_sums_are_unbiased_with_the_variance_of_the_paper(name, iterations, k):
+    """Mean, variance, and covariance of two destinations: sum over shared sources of (1 / max(p, p') - 1) x^2."""
+    rows = ROWS[name]
+    chance = [[float(p) for p in ps] for ps in poisson_probability(rows, k, iterations)]
+    total, mean, second = 0.0, np.zeros(len(rows)), np.zeros((len(rows), len(rows)))
+    for probability, drawn in cells(rows, k, iterations):
+        value = np.array(estimates(rows, drawn))
+        total += float(probability)
+        mean += float(probability) * value
+        second += float(probability) * np.outer(value, value)
+    full = np.array([sum(VALUES[t] for t in row) for row in rows])
+    assert total == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(mean, full, rtol=0, atol=1e-12)
+    expected = np.zeros_like(second)
+    for (a, row), (b, other) in itertools.product(enumerate(rows), repeat=2):
+        for (t, p), (u, q) in itertools.product(zip(row, chance[a], strict=True), zip(other, chance[b], strict=True)):
+            if t == u:  # several edges from one source are drawn together
+                expected[a, b] += (1 / max(p, q) - 1) * VALUES[t] ** 2
+    np.testing.assert_allclose(second - np.outer(mean, mean), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("iterations", [0, 1, "converged"])
+def test_distinct_sources_are_as_many_as_the_formula_says(name, iterations):
+    """E|T| = sum over t of min(1, pi_t max_s c_s)."""
+    rows = ROWS[name]
+    mean = sum(
+        float(p) * len({row[j] for row, picks in zip(rows, drawn, strict=True) for j in picks})
+        for p, drawn in cells(rows, 2, iterations)
+    )
+    # LABOR-0 rounds probabilities up to multiples of 2**-32
+    assert mean == pytest.approx(expected_sources(rows, 2, iterations), abs=1e-8)
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_sequential_sums_are_unbiased(name, k):
+    """All orders of the numbers are equally likely, and for LABOR-0 the draw depends on nothing else."""
+    rows = ROWS[name]
+    every = sorted({(t, row[:j].count(t)) for row in rows for j, t in enumerate(row)})
+    mean = np.zeros(len(rows))
+    orders = list(itertools.permutations(range(len(every))))
+    for order in orders:
+        rank = dict(zip(every, order, strict=True))
+        drawn = draw_sequential(rows, k, 0, lambda t, copy, r=rank: Fraction(r[t, copy], len(r)))
+        assert [len(picks) for picks in drawn] == [min(k, len(row)) for row in rows]
+        mean += estimates(rows, drawn)
+    full = [sum(VALUES[t] for t in row) for row in rows]
+    np.testing.assert_allclose(mean / len(orders), full, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("iterations", [1, "converged"])
+def test_sequential_weights_with_importance_are_unbiased(name, iterations):
+    """Every edge counts 1 in the mean over its own number, whatever the other numbers are.
+
+    Where its number passes another's rank the draw may change; between these points the count is constant.
+    """
+    rows, rng = ROWS[name], np.random.default_rng(0)
+    pi, _ = importance(rows, 2, iterations)
+    for _ in range(10):
+        number = {(t, copy): x for t in range(4, 10) for copy, x in enumerate(rng.random(3))}
+        for v, row in enumerate(rows):
+            copies = [(t, row[:j].count(t)) for j, t in enumerate(row)]
+            for j, edge in enumerate(copies):
+                others = [number[e] / pi[e[0]] * pi[edge[0]] for e in copies if e != edge]
+                ends = sorted({0.0, 1.0, *(x for x in others if x < 1)})
+                mean = 0.0
+                for low, high in itertools.pairwise(ends):
+                    moved = {**number, edge: (low + high) / 2}
+                    drawn = draw_sequential(rows, 2, iterations, lambda t, copy, m=moved: m[t, copy])
+                    mean += (high - low) * drawn[v].get(j, 0)
+                assert mean == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("method", "iterations"), [("poisson", 0), ("poisson", 1), ("poisson", "converged"), ("sequential", 0)]
+)
+def test_the_sampler_gives_the_estimates_that_were_integrated(method, iterations):
+    """Choice by choice: the weights of the package are those of the cell, and there is no choice without a cell."""
+    rows = ROWS["nested"]
+    if method == "poisson":
+        outcomes = list(cells(rows, 2, iterations))
+    else:
+        outcomes = [
+            (Fraction(1, 720), draw_sequential(rows, 2, 0, lambda t, _, o=order: Fraction(o[t - 4], 6)))
+            for order in itertools.permutations(range(6))
+        ]
+    known, chance = {}, Counter()
+    for probability, drawn in outcomes:
+        choice = tuple(tuple(sorted(picks)) for picks in drawn)
+        known[choice] = estimates(rows, drawn)
+        chance[choice] += probability
+    sampler = LaborSampler(graph_of(rows), [2], method=method, iterations=iterations)
+    starts, seen = np.cumsum([0, 6, 3]), set()
+    x = torch.tensor([0.0] * 4 + list(VALUES.values()), dtype=torch.float64)
+    for epoch in range(800):
+        batch = sampler([0, 1, 2], epoch=epoch)
+        flow = batch.flows[0]
+        choice = tuple(tuple(e - s for e in ids) for s, ids in zip(starts, picked_positions(batch), strict=True))
+        found = flow.aggregate(x[flow.src_layer.parent_nid], "sum", weight=flow.weight.double())
+        # float32 weights are right to 2**-24
+        np.testing.assert_allclose(found[:3].numpy(), known[choice], rtol=3e-7, atol=3e-6)
+        seen.add(choice)
+    assert sum(chance[choice] for choice in seen) > 0.9  # some are rarer than once in 800 draws
+
+
+# ---- importance
+
+
+@pytest.mark.parametrize("iterations", [1, 2, "converged"])
+def test_weights_keep_the_variance_of_neighbour_sampling(iterations):
+    """For every destination the weights 1 / p of all its edges add up to d^2 / k, the condition c_s is solved from.
+
+    So sum (1/p - 1), the variance for uncorrelated values of variance 1, is d^2/k (1 - k/d), that of k of d without
+    replacement. Every edge is seen in some epoch: the rarest has a probability of a few percent.
+    """
+    rng, k = np.random.default_rng(1), 3
+    rows = [sorted(rng.choice(30, d, replace=False) + 6) for d in (12, 8, 5, 3, 20, 4)]
+    graph = Graph.from_edges(np.concatenate(rows), np.repeat(np.arange(6), [len(r) for r in rows]), num_nodes=36)
+    weight = torch.zeros(graph.num_edges, dtype=torch.float64)
+    sampler = LaborSampler(graph, [k], iterations=iterations)
+    for epoch in range(1000):
+        flow = sampler(range(6), epoch=epoch).flows[0]
+        weight[flow.parent_eid] = flow.weight.double()
+    assert (weight >= 1).all()
+    for v, row in enumerate(rows):
+        total = float(weight[graph.in_edges([v])[2]].sum())
+        assert total == pytest.approx(len(row) ** 2 / min(k, len(row)), rel=1e-6)
+
+
+def test_solving_with_probabilities_at_one():
+    """By hand: pi = (4, 1, 1, 1), k = 2 of 4: the first has probability 1, the others 3 / (8 - 1)."""
+    assert solve([4, 1, 1, 1], 2) == pytest.approx(3 / 7)
+    assert solve([1, 1, 1, 1], 2) == pytest.approx(1 / 2)
+    assert solve([0.5, 2], 2) == 2
+
+
+def test_rounds_lower_the_number_of_sources():
+    """LABOR-* <= LABOR-2 <= LABOR-1 <= LABOR-0, which the fixed point iteration guarantees, on random rows."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        rows = [rng.choice(40, rng.integers(1, 15), replace=False).tolist() for _ in range(10)]
+        sizes = [expected_sources(rows, 3, i) for i in (0, 1, 2, 3, "converged")]
+        assert all(after <= before * (1 + 1e-12) for before, after in itertools.pairwise(sizes))
+
+
+def test_sources_on_a_real_graph(shared_data):
+    """LABOR-* <= LABOR-1 <= LABOR-0 <= neighbour sampling, and the counts are those of the formula, within 5 sigma."""
+    matrix = scipy.sparse.load_npz(shared_data / "amazon_computers" / "adjacency.npz").tocsc()
+    graph = Graph(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64))
+    nodes = np.random.default_rng(0).choice(graph.num_nodes, 300, replace=False)
+    rows = [graph.in_edges([v])[0].tolist() for v in nodes]
+    sizes = []
+    for iterations in (0, 1, "converged"):
+        sampler = LaborSampler(graph, [10], iterations=iterations, include_dst=False)
+        counts = np.array([sampler(nodes, epoch=epoch).layer_sizes[0] for epoch in range(40)])
+        formula = expected_sources(rows, 10, iterations)
+        assert abs(counts.mean() - formula) < 5 * counts.std() / math.sqrt(40)
+        sizes.append(formula)
+    plain = NeighborSampler(graph, [10], include_dst=False)
+    sizes.insert(0, np.mean([plain(nodes, epoch=epoch).layer_sizes[0] for epoch in range(20)]))
+    assert sizes[3] < sizes[2] < 0.95 * sizes[1] < 0.95 * 0.95 * sizes[0]
+
+
+# ---- in the mean, with the public tool
+
+
+@pytest.mark.parametrize("method", ["poisson", "sequential"])
+@pytest.mark.parametrize("iterations", [0, 1, "converged"])
+def test_unbiased_in_every_flow(method, iterations):
+    """With a signed weight column and repeated edges; a weight wrong by a tenth is found."""
+    rng = np.random.default_rng(0)
+    src, dst = rng.integers(20, size=200), rng.integers(20, size=200)
+    graph = Graph.from_edges(src, dst, num_nodes=20, edata={"a": torch.from_numpy(rng.normal(size=200)) + 1})
+    sampler = LaborSampler(graph, [3, 4], method=method, iterations=iterations, weight="a")
+    assert_unbiased(sampler, [1, 2, 3], draws=600)
+
+
+def test_dependence_of_batches_and_layers_does_not_bias():
+    graph = Graph.from_edges(np.tile(np.arange(12), 4), np.repeat(np.arange(4), 12))
+    for options in ({"layer_dependency": True}, {"batch_dependency": None}):
+        assert_unbiased(LaborSampler(graph, [3, 3], **options), [0, 1, 2], draws=600)
+
+
+def test_hajek_estimates_the_mean_of_equal_values_exactly():
+    """And trades bias for that: a destination that draws nothing counts 0, with probability (1 - k/d)^d."""
+    graph = Graph.from_edges(range(1, 5), [0] * 4)
+    sampler = LaborSampler(graph, [1], estimator="hajek")
+    sums = np.array([float(sampler([0], epoch=k).flows[0].weight.sum()) for k in range(1000)])
+    assert set(sums.round(5)) == {0.0, 4.0}
+    chance = 0.75**4
+    assert abs((sums == 0).mean() - chance) < 5 * math.sqrt(chance * (1 - chance) / 1000)
