@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -81,7 +82,7 @@ class NodeFlowLoader:
         self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
         self.seed = as_int(seed, "seed")
         self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch", 1)
-        self.times = None if times is None else torch.as_tensor(times).clone()
+        self.times = None if times is None else _times(times)
         if self.times is not None and self.times.shape != self.seeds.shape:
             raise ValueError(
                 f"times must have one entry per seed ({len(self.seeds)}), got shape {tuple(self.times.shape)}"
@@ -133,7 +134,7 @@ class NodeFlowLoader:
         return {name: int(getattr(self, name)) for name in names} | {
             "num_seeds": len(self.seeds),
             "seeds_hash": hash_ids(self.seeds.numpy()),
-            **({} if self.times is None else {"times_hash": hash_ids(self.times.double().numpy().view("int64"))}),
+            **({} if self.times is None else {"times_hash": _hash_times(self.times)}),
             "sampler": repr(self.sampler.settings),
         }
 
@@ -188,3 +189,13 @@ class NodeFlowLoader:
 
     def __repr__(self) -> str:
         return f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}, {self.sampler!r})"
+
+
+def _times(times: Any) -> Tensor:
+    # of a list of floats numpy makes float64; torch would make float32, in which many times are one
+    return torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times)).detach().cpu().clone()
+
+
+def _hash_times(times: Tensor) -> int:
+    exact = times.double() if times.is_floating_point() else times.long()
+    return hash_ids(exact.contiguous().numpy().view(np.int64))

@@ -44,6 +44,9 @@ def assert_same_node_flow(a: NodeFlow, b: NodeFlow, *, frames: bool = True) -> N
         _same(x.has_parent, y.has_parent, f"layers[{i}].has_parent")
         if x.has_parent:
             _same_tensor(x.parent_nid, y.parent_nid, f"layers[{i}].parent_nid")
+        _same(x.context is None, y.context is None, f"whether layers[{i}] has no contexts")
+        if x.context is not None and y.context is not None:
+            _same_tensor(x.context, y.context, f"layers[{i}].context")
         if frames:
             _same_frame(x.data, y.data, f"layers[{i}].data")
     for pair in a.flows.pairs():

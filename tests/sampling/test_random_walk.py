@@ -1,0 +1,356 @@
+"""RandomWalkSampler: by enumeration of all walks, draw by draw against a reference, and in distribution.
+
+The walk is written once in plain Python, and asks for its random choices. Answered from the generator it must make the
+package's NodeFlow; answered in every possible way, with exact probabilities, it gives the law that is tested against.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sampler_reference import Stream, chi_square, ends_of, fingerprint, hash_of, key_of, random_graph, star
+
+from nodeflow import Graph, NodeFlow, NodeFlowLoader
+from nodeflow.sampling.random_walk import RandomWalkSampler
+from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs, seeds
+
+Rows = Sequence[Sequence[int]]
+
+# ---- the reference
+
+
+def walk(rows: Rows, start: int, walks: int, length: int, flip: Callable[[], bool], below: Callable[[int], int]):
+    """Nodes visited, step by step and within a step walk by walk."""
+    if not rows[start]:
+        return []
+    at, visited = [start] * walks, []
+    for step in range(length):
+        if step:
+            at = [start if flip() else v for v in at]
+        at = [v if rows[v] else start for v in at]
+        at = [rows[v][below(len(rows[v]))] for v in at]
+        visited += at
+    return visited
+
+
+def neighbors(visited: Sequence[int], start: int, most: int | None = None) -> tuple[tuple[int, int], ...]:
+    """(node, visits), most visited first, among equals the one visited first."""
+    count = Counter(v for v in visited if v != start)  # keeps the order of first visits
+    return tuple(sorted(count.items(), key=lambda pair: -pair[1]))[:most]
+
+
+def drawn(rows: Rows, start: int, key: int, walks: int, length: int, restart: float, most: int | None):
+    rng = Stream(key, start)
+    visited = walk(rows, start, walks, length, lambda: (rng.word() >> 11) * 2.0**-53 < restart, rng.below)
+    return neighbors(visited, start, most)
+
+
+def every(program: Callable[[Callable[[Sequence[Fraction]], int]], Any]) -> Iterator[tuple[Fraction, Any]]:
+    """Run a program that asks ``choose(chances)`` for its choices, once for every way to answer."""
+    path: list[list[int]] = []
+    while True:
+        state: list[Any] = [0, Fraction(1)]
+
+        def choose(chances: Sequence[Fraction], state: list[Any] = state) -> int:
+            if state[0] == len(path):
+                path.append([0, len(chances)])
+            taken = path[state[0]][0]
+            state[0] += 1
+            state[1] *= chances[taken]
+            return taken
+
+        result = program(choose)
+        yield state[1], result
+        while path and path[-1][0] == path[-1][1] - 1:
+            path.pop()
+        if not path:
+            return
+        path[-1][0] += 1
+
+
+def law(rows: Rows, start: int, walks: int, length: int, restart: Fraction, most: int | None) -> dict[Any, Fraction]:
+    """The probability of every possible list of neighbours and visits."""
+    flips = [1 - restart, restart]
+
+    def program(choose):
+        def below(bound):
+            return choose([Fraction(1, bound)] * bound)
+
+        return neighbors(walk(rows, start, walks, length, lambda: bool(choose(flips)), below), start, most)
+
+    found: dict[Any, Fraction] = {}
+    for chance, outcome in every(program):
+        if chance:
+            found[outcome] = found.get(outcome, Fraction(0)) + chance
+    assert sum(found.values()) == 1
+    return found
+
+
+def rows_of(edges: Sequence[tuple[int, int]], nodes: int, direction: str = "in", gone: Sequence[int] = ()) -> Rows:
+    near, end = (0, 1) if direction == "in" else (1, 0)
+    return [[e[near] for i, e in enumerate(edges) if e[end] == v and i not in gone] for v in range(nodes)]
+
+
+def found_in(batch: NodeFlow, flow: int = -1) -> list[tuple[tuple[int, int], ...]]:
+    """(neighbour, visits) of every destination."""
+    one = batch.flows[flow]
+    src = one.src_layer.parent_nid[one.indices].tolist()
+    pairs = list(zip(src, one.data["visits"].tolist(), strict=True))
+    return [tuple(pairs[a:b]) for a, b in itertools.pairwise(one.indptr.tolist())]
+
+
+# 0 has neighbours 1 (twice) and 2; 3 is a dead end; 2 has a self-loop; 4 leads back to 0
+SMALL = [(1, 0), (1, 0), (2, 0), (3, 1), (0, 1), (2, 2), (4, 2), (0, 4)]
+
+# ---- the estimate
+
+
+@pytest.mark.parametrize(("start", "restart"), [(0, 0.5), (0, 0.0), (0, 1.0), (1, 0.25), (2, 0.5), (3, 0.5), (4, 0.75)])
+def test_the_mean_of_the_counts_is_the_distribution_of_visits(start, restart):
+    """Exactly: all pairs of walks of three steps against powers of the transition matrix with restarts."""
+    rows, chance, length = rows_of(SMALL, 5), Fraction(restart), 3
+    mean = [Fraction(0)] * 5
+    for outcome, probability in law(rows, start, 2, length, chance, None).items():
+        for v, visits in outcome:
+            mean[v] += probability * Fraction(visits, 2 * length)
+    here = [Fraction(int(v == start)) for v in range(5)]
+    at, expected = here, [Fraction(0)] * 5
+    for step in range(length if rows[start] else 0):
+        if step:
+            at = [(1 - chance) * p + chance * h for p, h in zip(at, here, strict=True)]
+        dead = sum(at[v] for v in range(5) if not rows[v])
+        at = [(p if rows[v] else 0) + dead * here[v] for v, p in enumerate(at)]
+        at = [sum((at[v] * Fraction(rows[v].count(u), len(rows[v])) for v in range(5) if rows[v]), Fraction(0))
+              for u in range(5)]  # fmt: skip
+        expected = [e + p / length for e, p in zip(expected, at, strict=True)]
+    expected[start] = Fraction(0)
+    assert mean == expected
+
+
+COPIES = 30_000
+
+
+def observed(walks: int, length: int, restart: float, most: int | None, start: int, **which: Any) -> Counter[Any]:
+    """What ``start`` gets in many copies of the small graph, ids as in the first."""
+    shift = 5 * np.arange(COPIES)[:, None]
+    src, dst = (np.ravel(np.array(end) + shift) for end in zip(*SMALL, strict=True))
+    graph = Graph.from_edges(src, dst, num_nodes=5 * COPIES)
+    sampler = RandomWalkSampler(graph, 1, most, num_walks=walks, walk_length=length, restart=restart)
+    batch = sampler(range(start, 5 * COPIES, 5), **which)
+    return Counter(tuple((u % 5, n) for u, n in pairs) for pairs in found_in(batch))
+
+
+@pytest.mark.parametrize(
+    ("walks", "length", "restart", "most", "start"),
+    [(2, 2, 0.5, None, 0), (3, 2, 0.25, 1, 0), (2, 3, 0.5, 2, 1), (2, 3, 0.0, None, 4), (3, 2, 1.0, 2, 2),
+     (1, 4, 0.75, None, 2)],
+)  # fmt: skip
+def test_every_outcome_comes_as_often_as_it_should(walks, length, restart, most, start):
+    """Chi-square over whole lists of neighbours with their visits, against the exact law.
+
+    At most 30 outcomes and 30,000 walks: a relative deviation of 10 % of all outcomes is surely found (n r^2 = 300), so
+    is a restart of 0.45 in the place of 0.5. Outcomes expected less than 5 times count as one.
+    """
+    exact = law(rows_of(SMALL, 5), start, walks, length, Fraction(restart), most)
+    counts = observed(walks, length, restart, most, start)
+    assert set(counts) <= set(exact)
+    often = [outcome for outcome, chance in exact.items() if chance * COPIES >= 5]
+    pairs = [(counts[o], float(exact[o]) * COPIES) for o in often]
+    rest = COPIES - sum(n for n, _ in pairs), COPIES - sum(e for _, e in pairs)
+    pairs += [rest] if rest[1] > 1e-6 else []
+    assert len(pairs) > 2
+    assert chi_square(*np.array(pairs).T) < 1
+
+
+@pytest.mark.parametrize("walks", [1, 40])
+def test_hub_of_70_000(walks):
+    """64 bins over the neighbours of a hub: a modulo of 16 random bits is found, see ``test_uniform.py``."""
+    sampler = RandomWalkSampler(star(70_000), 1, num_walks=walks, walk_length=1)
+    counts, edges = np.zeros(64), np.linspace(1, 70_001, 65)
+    for k in range(6_000 // walks):
+        flow = sampler([0], batch=k).flows[0]
+        ends = flow.src_layer.parent_nid[flow.indices].numpy()
+        counts += np.histogram(ends, edges, weights=flow.data["visits"].numpy())[0]
+    assert counts.sum() == 6_000 // walks * walks
+    assert chi_square(counts, np.diff(edges) / 70_000 * counts.sum()) < 1
+
+
+def ends(hubs: int, **which: Any) -> np.ndarray:
+    """Where the one step of one walk ends, for hubs with 7 neighbours each; flows have the same destinations."""
+    graph = Graph(np.arange(hubs + 8).clip(max=hubs) * 7, np.tile(np.arange(hubs, hubs + 7), hubs))
+    batch = RandomWalkSampler(graph, 2, num_walks=1, walk_length=1, seed=which.pop("seed", 0))(range(hubs), **which)
+    return np.array([f.src_layer.parent_nid[f.indices].numpy() - hubs for f in batch.flows])
+
+
+def test_walks_of_epochs_batches_flows_and_nodes_are_independent():
+    # 49 cells, 40,000 pairs: if one walk in 20 copied the other, n r^2 = 40,000 * 6 * 0.05^2 = 600 and it is found
+    base = ends(40_000)
+    pairs = [(base[0], base[1]), (base[1][:-1], base[1][1:]), (base[0], ends(40_000, seed=1)[0])]
+    pairs += [
+        (ends(40_000, epoch=0)[0], ends(40_000, epoch=1)[0]),
+        (ends(40_000, batch=0)[1], ends(40_000, batch=1)[1]),
+    ]
+    for one, other in pairs:
+        assert chi_square(np.bincount(one * 7 + other, minlength=49)) < 1
+
+
+# ---- draw by draw
+
+
+@st.composite
+def cases(draw: st.DrawFn):
+    graph = draw(graphs(min_nodes=1))
+    num_flows = draw(st.integers(1, 3))
+    most = st.none() | st.integers(1, 3)
+    include_dst = draw(st.booleans())
+    options = {
+        "num_neighbors": draw(most | st.lists(most, min_size=num_flows, max_size=num_flows)),
+        "num_walks": draw(st.integers(1, 6)),
+        "walk_length": draw(st.integers(1, 5)),
+        "restart": draw(st.sampled_from([0, 0.1, 0.5, 1])),
+        "normalize": draw(st.booleans()),
+        "direction": draw(st.sampled_from(["in", "out"])),
+        "include_dst": include_dst,
+        "reuse": include_dst and draw(st.booleans()),
+        "seed": draw(st.integers(-(2**63), 2**63)),
+    }
+    ids = st.lists(st.integers(0, max(0, graph.num_edges - 1)), max_size=4) if graph.num_edges else st.just([])
+    which = {"epoch": draw(st.integers(0, 2**40)), "batch": draw(st.none() | st.integers(0, 2**40))}
+    return graph, num_flows, options, draw(seeds(graph)), draw(ids), draw(ids), which
+
+
+@settings(max_examples=100)
+@given(cases())
+def test_a_batch_is_what_the_reference_says(case):
+    graph, num_flows, options, ids, filtered, gone, which = case
+    mask = np.ones(graph.num_edges, np.bool_)
+    mask[filtered] = False
+    sampler = RandomWalkSampler(graph, num_flows, **options, edge_filter=mask)
+    batch = sampler.without_edges(gone)(ids, **which)
+    batch.validate()
+    out = {*filtered, *gone}
+    rows = rows_of(ends_of(graph), graph.num_nodes, options["direction"], sorted(out))
+    identity = (0, hash_of(ids)) if which["batch"] is None else (1, which["batch"])
+    root = key_of(options["seed"], which["epoch"], *identity)
+    most = options["num_neighbors"]
+    most = most if isinstance(most, list) else [most] * num_flows
+    layers, first = [list(dict.fromkeys(ids))], {}
+    for i in reversed(range(num_flows)):
+        args = (options["num_walks"], options["walk_length"], options["restart"], most[i])
+        pairs = {v: drawn(rows, v, key_of(root, i), *args) for v in layers[0]}
+        if options["reuse"]:
+            pairs = {v: first.setdefault(v, pair) for v, pair in pairs.items()}
+        found = [u for v in layers[0] for u, _ in pairs[v]]
+        flow = batch.flows[i]
+        assert flow.src_layer.parent_nid[flow.indices].tolist() == found
+        assert flow.in_degrees.tolist() == [len(pairs[v]) for v in layers[0]]
+        visits = [n for v in layers[0] for _, n in pairs[v]]
+        assert options["reuse"] or flow.data["visits"].tolist() == visits
+        totals = [args[0] * args[1]] * len(visits)
+        if options["normalize"]:
+            totals = [sum(n for _, n in pairs[v]) for v in layers[0] for _ in pairs[v]]
+        weights = [np.float32(n / total) for n, total in zip(visits, totals, strict=True)]
+        assert flow.weight.tolist() == weights
+        assert flow.parent_eid.eq(-1).all()
+        layers.insert(0, list(dict.fromkeys([*layers[0], *found])) if options["include_dst"] else sorted(set(found)))
+    assert [layer.parent_nid.tolist() for layer in batch.layers] == layers
+    assert batch.seeds[batch.seed_index].tolist() == ids
+
+
+@pytest.mark.parametrize("most", [None, 3])
+def test_a_large_batch_is_what_the_reference_says(most):
+    """More neighbours than there is room for at first, and rows of 64-bit ids."""
+    graph = random_graph(3, 400, 6000)
+    wide = Graph(np.asarray(graph.indptr), graph.indices.astype(np.int64), copy=False)
+    rows = rows_of(ends_of(wide), 400)
+    batch = RandomWalkSampler(wide, 1, most, num_walks=60, walk_length=3, restart=0.2)(range(100), batch=7)
+    key = key_of(key_of(0, 0, 1, 7), 0)
+    assert found_in(batch) == [drawn(rows, v, key, 60, 3, 0.2, most) for v in range(100)]
+
+
+# ---- cases one can work out
+
+
+def test_ties_go_to_the_node_visited_first():
+    """On a chain walks have no choice: with 4 walks each of 1, 2, 3 is visited 4 times, 1 first."""
+    chain = Graph.from_edges([1, 2, 3, 0], [0, 1, 2, 3])
+    options = {"num_walks": 4, "walk_length": 3, "restart": 0}
+    assert found_in(RandomWalkSampler(chain, 1, **options)([0])) == [((1, 4), (2, 4), (3, 4))]
+    assert found_in(RandomWalkSampler(chain, 1, 2, **options)([0, 2])) == [((1, 4), (2, 4)), ((3, 4), (0, 4))]
+    batch = RandomWalkSampler(chain, 1, 2, **options)([0])
+    assert batch.flows[0].weight.tolist() == [0.5, 0.5]
+    counts = RandomWalkSampler(chain, 1, 2, normalize=False, **options)([0]).flows[0].weight
+    assert counts.tolist() == [np.float32(1 / 3)] * 2
+    # four steps come back to the start, which is no neighbour of itself but takes its share of the visits
+    options["walk_length"] = 4
+    assert found_in(RandomWalkSampler(chain, 1, **options)([0])) == [((1, 4), (2, 4), (3, 4))]
+    assert RandomWalkSampler(chain, 1, normalize=False, **options)([0]).flows[0].weight.tolist() == [0.25] * 3
+
+
+def test_numbers_of_neighbors_are_in_flow_order():
+    chain = Graph.from_edges([1, 2, 3, 4, 0], [0, 1, 2, 3, 4])
+    batch = RandomWalkSampler(chain, 2, [1, 3], num_walks=2, walk_length=3, restart=0)([0])
+    assert batch.flow_sizes == (4, 3)
+    same = [RandomWalkSampler(chain, 2, most, num_walks=2)([0]) for most in (None, -1, [None, -1], (9, 9), 2**40)]
+    assert len({fingerprint(batch) for batch in same}) == 1
+
+
+def test_dead_ends_and_lonely_nodes():
+    graph = Graph.from_edges([1, 2], [0, 2], num_nodes=4)  # 1 has no in-edges, 2 only itself, 3 nothing
+    for restart in (0, 0.5):
+        batch = RandomWalkSampler(graph, 1, num_walks=3, walk_length=4, restart=restart)([0, 1, 2, 3])
+        assert found_in(batch) == [((1, 12),), (), (), ()]  # from the dead end back to 0, and to 1 again
+        assert batch.flows[0].weight.tolist() == [1]
+    assert found_in(RandomWalkSampler(graph, 1, direction="out")([0, 1])) == [(), ((0, 20),)]
+    assert RandomWalkSampler(graph, 2)([]).layer_sizes == (0, 0, 0)
+    assert RandomWalkSampler(Graph([0], []), 1)([]).layer_sizes == (0, 0)
+
+
+def test_without_edges_other_walks_stay():
+    """Two halves that no edge joins: what is left out in one does not show in the other."""
+    one = random_graph(5, 20, 60)
+    src, dst = one.edges()
+    graph = Graph.from_edges(torch.cat([src, src + 20]), torch.cat([dst, dst + 20]), num_nodes=40)
+    sampler = RandomWalkSampler(graph, 1, num_walks=5, walk_length=3)
+    less = sampler.without_edges(range(30)).without_edges([31])
+    ids, batch = list(range(40)), {"batch": 1}
+    before, after = found_in(sampler(ids, **batch)), found_in(less(ids, **batch))
+    assert before[20:] == after[20:]
+    assert before[:20] != after[:20]
+    assert_same_node_flow(pickle.loads(pickle.dumps(less))(ids), less(ids))
+    assert sampler.without_edges(range(120))(ids).flow_sizes == (0,)
+
+
+def test_reuse_has_no_column_of_visits():
+    graph = random_graph(1)
+    options = {"num_walks": 4, "walk_length": 2, "normalize": False}
+    batch = RandomWalkSampler(graph, 2, reuse=True, **options)([1, 2, 3])
+    assert "visits" not in batch.flows[1].data
+    fresh = RandomWalkSampler(graph, 2, **options)([1, 2, 3]).flows[1]
+    assert (batch.flows[1].weight * 8).round().long().equal(fresh.data["visits"])
+
+
+def test_promises_of_every_sampler():
+    graph = random_graph(2)
+    sampler = RandomWalkSampler(graph, 2, [3, 2], num_walks=4, restart=0.25, seed=9)
+    assert_reproducible(sampler, [3, 4, 3])
+    assert_same_node_flow(pickle.loads(pickle.dumps(sampler))([5, 1]), sampler([5, 1]))
+    loaders = [NodeFlowLoader(sampler, range(40), 8, shuffle=True, num_workers=n) for n in (0, 2)]
+    for one, other in zip(*loaders, strict=True):
+        assert_same_node_flow(one, other)
+    assert repr(sampler) == (
+        "RandomWalkSampler(Graph(40 nodes, 200 edges), num_flows=2, num_neighbors=(3, 2), num_walks=4, walk_length=2, "
+        "restart=0.25, normalize=True, direction='in', include_dst=True, reuse=False, seed=9)"
+    )
+    with pytest.raises(AttributeError, match="restart of a sampler is fixed"):
+        sampler.restart = 0.5

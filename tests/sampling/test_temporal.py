@@ -1,0 +1,352 @@
+"""TemporalNeighborSampler: nothing later than the seed's time, the right law over the past, and a reference."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sampler_reference import chi_square, draw, ends_of, hash_of, key_of, picked_positions, random_graph
+
+from nodeflow import Graph, NodeFlow, NodeFlowLoader
+from nodeflow.sampling.temporal import TemporalNeighborSampler
+from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs
+
+# ---- the reference
+
+
+def past(graph: Graph, column: list[Any], v: int, t: Any, direction: str = "in", strict: bool = False) -> list[int]:
+    """Edges of ``v`` up to time ``t``, in the order of time, by looking at every edge."""
+    end = 1 if direction == "in" else 0
+    seen = [
+        e for e, ends in enumerate(ends_of(graph)) if ends[end] == v and (column[e] < t if strict else column[e] <= t)
+    ]
+    return sorted(seen, key=lambda e: (column[e], e))
+
+
+def bits_of(times: list[Any]) -> list[int]:
+    array = np.array(times)
+    return array.view(np.int64).tolist() if array.dtype.kind == "f" else array.tolist()
+
+
+def reference(
+    graph: Graph, column: list[Any], fanouts: list[int], seeds: list[int], times: list[Any], options, which, out
+):
+    """Layers as (time, node), and per flow and destination (edges drawn, size of the past)."""
+    identity = (0, hash_of(seeds), hash_of(bits_of(times))) if which["batch"] is None else (1, which["batch"])
+    root, rank = key_of(options["seed"], which["epoch"], *identity), {t: i for i, t in enumerate(sorted(set(times)))}
+    layers, flows = [list(dict.fromkeys(zip(times, seeds, strict=True)))], []
+    first: dict[Any, Any] = {}
+    recent, ends = options["strategy"] == "recent", ends_of(graph)
+    for flow in reversed(range(len(fanouts))):
+        drawn, k = [], fanouts[flow]
+        for t, v in layers[0]:
+            seen = past(graph, column, v, t, options["direction"], options["strict"])
+            seen = [e for e in seen if e not in out]
+            if recent:
+                new = seen[max(0, len(seen) - k) :] if k >= 0 else seen
+            else:
+                new = draw(seen, k, options["replace"], key_of(root, flow), v + graph.num_nodes * rank[t])
+            new = (new, len(seen))
+            drawn.append(first.setdefault((t, v), new) if options["reuse"] else new)
+        near = 0 if options["direction"] == "in" else 1
+        found = [(t, ends[e][near]) for (t, _), (edges, _) in zip(layers[0], drawn, strict=True) for e in edges]
+        layers.insert(0, list(dict.fromkeys([*layers[0], *found])) if options["include_dst"] else sorted(set(found)))
+        flows.insert(0, drawn)
+    return layers, flows
+
+
+@st.composite
+def cases(draw: st.DrawFn):
+    graph = draw(graphs(min_nodes=1))
+    stamp = draw(
+        st.sampled_from([st.integers(0, 4), st.integers(-(2**62), 2**62), st.sampled_from([-0.5, 0.0, 0.1, 7.0])])
+    )
+    column = draw(st.lists(stamp, min_size=graph.num_edges, max_size=graph.num_edges))
+    seeds = draw(st.lists(st.integers(0, graph.num_nodes - 1), max_size=6))
+    kind = np.array(draw(st.lists(stamp, min_size=1, max_size=1))).dtype
+    near = st.sampled_from(column) if column else stamp
+    times = draw(st.lists(near | stamp, min_size=len(seeds), max_size=len(seeds)))
+    graph.edata["time"] = torch.from_numpy(np.array(column, kind))
+    strategy = draw(st.sampled_from(["uniform", "recent"]))
+    include_dst = draw(st.booleans())
+    options = {
+        "strategy": strategy,
+        "replace": strategy == "uniform" and draw(st.booleans()),
+        "strict": draw(st.booleans()),
+        "direction": draw(st.sampled_from(["in", "out"])),
+        "include_dst": include_dst,
+        "reuse": include_dst and draw(st.booleans()),
+        "seed": draw(st.integers(0, 99)),
+    }
+    fanouts = draw(st.lists(st.sampled_from([-1, 1, 2, 3]), min_size=1, max_size=3))
+    some = st.lists(st.integers(0, graph.num_edges - 1), max_size=3) if graph.num_edges else st.just([])
+    which = {"epoch": draw(st.integers(0, 2**40)), "batch": draw(st.none() | st.integers(0, 2**40))}
+    return graph, column, fanouts, seeds, times, options, which, draw(some), draw(some)
+
+
+@settings(max_examples=100)
+@given(cases())
+def test_a_batch_is_what_the_reference_says(case):
+    graph, column, fanouts, seeds, times, options, which, filtered, gone = case
+    mask = np.ones(graph.num_edges, np.bool_)
+    mask[filtered] = False
+    sampler = TemporalNeighborSampler(graph, fanouts, edge_filter=mask, **options).without_edges(gone)
+    batch = sampler(seeds, times=times, **which)
+    batch.validate()
+    layers, flows = reference(graph, column, fanouts, seeds, times, options, which, {*filtered, *gone})
+    rank = {t: i for i, t in enumerate(sorted(set(times)))}
+    for layer, rows in zip(batch.layers, layers, strict=True):
+        assert layer.parent_nid.tolist() == [v for _, v in rows]
+        assert layer.context.tolist() == [rank[t] for t, _ in rows]
+        assert layer.data["time"].tolist() == [t for t, _ in rows]
+    for i, drawn in enumerate(flows):
+        assert picked_positions(batch, i) == [edges for edges, _ in drawn]
+        exact = options["strategy"] == "recent"
+        weight = [1 if exact else size / len(edges) for edges, size in drawn for _ in edges]
+        assert batch.flows[i].weight.tolist() == np.array(weight, np.float32).tolist()
+    found = [batch.seeds[batch.seed_index].tolist(), batch.back.data["time"][batch.seed_index].tolist()]
+    assert found == [seeds, times]
+
+
+@settings(max_examples=60)
+@given(cases())
+def test_nothing_later_than_the_seeds_time_is_ever_seen(case):
+    graph, _, fanouts, seeds, times, options, which, _, _ = case
+    batch = TemporalNeighborSampler(graph, fanouts, **options)(seeds, times=times, **which)
+    assert_blind_to_the_future(batch, graph.edata["time"], options["strict"])
+    if options["include_dst"]:
+        assert all(
+            flow.take_dst(flow.src_layer.data["time"]).equal(flow.dst_layer.data["time"]) for flow in batch.flows
+        )
+
+
+def assert_blind_to_the_future(batch: NodeFlow, column: torch.Tensor, strict: bool = False) -> None:
+    for flow in batch.flows:
+        src, dst = flow.edges()
+        limit, edge = flow.dst_layer.data["time"][dst], column[flow.parent_eid]
+        assert bool((edge < limit).all() if strict else (edge <= limit).all())
+        assert flow.src_layer.data["time"][src].equal(limit)  # on all hops it is the seed's time
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "recent"])
+def test_no_leak_in_a_real_graph(shared_data: Path, strategy: str):
+    """Answers and comments on MathOverflow, 2009 to 2016: 200 seeds, three hops, and one whole past by brute force."""
+    with np.load(shared_data / "mathoverflow_temporal" / "edges.npz") as file:
+        src, dst, time = (file[name] for name in ("src", "dst", "time"))
+    graph = Graph.from_edges(src, dst, edata={"time": torch.from_numpy(time)})
+    some = np.random.default_rng(0).integers(0, len(src), 200)
+    batch = TemporalNeighborSampler(graph, [3, 5, 10], strategy=strategy)(dst[some], times=time[some])
+    batch.validate()
+    assert batch.flow_sizes[0] > 1000
+    assert_blind_to_the_future(batch, graph.edata["time"])
+    for strict in (False, True):
+        flow = TemporalNeighborSampler(graph, [-1], strategy=strategy, strict=strict)(
+            dst[some], times=time[some]
+        ).flows[0]
+        at = zip(flow.dst_layer.parent_nid.tolist(), flow.dst_layer.data["time"].tolist(), strict=True)
+        for (v, t), edges in zip(at, torch.split(flow.parent_eid, flow.in_degrees.tolist()), strict=True):
+            every = np.flatnonzero((dst == v) & ((time < t) if strict else (time <= t)))
+            assert np.array_equal(np.sort(edges.numpy()), every)
+            assert (np.diff(time[edges.numpy()]) >= 0).all()
+
+
+# ---- the estimate
+
+
+STAMPS = torch.tensor([5, 1, 9, 3, 3, 8, 2])
+VALUES = torch.tensor([0.0, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000], dtype=torch.float64)
+
+
+def events(hubs: int = 1) -> Graph:
+    """Nodes 0..hubs-1 with an in-edge from the same seven nodes, at these times: at time 5, five of them are past."""
+    src = np.tile(np.arange(hubs, hubs + 7), hubs)
+    edata = {"time": STAMPS.repeat(hubs), "w": torch.tensor([1.0, -2, 3, 0.5, 4, 5, 6]).repeat(hubs)}
+    return Graph.from_edges(src, np.repeat(np.arange(hubs), 7), num_nodes=hubs + 7, edata=edata)
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize(("replace", "fanout"), [(False, 2), (False, 4), (True, 2), (False, 9)])
+def test_weighted_sums_are_unbiased_for_the_past(replace, fanout, weight):
+    """Over every subset (or sequence) of the five past edges, with the weights that the sampler gives that one."""
+    graph, seen = events(), [1, 3, 4, 6, 0]
+    sampler = TemporalNeighborSampler(graph, [fanout], replace=replace, weight=weight)
+    estimates = {}
+    for epoch in range(500):
+        batch = sampler([0], times=[5], epoch=epoch)
+        picked, scale = picked_positions(batch)[0], batch.flows[0].weight.double()
+        sums = batch.flows[0].aggregate(VALUES[batch.front.parent_nid], "sum", weight=scale).item()
+        estimates[tuple(picked) if replace else tuple(sorted(picked))] = sums
+    all_ways = (
+        itertools.product(seen, repeat=fanout) if replace else itertools.combinations(sorted(seen), min(5, fanout))
+    )
+    assert set(estimates) == set(all_ways)  # all equally likely, see below
+    exact = float((sampler.estimand(time=5) * VALUES[1:]).sum())
+    mean = sum(estimates.values()) / len(estimates)
+    assert mean == pytest.approx(exact, rel=1e-7)  # float32 weights
+    if weight is None:
+        # d^2 / k * S^2 * (1 - k / d) without replacement (Cochran 1977, theorem 2.2), d^2 / k * sigma^2 with it
+        values, d, k = VALUES[1:][seen].numpy(), 5, min(5, fanout)
+        variance = d * d / k * (values.var() if replace else values.var(ddof=1) * (1 - k / d))
+        assert np.var(list(estimates.values())) == pytest.approx(variance, rel=1e-6, abs=1e-6)
+
+
+def test_every_subset_of_the_past_is_equally_likely():
+    """Ten pairs of five past edges, over nodes and over epochs: of 50,000 draws an imbalance of 4 % is surely found, of
+    2,000 one of 20 %.
+    """
+    subsets = {frozenset(pair): i for i, pair in enumerate(itertools.combinations([0, 1, 3, 4, 6], 2))}
+
+    def counts(rows: np.ndarray) -> np.ndarray:
+        return np.bincount([subsets[frozenset(row)] for row in (rows % 7).tolist()], minlength=10)
+
+    hubs = 50_000
+    over_nodes = TemporalNeighborSampler(events(hubs), [2])(range(hubs), times=[5] * hubs).flows[0].parent_eid
+    assert chi_square(counts(over_nodes.numpy().reshape(-1, 2))) < 1
+    one = TemporalNeighborSampler(events(), [2])
+    rows = [one([0], times=[5], epoch=k).flows[0].parent_eid.tolist() for k in range(2000)]
+    assert chi_square(counts(np.array(rows))) < 1
+
+
+def test_one_node_draws_independently_at_different_times_and_in_different_batches():
+    """Joint tables of 5 x 5 cells, 20,000 nodes: if one draw in 20 copied the other, n r^2 = 200 and it is found."""
+    hubs = 20_000
+    sampler = TemporalNeighborSampler(events(hubs), [1])
+
+    def drawn(seeds: Any, times: Any, **which: Any) -> np.ndarray:
+        picked = sampler(seeds, times=times, **which).flows[0].parent_eid.numpy() % 7
+        return np.array([3, 0, 9, 1, 4, 9, 2])[picked]
+
+    def joint(one: np.ndarray, other: np.ndarray) -> float:
+        return chi_square(np.bincount(one * 5 + other, minlength=25))
+
+    both = drawn([*range(hubs)] * 2, [5] * hubs + [6] * hubs)  # the same past at 5 and at 6
+    assert joint(both[:hubs], both[hubs:]) < 1
+    base = drawn(range(hubs), [5] * hubs)
+    assert joint(base, drawn(range(hubs), [6] * hubs)) < 1  # the times tell batches apart
+    assert joint(base, drawn(range(hubs), [5] * hubs, epoch=1)) < 1
+    assert joint(drawn(range(hubs), [5] * hubs, batch=1), drawn(range(hubs), [5] * hubs, batch=2)) < 1
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_hub_of_70_000_of_which_60_000_are_past(replace):
+    """64 bins, 60,000 draws: a modulo of 16 bits, or a past that ends one bin too early or late, is found."""
+    time = np.random.default_rng(0).permutation(70_000)
+    graph = Graph.from_edges(np.arange(1, 70_001), np.zeros(70_000, np.int64), edata={"time": torch.from_numpy(time)})
+    sampler = TemporalNeighborSampler(graph, [40], replace=replace)
+    flows = [sampler([0], times=[59_999], epoch=k).flows[0] for k in range(1500)]
+    drawn = np.concatenate([time[flow.parent_eid.numpy()] for flow in flows])
+    edges = np.linspace(0, 60_000, 65).astype(np.int64)
+    assert drawn.max() < 60_000
+    assert chi_square(np.histogram(drawn, edges)[0], np.diff(edges) / 60_000 * len(drawn)) < 1
+    assert flows[0].weight.tolist() == [1500] * 40
+
+
+# ---- cases one can work out
+
+
+def test_seeds_of_different_times_see_different_pasts():
+    sampler = TemporalNeighborSampler(events(), [-1])
+    batch = sampler([0, 0, 0, 0], times=[3, 0, 3, 100])
+    assert batch.seeds.tolist() == [0, 0, 0]
+    assert batch.seed_index.tolist() == [0, 1, 0, 2]
+    assert picked_positions(batch) == [[1, 6, 3, 4], [], [1, 6, 3, 4, 0, 5, 2]]  # ties in the graph's order
+    assert batch.back.data["time"].tolist() == [3, 0, 100]
+    assert batch.back.data["time"].dtype == torch.int64
+    assert batch.flows[0].weight.tolist() == [1] * 11
+    assert picked_positions(TemporalNeighborSampler(events(), [-1], strict=True)([0], times=[3])) == [[1, 6]]
+
+
+def test_recent_takes_the_latest_and_of_equal_ones_the_later():
+    recent = partial(TemporalNeighborSampler, events(), strategy="recent")
+    assert picked_positions(recent([2])([0, 0, 0], times=[5, 3, 1])) == [[4, 0], [3, 4], [1]]
+    assert picked_positions(recent([1])([0], times=[4], epoch=5)) == [[4]]
+    assert recent([2], weight="w")([0], times=[5]).flows[0].weight.tolist() == [4, 1]
+
+
+def test_integers_are_compared_exactly():
+    """Above 2**53 float64 cannot tell these apart."""
+    big = 2**53
+    graph = Graph.from_edges([1, 2], [0, 0], edata={"time": torch.tensor([big + 1, big])})
+    sampler = TemporalNeighborSampler(graph, [-1])
+    for times in ([big, big + 1], np.array([big, big + 1], np.uint64), torch.tensor([big, big + 1])):
+        batch = sampler([0, 0], times=times)
+        assert picked_positions(batch) == [[1], [1, 0]]
+        assert batch.back.data["time"].tolist() == [big, big + 1]
+
+
+def test_times_of_every_kind():
+    graph = events()
+    expected = picked_positions(TemporalNeighborSampler(graph, [-1])([0], times=[5]))
+    for dtype in (torch.int8, torch.uint8, torch.int32, torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        graph.edata["t"] = STAMPS.to(dtype)
+        sampler = TemporalNeighborSampler(graph, [-1], time="t")
+        assert picked_positions(sampler([0], times=[5])) == expected
+        kinds = [[5.5], np.array([5], np.float32)] if dtype.is_floating_point else [np.array([5], np.uint8), (5,)]
+        assert all(picked_positions(sampler([0], times=times)) == expected for times in kinds)
+    floats = TemporalNeighborSampler(graph, [-1], time="t")
+    assert_same_node_flow(floats([0], times=[-0.0]), floats([0], times=[0.0]))
+    assert floats([0], times=[5]).back.data["time"].dtype == torch.float64
+
+
+def test_the_times_are_read_once():
+    """Also where the edges are in order already, and nothing need be sorted."""
+    for stamps in (torch.arange(7), torch.arange(7).flip(0)):
+        graph = Graph.from_edges(range(1, 8), [0] * 7, edata={"time": stamps.clone()})
+        for other in (graph, Graph(np.asarray(graph.indptr), np.asarray(graph.indices), edata=dict(graph.edata))):
+            sampler = TemporalNeighborSampler(other, [-1])
+            before = picked_positions(sampler([0], times=[3]))
+            other.edata["time"].zero_()
+            assert picked_positions(sampler([0], times=[3])) == before
+            other.edata["time"].copy_(stamps)
+
+
+def test_empty_things():
+    graph = events()
+    for column in ("time", "w"):
+        batch = TemporalNeighborSampler(graph, [2, 2], time=column)([], times=[])
+        batch.validate()
+        assert batch.layer_sizes == (0, 0, 0)
+        assert batch.front.data["time"].dtype == (torch.int64 if column == "time" else torch.float64)
+    for strategy in ("uniform", "recent"):
+        batch = TemporalNeighborSampler(graph, [2, 2], strategy=strategy)([0, 3], times=[0, 100])
+        assert (batch.layer_sizes, batch.flow_sizes) == ((2, 2, 2), (0, 0))
+    nothing = Graph([0], [], edata={"time": torch.zeros(0, dtype=torch.int64)})
+    assert TemporalNeighborSampler(nothing, [2])([], times=[]).layer_sizes == (0, 0)
+
+
+def test_promises_of_every_sampler():
+    graph = random_graph(2)
+    graph.edata["time"] = torch.arange(200.0).flip(0) / 3
+    sampler = TemporalNeighborSampler(graph, [3, 2], seed=9)
+    ids, times = np.arange(40).repeat(2), np.tile([20.5, 60.0], 40)
+    at = partial(sampler, times=times)
+    assert_reproducible(at, ids)
+    copied = pickle.loads(pickle.dumps(sampler.without_edges([3, 4])))
+    assert_same_node_flow(copied(ids, times=times), sampler.without_edges([3, 4])(ids, times=times))
+    loaders = [NodeFlowLoader(sampler, ids, 16, True, times=times, num_workers=n) for n in (0, 1, 2)]
+    for one, two, three in zip(*loaders, strict=True):
+        assert_same_node_flow(one, two)
+        assert_same_node_flow(one, three)
+        assert_blind_to_the_future(one, graph.edata["time"].double())
+    assert repr(sampler) == (
+        "TemporalNeighborSampler(Graph(40 nodes, 200 edges, edata: time), fanouts=(3, 2), time='time', "
+        "strategy='uniform', replace=False, strict=False, direction='in', include_dst=True, reuse=False, seed=9)"
+    )
+    with pytest.raises(AttributeError, match="time of a sampler is fixed"):
+        sampler.time = "w"
+
+
+def test_a_loader_keeps_times_exact():
+    """A list of floats is float64: in float32, 1,254,192,988.5 would be 1,254,193,024, later than the edge."""
+    graph = Graph.from_edges([1], [0], edata={"time": torch.tensor([1254193000.0], dtype=torch.float64)})
+    (batch,) = NodeFlowLoader(TemporalNeighborSampler(graph, [1]), [0], times=[1254192988.5])
+    assert batch.flow_sizes == (0,)
+    assert batch.back.data["time"].tolist() == [1254192988.5]
