@@ -131,7 +131,8 @@ class Flow(Frozen):
         prefix: bool = False,
     ) -> None:
         # None is "destination i is source row i", the common case that needs no index
-        rows = Lazy[Tensor | None](lambda: None if prefix else _dst_in_src(src_layer, dst_layer, structure.device))
+        device = structure.device
+        rows: Lazy[Tensor | None] = Lazy(lambda: None if prefix else _dst_in_src(src_layer, dst_layer, device))
         self._set(
             _structure=structure, src_layer=src_layer, dst_layer=dst_layer, layers=layers, _parent_eid=parent_eid,
             _weight=weight, data=Frame(structure.num_edges) if data is None else data, _dst_in_src=rows,

@@ -38,7 +38,8 @@ class NodeFlow(Frozen):
     ``ldata[i]["h"]``         column "h" of the nodes of layer i; short for ``layers[i].data["h"]``
     ``fdata[i]["w"]``         column "w" of the edges of flow i; short for ``flows[i].data["w"]``
     ``seeds``                 parent ids of the last layer, int64 ``[layer_sizes[-1]]``
-    ``seed_index``            row of the last layer for every seed asked for, repeats included
+    ``seed_index``            row of the last layer for every seed asked for, repeats included, int64 ``[num_seeds]``;
+                              ``[num_seeds, 2 + K]`` where seeds are edges (see ``LinkSampler``)
     ========================  ==========================================================================
 
     Ids and structure are handed out without a copy: do not write to these tensors (``validate`` notices most harm).
@@ -344,7 +345,7 @@ def _once(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     which comes first: that of the inputs.
     """
     moved: dict[int, tuple[Any, Any]] = {}
-    longest: dict[tuple[int, torch.dtype], tuple[Tensor, Tensor]] = {}
+    longest: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = {}
 
     def move(value: Any) -> Any:
         if id(value) not in moved:
@@ -356,7 +357,7 @@ def _once(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
             return Structure(move(value.indptr), move(value.indices), value.num_src)
         if not isinstance(value, Tensor):
             return change(value)
-        place = (value.data_ptr(), value.dtype)
+        place = (value.data_ptr(), value.dtype, value.shape[1:])  # empty tensors all lie at address 0
         if place not in longest or len(longest[place][0]) < len(value):
             longest[place] = (value, change(value))
         whole, there = longest[place]

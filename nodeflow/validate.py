@@ -81,7 +81,7 @@ def _check_parent_edges(
 
 
 def _within(ids: Tensor, lower: int, upper: int) -> bool:
-    return len(ids) == 0 or (int(ids.min()) >= lower and int(ids.max()) < upper)
+    return ids.numel() == 0 or (int(ids.min()) >= lower and int(ids.max()) < upper)
 
 
 def _require(holds: bool, message: str) -> None:

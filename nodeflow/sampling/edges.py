@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,8 +33,10 @@ class Edges(Frozen):
 
     def __init__(self, indptr: Ints, near: Any, edge_ids: Any, *, rows_per_node: int = 1) -> None:
         places = Lazy(lambda: _inverse(edge_ids))
+        ids = None if edge_ids is None else _read_only(edge_ids)
         self._set(
-            indptr=indptr, near=near, edge_ids=edge_ids, rows_per_node=rows_per_node, patch=None, _places=places
+            indptr=_read_only(indptr), near=_read_only(near), edge_ids=ids, rows_per_node=rows_per_node, patch=None,
+            _places=places,
         )  # fmt: skip
 
     @property
@@ -45,7 +47,7 @@ class Edges(Frozen):
     @property
     def place_type(self) -> type[np.signedinteger[Any]]:
         """The narrowest integer that holds every position."""
-        return np.int32 if len(self.near) <= np.iinfo(np.int32).max else np.int64
+        return np.int32 if len(self.near) < 2**31 else np.int64
 
     def rows_of(self, nodes: Ints) -> Ints:
         """Return the rows of nodes, node by node."""
@@ -93,13 +95,8 @@ class Edges(Frozen):
             known = self._places.get()
             places = known[eid[eid < len(known)]]
         out = np.unique(places[places >= 0])  # a filter may have left some out already
-        rows = np.unique(np.searchsorted(self.indptr, out, side="right") - 1)
-        indptr, positions = csr_rows(self.indptr, rows)
-        kept = np.flatnonzero(~contains(out, positions))
-        positions = positions[kept]
-        small = Edges(np.searchsorted(kept, indptr), self.near[positions], self.ids(positions))
         patched = Edges(self.indptr, self.near, self.edge_ids, rows_per_node=self.rows_per_node)
-        patched._set(_places=self._places, patch=Patch(rows, small, positions, out))
+        patched._set(_places=self._places, patch=Patch(self, out))
         return patched
 
     def _moved(self, indptr: Ints, order: Ints, rows_per_node: int) -> Edges:
@@ -109,16 +106,41 @@ class Edges(Frozen):
         return Edges(indptr, self.near[order], ids, rows_per_node=rows_per_node)
 
 
-class Patch(NamedTuple):
-    """Rows that differ for a while: ``edges`` has ``rows`` (ascending) only.
+class Patch(Frozen):
+    """Rows that lack edges for a while.
 
-    ``positions`` are the places of its positions in the whole, ``out`` are the positions left out, ascending.
+    ``out`` are the positions left out, and ``rows`` the rows that have them, both ascending. ``edges`` has these rows
+    only, without those positions; its own positions are ``positions`` of the whole.
     """
 
+    __slots__ = ("_excerpt", "out", "rows")
     rows: Ints
-    edges: Edges
-    positions: Ints
     out: Ints
+    _excerpt: Lazy[tuple[Edges, Ints]]
+
+    def __init__(self, whole: Edges, out: Ints) -> None:
+        row = np.searchsorted(whole.indptr, out, side="right") - 1
+        rows = np.unique(row)
+
+        def excerpt() -> tuple[Edges, Ints]:
+            indptr, positions = csr_rows(whole.indptr, rows)
+            stays = np.ones(len(positions), np.bool_)
+            stays[indptr[np.searchsorted(rows, row)] + out - whole.indptr[row]] = False
+            kept = np.flatnonzero(stays)
+            positions = positions[kept]
+            return Edges(np.searchsorted(kept, indptr), whole.near[positions], whole.ids(positions)), positions
+
+        self._set(rows=rows, out=out, _excerpt=Lazy(excerpt))  # which costs the degrees of the rows: not all need it
+
+    @property
+    def edges(self) -> Edges:
+        """The excerpt."""
+        return self._excerpt.get()[0]
+
+    @property
+    def positions(self) -> Ints:
+        """Where the excerpt's positions are in the whole."""
+        return self._excerpt.get()[1]
 
 
 def edges_along(graph: Graph, direction: str) -> Edges:
@@ -135,6 +157,13 @@ def contains(ascending: Ints, values: Ints) -> NDArray[np.bool_]:
     at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
     found: NDArray[np.bool_] = ascending[at] == values
     return found
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that cannot be written to: also what a graph has, so that kernels are compiled for one kind of arrays."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _inverse(edge_ids: Any) -> Ints:

@@ -24,7 +24,8 @@ class Numbering:
         self.nodes: Ints = np.zeros(0, np.int64)
         self._packed = num_nodes <= MAX_ID + 1
         none = np.zeros(0, np.int64)
-        self._memory, self._room = getattr(_scratch, "held", (none, none))
+        held: tuple[Ints, Ints] = getattr(_scratch, "held", (none, none))
+        self._memory, self._room = held
         self._table: Ints = self._memory[:0]
         _scratch.held = (none, none)  # so that a sampler called inside another finds its own
 

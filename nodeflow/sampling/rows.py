@@ -66,7 +66,7 @@ class RowSampler(Sampler):
         if step.contexts is not None:
             contexts = np.repeat(step.contexts.numpy(), edges.rows_per_node)
             rows = Rows(index, index + edges.num_rows * contexts, contexts)
-        drawn = self._draw_patched(edges, rows, step) if edges.patch else self.draw_rows(edges, rows, step)
+        drawn = self.draw_rows(edges, rows, step) if edges.patch is None else self._draw_patched(edges, rows, step)
         indptr = drawn.indptr
         if edges.rows_per_node > 1:
             indptr = np.ascontiguousarray(indptr[:: edges.rows_per_node])

@@ -1,0 +1,389 @@
+"""LinkSampler: rows for the ends of every seed edge, edges left out before the draw, and any sampler of nodes below."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from link_reference import assert_equals_reference, excluded, negatives
+from sampler_reference import ends_of, fingerprint, picked_positions, random_graph, star
+
+from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader, create_node_flow
+from nodeflow.sampling import SamplerBase
+from nodeflow.sampling.link import LinkSampler
+from nodeflow.sampling.temporal import TemporalNeighborSampler
+from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs
+
+GRAPH = random_graph(0)
+OPTIONS = [
+    {},
+    {"include_dst": False},
+    {"reuse": True},
+    {"direction": "out"},
+    {"direction": "out", "reuse": True},
+    {"replace": True},
+]
+
+
+def edge_ids(graph: Graph, max_size: int = 6) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(0, graph.num_edges - 1), max_size=max_size) if graph.num_edges else st.just([])
+
+
+@pytest.mark.parametrize("exclude", [None, "self", "reverse"])
+@given(data=st.data())
+def test_the_batch_is_that_of_the_reference(exclude, data):
+    """The identical NodeFlow, on graphs with loops, parallel edges and isolated nodes, in every mode."""
+    graph = data.draw(graphs(min_nodes=1))
+    eid = data.draw(edge_ids(graph))
+    options = data.draw(st.sampled_from(OPTIONS))
+    fanouts = data.draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=2))
+    epoch, batch = data.draw(st.integers(0, 2)), data.draw(st.none() | st.integers(0, 2))
+    count, law = data.draw(st.integers(0, 3)), data.draw(st.sampled_from(["uniform", "degree"]))
+    sampler = NeighborSampler(graph, fanouts, seed=3, **options)
+    links = LinkSampler(sampler, num_negatives=count, negatives=law, exclude=exclude, seed=4)
+    found = links(eid, epoch=epoch, batch=batch)
+    drawn = negatives(graph, eid, count, law=law, seed=4, epoch=epoch, batch=batch)
+    assert found.seed_index.dtype == torch.int64
+    assert found.seed_index.shape == (len(eid), 2 + count)
+    same = {"exclude": exclude, "number": batch, "epoch": epoch, "seed": 3, **options}
+    assert_equals_reference(found, graph, fanouts, eid, drawn, **same)
+
+
+def test_rows_are_in_the_order_given_and_nodes_in_order_of_first_appearance():
+    graph = Graph.from_edges([5, 1, 4, 1], [2, 0, 5, 0], num_nodes=7)
+    links = LinkSampler(NeighborSampler(graph, [1]), num_negatives=0)
+    batch = links([2, 3, 0, 1, 2])
+    assert batch.seeds.tolist() == [4, 5, 1, 0, 2]
+    assert batch.seed_index.tolist() == [[0, 1], [2, 3], [1, 4], [2, 3], [0, 1]]
+    with_negatives = LinkSampler(NeighborSampler(graph, [1]), num_negatives=3, seed=1)([3, 2])
+    rows = with_negatives.seeds[with_negatives.seed_index]
+    assert list(dict.fromkeys(rows.flatten().tolist())) == with_negatives.seeds.tolist()
+    assert rows[:, :2].tolist() == [[1, 0], [4, 5]]
+
+
+def test_scores_as_documented():
+    batch = LinkSampler(FullSampler(GRAPH, 1), num_negatives=4)(range(30))
+    h = torch.randn(batch.layer_sizes[-1], 8, generator=torch.Generator().manual_seed(0))
+    pairs = h[batch.seed_index]
+    assert pairs.shape == (30, 6, 8)
+    score = (pairs[:, :1] * pairs[:, 1:]).sum(-1)
+    src, dst = GRAPH.edges()
+    row = {n: i for i, n in enumerate(batch.seeds.tolist())}
+    wanted = [float(h[row[int(src[e])]] @ h[row[int(dst[e])]]) for e in range(30)]
+    torch.testing.assert_close(score[:, 0], torch.tensor(wanted))
+
+
+def test_a_repeated_seed_edge_has_negatives_of_its_own():
+    batch = LinkSampler(NeighborSampler(GRAPH, [2]), num_negatives=4)([7, 7, 7])
+    assert (batch.seed_index[:, :2] == batch.seed_index[0, :2]).all()
+    assert len({tuple(row) for row in batch.seed_index[:, 2:].tolist()}) == 3
+
+
+@pytest.mark.parametrize("options", [{}, {"exclude": "reverse"}, {"negatives": "degree"}, {"filter_known": True}])
+def test_no_seeds(options):
+    for graph in (GRAPH, Graph([0, 0, 0], []), Graph([0], [])):
+        batch = LinkSampler(NeighborSampler(graph, [2, 2]), num_negatives=3, **options)([])
+        batch.validate()
+        assert batch.layer_sizes == (0, 0, 0)
+        assert batch.seed_index.shape == (0, 5)
+    with pytest.raises(IndexError, match="there is no edge at all"):
+        LinkSampler(NeighborSampler(Graph([0, 0], []), [2]), **options)([0])
+
+
+# ---- edges left out
+
+
+@pytest.mark.parametrize("exclude", ["self", "reverse"])
+@given(data=st.data())
+def test_left_out_edges_never_occur_and_fanouts_stay_full(exclude, data):
+    graph = data.draw(graphs(min_nodes=1, max_nodes=5))
+    eid = data.draw(edge_ids(graph))
+    direction, fanout = data.draw(st.sampled_from(["in", "out"])), data.draw(st.sampled_from([1, 2, 3, -1]))
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)), np.bool_)
+    sampler = NeighborSampler(graph, [fanout, fanout], direction=direction, edge_filter=mask)
+    batch = LinkSampler(sampler, exclude=exclude)(eid, epoch=data.draw(st.integers(0, 3)))
+    batch.validate()
+    out = excluded(graph, eid, exclude)
+    there = {e for e in range(graph.num_edges) if mask[e]} - out
+    for i, flow in enumerate(batch.flows):
+        for v, picked in zip(flow.dst_layer.parent_nid.tolist(), picked_positions(batch, i), strict=True):
+            remaining = {e for e in there if ends_of(graph)[e][1 if direction == "in" else 0] == v}
+            assert set(picked) <= remaining
+            assert len(picked) == len(set(picked))
+            assert len(picked) == (len(remaining) if fanout == -1 else min(fanout, len(remaining)))
+
+
+def test_edges_left_out_of_a_hub():
+    """Of the 50,000 in-edges of a hub, 20 are seeds; the hub still draws all that it should."""
+    graph = star(50_000)
+    batch = LinkSampler(NeighborSampler(graph, [49_980]), exclude="reverse", num_negatives=0)(range(20))
+    (picked,) = [row for row in picked_positions(batch) if row]
+    assert sorted(picked) == list(range(20, 50_000))
+
+
+def test_what_reverse_leaves_out():
+    #                         0       1       2       3       4       5       6
+    graph = Graph.from_edges([0, 1, 0, 2, 1, 3, 3], [1, 0, 1, 1, 2, 3, 3])
+    left = [sorted({e for row in picked_positions(_all_of(graph, seed)) for e in row}) for seed in ([0], [3], [5])]
+    assert left == [[3, 4, 5, 6], [0, 1, 2, 5, 6], [0, 1, 2, 3, 4]]
+
+
+def _all_of(graph: Graph, eid: list[int]) -> NodeFlow:
+    """All edges that a batch of these seed edges may draw; the negatives reach all nodes."""
+    batch = LinkSampler(FullSampler(graph, 1), exclude="reverse", num_negatives=40)(eid)
+    assert len(batch.seeds) == graph.num_nodes
+    return batch
+
+
+def test_other_batches_are_not_touched():
+    sampler = NeighborSampler(GRAPH, [2, 2])
+    before = fingerprint(sampler([1, 2, 3]))
+    links = LinkSampler(sampler, exclude="reverse")
+    first = fingerprint(links([5, 6]))
+    links([7])
+    assert fingerprint(sampler([1, 2, 3])) == before
+    assert fingerprint(links([5, 6])) == first
+
+
+# ---- which draw it is
+
+
+def test_draws_are_told_apart_by_edges_epoch_batch_and_seeds():
+    graph = Graph.from_edges(np.tile(np.arange(2, 40), 2), np.repeat([0, 1], 38), num_nodes=40)
+    twice = Graph.from_edges(*(torch.cat([end, end[:1]]) for end in graph.edges()), num_nodes=40)  # edge 76 is edge 0
+    sampler = NeighborSampler(twice, [5])
+    calls = {
+        "plain": LinkSampler(sampler)([0]),
+        "another edge with these ends": LinkSampler(sampler)([76]),
+        "epoch": LinkSampler(sampler)([0], epoch=1),
+        "batch": LinkSampler(sampler)([0], batch=0),
+        "next batch": LinkSampler(sampler)([0], batch=1),
+        "sampler's seed": LinkSampler(NeighborSampler(twice, [5], seed=1))([0]),
+    }
+    positives = {name: tuple(picked_positions(batch)[1]) for name, batch in calls.items()}
+    assert len(set(positives.values())) == len(calls)
+    # another seed of the negatives changes nothing else
+    assert picked_positions(LinkSampler(sampler, seed=9)([0]))[1] == list(positives["plain"])
+
+
+def test_draws_are_reproducible():
+    for options in ({}, {"exclude": "reverse", "negatives": "degree"}, {"filter_known": True, "exclude": "self"}):
+        assert_reproducible(LinkSampler(NeighborSampler(GRAPH, [2, 3]), num_negatives=3, **options), [5, 9, 5])
+
+
+def test_pickled_samplers_draw_the_same():
+    for options in ({}, {"exclude": "reverse", "negatives": "degree"}, {"filter_known": True, "negatives": "degree"}):
+        links = LinkSampler(NeighborSampler(GRAPH, [2, 3], seed=5), num_negatives=3, seed=6, **options)
+        data = pickle.dumps(links)
+        again = pickle.loads(data)
+        assert len(data) < len(pickle.dumps(GRAPH)) + 2_000  # what is derived from the graph does not travel
+        assert repr(again) == repr(links)
+        assert again.graph is again.sampler.graph
+        assert_same_node_flow(again([3, 4]), links([3, 4]))
+
+
+def test_loader_gives_the_same_batches_for_any_number_of_threads():
+    graph = random_graph(1)
+    graph.ndata["x"] = torch.arange(40.0)
+    links = LinkSampler(NeighborSampler(graph, [2, 3]), num_negatives=2, exclude="reverse")
+    batches = []
+    for workers in (0, 1, 2):
+        loader = NodeFlowLoader(links, range(100), 16, shuffle=True, num_workers=workers, ndata={0: ["x"]})
+        batches.append([fingerprint(batch) for _ in range(2) for batch in loader])
+        assert len(loader) == 7
+    assert batches[0] == batches[1] == batches[2]
+    src, dst = (end.tolist() for end in graph.edges())
+    for ids, batch in zip(torch.arange(100).split(16), NodeFlowLoader(links, range(100), 16), strict=True):
+        assert fingerprint(batch) == fingerprint(links(ids))
+        rows = batch.seeds[batch.seed_index][:, :2].tolist()
+        assert rows == [[src[e], dst[e]] for e in ids.tolist()]
+    with pytest.raises(IndexError, match=r"seeds\[0\] is 200, but edge ids go from 0 to 199"):
+        NodeFlowLoader(links, [200])
+
+
+def test_repeated_seed_edges_in_a_loader_draw_on_their_own():
+    batches = list(NodeFlowLoader(LinkSampler(NeighborSampler(GRAPH, [2]), num_negatives=3), [4] * 20, 1))
+    assert len({tuple(batch.seeds.tolist()) for batch in batches}) > 15
+
+
+def test_the_state_of_a_loader_knows_both_samplers():
+    def state(links: LinkSampler) -> dict:
+        return NodeFlowLoader(links, range(10), 4).state_dict()
+
+    links = LinkSampler(NeighborSampler(GRAPH, [2]))
+    NodeFlowLoader(LinkSampler(NeighborSampler(random_graph(0), [2])), range(10), 4).load_state_dict(state(links))
+    for other in (LinkSampler(NeighborSampler(GRAPH, [3])), LinkSampler(links.sampler, num_negatives=2)):
+        with pytest.raises(ValueError, match="of a loader with sampler"):
+            NodeFlowLoader(other, range(10), 4).load_state_dict(state(links))
+
+
+# ---- samplers of nodes below
+
+
+class Named(SamplerBase):
+    """Gives what a function of seeds and ``inputs`` makes; cannot leave edges out."""
+
+    def __init__(self, graph: Graph, make, **attributes) -> None:
+        super().__init__(graph, 1)
+        self.make, self.calls = make, []
+        self.__dict__.update(attributes)
+
+    def _sample(self, seeds, draw, inputs):
+        self.calls.append((seeds.tolist(), draw.batch, inputs))
+        return self.make(seeds, inputs)
+
+
+def test_any_sampler_of_nodes_will_do():
+    kept = FullSampler(GRAPH, 1)(range(40))  # all 40 nodes, node n at row n
+    base = Named(GRAPH, lambda seeds, inputs: NodeFlow(kept.layers, kept.flows, seed_index=torch.from_numpy(seeds)))
+    batch = LinkSampler(base, num_negatives=0)([1, 2], inputs="given")
+    assert base.calls[0][2] == "given"
+    assert batch.seeds[batch.seed_index].T.equal(torch.stack(GRAPH.edges())[:, [1, 2]])
+    shared = Named(GRAPH, lambda seeds, inputs: kept)
+    LinkSampler(shared, num_negatives=38)([1])
+    assert kept.seed_index.shape == (40,)  # what a sampler hands out stays as it was
+    with pytest.raises(ValueError, match=r"Named must give seed_index one entry per seed \(6\), got shape \(40,\)"):
+        LinkSampler(shared)([1, 2])
+
+
+def test_batch_numbers_reach_the_sampler_of_nodes():
+    make = FullSampler(GRAPH, 1)
+    for numbered in (False, True):
+        base = Named(GRAPH, lambda seeds, inputs: make(seeds), numbered=numbered)
+        links = LinkSampler(base)
+        assert links.numbered is numbered
+        links([1], batch=7)
+        links([1])
+        (first, second) = (call[1] for call in base.calls)
+        assert first == 7
+        assert (second is None) == numbered
+
+
+def test_times_reach_a_temporal_sampler():
+    rng = np.random.default_rng(0)
+    graph = random_graph(2)
+    graph.edata["time"] = torch.from_numpy(rng.permutation(200) + 2**53)  # beyond what floats tell apart
+    times = graph.edata["time"]
+    links = LinkSampler(TemporalNeighborSampler(graph, [3, 3], strict=True), num_negatives=2)
+    batch = links([8, 3, 8, 50], times=times[[8, 3, 8, 50]])
+    batch.validate()
+    when = batch.back.data["time"][batch.seed_index]
+    assert when.equal(times[[8, 3, 8, 50]].unsqueeze(1).expand(4, 4))
+    assert batch.seeds[batch.seed_index][:, :2].T.equal(torch.stack(graph.edges())[:, [8, 3, 8, 50]])
+    for flow in batch.flows:  # neither the seed edges nor anything after them
+        assert (times[flow.parent_eid] < flow.dst_layer.data["time"][flow.edges()[1]]).all()
+    loader = NodeFlowLoader(links, range(60), 16, times=times[:60], num_workers=2)
+    assert [fingerprint(b) for b in loader] == [
+        fingerprint(links(ids, times=times[ids])) for ids in torch.arange(60).split(16)
+    ]
+    later = links([8, 3, 8, 50], times=times[[8, 3, 8, 50]] + 1)
+    found, before = (b.seeds[b.seed_index][:, 2:] for b in (later, batch))
+    assert not found.equal(before)  # another time is another batch: other negatives
+    with pytest.raises(ValueError, match=r"times must have one entry per seed edge \(2\), got shape \(3,\)"):
+        links([1, 2], times=[1, 2, 3])
+    with pytest.raises(TypeError, match="times must be numbers"):
+        links([1], times=["late"])
+    with pytest.raises(TypeError, match="times must be None, because NeighborSampler takes none"):
+        LinkSampler(NeighborSampler(graph, [1]))([1], times=[2])
+
+
+def test_floats_as_times_keep_all_their_digits():
+    graph = Graph.from_edges([0, 1], [1, 0], edata={"time": torch.tensor([0.1, 0.3], dtype=torch.float64)})
+    batch = LinkSampler(TemporalNeighborSampler(graph, [1], strict=True), num_negatives=0)([0], times=[0.1])
+    assert batch.flow_sizes == (0,)  # 0.1 as float32 is later than 0.1
+
+
+# ---- seed_index with two dimensions
+
+
+def test_a_node_flow_with_rows_of_seeds():
+    links = LinkSampler(NeighborSampler(GRAPH, [2, 2], reuse=True), num_negatives=2, exclude="self")
+    for eid in ([3, 8, 3], []):
+        batch = links(eid)
+        assert repr(batch).startswith("NodeFlow(")
+        same = [batch.to("cpu"), pickle.loads(pickle.dumps(batch)), batch[:], batch.with_parent(None)]
+        for other in same:
+            other.validate()
+            assert_same_node_flow(other, batch)
+        assert batch[1:].seed_index.equal(batch.seed_index)
+        assert batch[:-1].seed_index.tolist() == list(range(batch.layer_sizes[1]))
+        lower = NeighborSampler(GRAPH, [2])(batch.front.parent_nid.flip(0))
+        joined = lower.append(batch)
+        joined.validate()
+        assert joined.seed_index.equal(batch.seed_index)
+        # the layer that joins them is the last one, in another order
+        end = create_node_flow([], [batch.seeds.flip(0)], parent=GRAPH)
+        end._set(seed_index=len(batch.seeds) - 1 - batch.seed_index)
+        turned = batch[:].append(end)
+        turned.validate()
+        assert turned.seeds[turned.seed_index].equal(batch.seeds[batch.seed_index])
+    broken = links([3])
+    broken._set(seed_index=broken.seed_index + len(broken.seeds))
+    with pytest.raises(ValueError, match="seed_index must hold rows of the last layer"):
+        broken.validate()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_rows_of_seeds_travel_to_a_gpu():
+    batch = LinkSampler(NeighborSampler(GRAPH, [2, 2], reuse=True), num_negatives=2)([3, 8, 3])
+    moved = batch.pin_memory().to("cuda", non_blocking=True)
+    assert_same_node_flow(moved, batch)
+    assert moved.seed_index.device.type == "cuda"
+
+
+# ---- what is refused
+
+BASE = NeighborSampler(GRAPH, [2])
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: LinkSampler(GRAPH), TypeError, "sampler must be a nodeflow sampler, got Graph"),
+        (lambda: LinkSampler(LinkSampler(BASE)), TypeError, "must take nodes as seeds, but a seed of LinkSampler is"),
+        (lambda: LinkSampler(BASE, num_negatives=-1), ValueError, "num_negatives must be at least 0, got -1"),
+        (lambda: LinkSampler(BASE, num_negatives=2.0), TypeError, "num_negatives must be an integer"),
+        (lambda: LinkSampler(BASE, num_negatives=True), TypeError, "num_negatives must be an integer, got bool"),
+        (lambda: LinkSampler(BASE, negatives="all"), ValueError, "negatives must be 'uniform' or 'degree', got 'all'"),
+        (lambda: LinkSampler(BASE, power=0), ValueError, "power must be a number above 0, got 0"),
+        (lambda: LinkSampler(BASE, power=float("nan")), ValueError, "power must be a number above 0, got nan"),
+        (lambda: LinkSampler(BASE, power=float("inf")), ValueError, "power must be a number above 0"),
+        (lambda: LinkSampler(BASE, power="1"), TypeError, "power must be a number, got str '1'"),
+        (lambda: LinkSampler(BASE, power=True), TypeError, "power must be a number, got bool"),
+        (lambda: LinkSampler(BASE, chunk=0), ValueError, "chunk must be at least 1, got 0"),
+        (lambda: LinkSampler(BASE, chunk=1.5), TypeError, "chunk must be an integer"),
+        (lambda: LinkSampler(BASE, exclude="both"), ValueError, "exclude must be None, 'self' or 'reverse', got 'both"),
+        (lambda: LinkSampler(BASE, exclude=True), ValueError, "exclude must be None, 'self' or 'reverse', got True"),
+        (lambda: LinkSampler(Named(GRAPH, None), exclude="self"), TypeError, "Named has no without_edges"),
+        (lambda: LinkSampler(BASE, chunk=2, filter_known=True), ValueError, "chunk and filter_known cannot go togeth"),
+        (lambda: LinkSampler(BASE, seed=None), TypeError, "seed must be an integer"),
+        (lambda: LinkSampler(BASE)([200]), IndexError, r"seeds\[0\] is 200, but edge ids go from 0 to 199"),
+        (lambda: LinkSampler(BASE)([3, -1]), IndexError, r"seeds\[1\] is -1, but edge ids"),
+        (lambda: LinkSampler(BASE)([0.5]), TypeError, "seeds must hold integer edge ids"),
+        (lambda: LinkSampler(BASE)([True]), TypeError, "seeds must be integers, got a list with a bool"),
+        (lambda: LinkSampler(BASE)(torch.ones(200, dtype=torch.bool)), TypeError, "seeds must hold edge ids, got a b"),
+        (lambda: LinkSampler(BASE)([[1, 2]]), ValueError, "seeds must be one-dimensional"),
+        (lambda: LinkSampler(BASE)([1], epoch=0.5), TypeError, "epoch must be an integer"),
+        (lambda: LinkSampler(BASE)([1], batch="a"), TypeError, "batch must be an integer"),
+    ],
+)
+def test_bad_arguments(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_settings_stay_and_show():
+    links = LinkSampler(BASE, num_negatives=2, negatives="degree")
+    assert repr(links) == (
+        f"LinkSampler({BASE!r}, num_negatives=2, negatives='degree', power=0.75, chunk=None, exclude=None, "
+        "filter_known=False, seed=0)"
+    )
+    assert "power" not in repr(LinkSampler(BASE))
+    for name in links.fixed:
+        with pytest.raises(AttributeError, match=f"{name} of a sampler is fixed"):
+            setattr(links, name, None)

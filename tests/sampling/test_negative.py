@@ -1,0 +1,263 @@
+"""Negatives: the exact law of every way to draw them, independence, and that a draw always ends.
+
+False alarms: 1e-6 for every chi-square test (about 25 here); seeds are fixed, so the outcome never varies. Power: see
+``test_uniform.py``; a test with m cells nearly always finds a relative deviation r of all cells from n draws once
+n r^2 > 8 sqrt(m) + 40.
+"""
+
+from __future__ import annotations
+
+import decimal
+import itertools
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from link_reference import allowed, negatives, node_weights
+from sampler_reference import chi_square
+
+from nodeflow import Graph, NeighborSampler
+from nodeflow.kernels.negative import known_rows, node_of
+from nodeflow.sampling.link import LinkSampler
+from nodeflow.sampling.negative import Pairs, degree_weights
+from nodeflow.testing import graphs
+
+
+def drawn(graph: Graph, eid: Any, *, run: dict[str, Any] | None = None, **options: Any) -> np.ndarray:
+    """Parent ids of the negatives, ``[B, K]``."""
+    batch = LinkSampler(NeighborSampler(graph, [1]), **options)(eid, **(run or {}))
+    return batch.seeds[batch.seed_index][:, 2:].numpy()
+
+
+# 8 nodes; 0 has edges to 1 (twice), 3 and itself; node 7 has no in-edges; in-degrees differ
+SMALL = Graph.from_edges([0, 0, 0, 0, 5, 5, 6, 2, 2, 4], [1, 1, 3, 0, 3, 2, 3, 4, 5, 6], num_nodes=8)
+LAWS = [{}, {"negatives": "degree"}, {"filter_known": True}, {"negatives": "degree", "filter_known": True}]
+
+
+def chances(graph: Graph, u: int, options: dict[str, Any]) -> np.ndarray:
+    """The probability of every node to be drawn for source ``u``, from the definition, in float64."""
+    chance = np.ones(graph.num_nodes)
+    if options.get("negatives") == "degree":
+        chance = graph.in_degrees().numpy().astype(np.float64) ** options.get("power", 0.75)
+    if options.get("filter_known"):
+        chance[[n for n in range(graph.num_nodes) if n not in allowed(graph, u)]] = 0
+    return chance / chance.sum()
+
+
+# ---- the exact law
+
+
+@given(graphs(max_nodes=7), st.lists(st.integers(0, 4), min_size=7, max_size=7), st.booleans())
+def test_every_number_below_the_sum_of_weights_belongs_to_the_right_node(graph, weights, even):
+    """The whole probability space: each allowed node owns as many ranks as its weight, the others none."""
+    n = graph.num_nodes
+    own = [1] * n if even else weights[:n]
+    upto = np.zeros(0, np.int64) if even else np.cumsum([0, *own])
+    pairs = Pairs.of(graph)
+    indptr, known, before = known_rows(pairs.indptr, pairs.dst, upto)
+    for u in range(n):
+        row = known[indptr[u] : indptr[u + 1]].tolist()
+        assert row == [v for v in range(n) if v not in allowed(graph, u)]
+        total = sum(own[v] for v in allowed(graph, u))
+        owners = Counter(node_of(rank, indptr[u], indptr[u + 1], known, before, upto) for rank in range(total))
+        assert owners == Counter({v: own[v] for v in allowed(graph, u) if own[v]})
+
+
+@given(st.data())
+def test_negatives_are_those_of_the_reference(data):
+    graph = data.draw(graphs(min_nodes=1))
+    laws = {"negatives": data.draw(st.sampled_from(["uniform", "degree"])), "filter_known": data.draw(st.booleans())}
+    eid = data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=6)) if graph.num_edges else []
+    if laws["filter_known"]:  # sources that have a negative
+        weights, src = node_weights(graph, laws["negatives"]), graph.edges()[0].tolist()
+        eid = [e for e in eid if any(weights[n] for n in allowed(graph, src[e]))]
+    chunk = None if laws["filter_known"] else data.draw(st.none() | st.integers(1, 4))
+    run = {"epoch": data.draw(st.integers(0, 3)), "batch": data.draw(st.none() | st.integers(0, 3))}
+    count, seed = data.draw(st.integers(0, 4)), data.draw(st.integers(-2, 2))
+    found = drawn(graph, eid, num_negatives=count, chunk=chunk, seed=seed, run=run, **laws)
+    options = {"law": laws["negatives"], "filter_known": laws["filter_known"], "chunk": chunk, "seed": seed}
+    assert found.shape == (len(eid), count)
+    assert found.tolist() == negatives(graph, eid, count, **options, **run)
+
+
+@pytest.mark.parametrize("power", [0.25, 0.75, 1.0, 2.0, 7.5])
+def test_weights_are_in_proportion_to_powers_of_degrees(power):
+    degrees = np.array([0, 1, 2, 3, 7, 7, 1000, 0, 65_537])
+    weights = [int(w) for w in degree_weights(degrees, power)]
+    assert 2**60 < sum(weights) < 2**62
+    exact = [Fraction(0) if d == 0 else Fraction(decimal.Decimal(int(d)) ** decimal.Decimal(power)) for d in degrees]
+    for weight, wanted in zip(weights, exact, strict=True):
+        share = wanted / sum(exact)
+        assert (weight == 0) == (share == 0)
+        # rounding down to a whole number of 2^-61, and 28 digits of the numbers compared with
+        assert abs(Fraction(weight, sum(weights)) - share) < Fraction(len(degrees), 2**60) + share / 10**20
+
+
+def test_weights_of_extreme_degrees_stay_positive_and_finite():
+    assert degree_weights(np.array([1, 10**9, 0]), 1000.0).tolist() == [1, 2**61, 0]
+    assert degree_weights(np.zeros(3, np.int64), 0.75).tolist() == [0, 0, 0]
+    assert degree_weights(np.zeros(0, np.int64), 0.75).tolist() == []
+    many = degree_weights(np.ones(10**6, np.int64), 0.75)
+    assert (many == 2**61 // 10**6).all()
+
+
+def test_weights_do_not_depend_on_the_decimal_context():
+    degrees = np.arange(50)
+    before = degree_weights(degrees, 0.75)
+    with decimal.localcontext(decimal.Context(prec=3, rounding=decimal.ROUND_UP, Emin=-5, Emax=5)):
+        assert (degree_weights(degrees, 0.75) == before).all()
+
+
+@pytest.mark.parametrize("options", LAWS, ids=str)
+def test_pairs_of_negatives_have_the_law_of_the_definition(options):
+    """Joint counts of two negatives of one row, over 60,000 rows; impossible ones never occur.
+
+    At most 64 cells: one drawn instead of another in 5 % of the draws is surely found.
+    """
+    found = drawn(SMALL, np.zeros(60_000, np.int64), num_negatives=2, **options)
+    chance = chances(SMALL, 0, options)
+    joint, counts = np.outer(chance, chance).ravel(), np.bincount(found[:, 0] * 8 + found[:, 1], minlength=64)
+    assert (counts[joint == 0] == 0).all()
+    assert chi_square(counts[joint > 0], 60_000 * joint[joint > 0]) < 1
+
+
+@pytest.mark.parametrize(("which", "options"), [("epoch", LAWS[0]), ("batch", LAWS[3]), ("seed", LAWS[2])], ids=str)
+def test_one_edge_has_that_law_over_epochs_batches_and_seeds(which, options):
+    """4,000 calls; a copy of the draw before in a fifth of them is found by the joint counts of neighbours."""
+    sampler = NeighborSampler(SMALL, [1])
+    links = LinkSampler(sampler, **options)
+    rows = []
+    for k in range(4_000):
+        made = LinkSampler(sampler, seed=k, **options) if which == "seed" else links
+        batch = made([8], **({} if which == "seed" else {which: k}))
+        rows.append(int(batch.seeds[batch.seed_index[0, 2]]))
+    found, chance = np.array(rows), chances(SMALL, 2, options)
+    assert (np.bincount(found, minlength=8)[chance == 0] == 0).all()
+    assert chi_square(np.bincount(found, minlength=8)[chance > 0], 4_000 * chance[chance > 0]) < 1
+    joint = np.outer(chance, chance).ravel()
+    pairs = np.bincount(found[::2] * 8 + found[1::2], minlength=64)
+    assert chi_square(pairs[joint > 0], 2_000 * joint[joint > 0]) < 1
+
+
+# ---- independence
+
+CYCLE = Graph.from_edges(np.arange(7), (np.arange(7) + 1) % 7)  # 7 nodes, every one with one in- and one out-edge
+MANY = np.zeros(60_000, np.int64)
+PAIRS = {
+    "rows": lambda: tuple(drawn(CYCLE, MANY).reshape(-1, 2).T),
+    "rows one power of two apart": lambda: tuple(drawn(CYCLE, np.zeros(65_536, np.int64)).reshape(2, -1)),
+    "columns": lambda: tuple(drawn(CYCLE, MANY, num_negatives=3)[:, 1:].T),
+    "epochs": lambda: tuple(drawn(CYCLE, MANY, run={"epoch": k}).ravel() for k in (0, 1)),
+    "batches": lambda: tuple(drawn(CYCLE, MANY, run={"batch": k}).ravel() for k in (0, 1)),
+    "seeds": lambda: tuple(drawn(CYCLE, MANY, seed=k).ravel() for k in (0, 1)),
+    "seed and epoch": lambda: (drawn(CYCLE, MANY, seed=1).ravel(), drawn(CYCLE, MANY, run={"epoch": 1}).ravel()),
+    "lists of edges": lambda: (drawn(CYCLE, MANY).ravel(), drawn(CYCLE, MANY + 1).ravel()),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_negatives_are_independent(name):
+    # 49 cells, at least 30,000 pairs: one draw in 20 that copies the other is found
+    first, second = PAIRS[name]()
+    assert chi_square(np.bincount(first * 7 + second, minlength=49)) < 1
+
+
+def test_negatives_are_independent_of_what_the_node_sampler_draws():
+    """Both have seed 0 and the same batch number, so only their keys keep them apart."""
+    nodes = np.arange(7)
+    graph = Graph.from_edges(np.tile(nodes, 7), np.repeat(nodes, 7))  # every node has in-edges from all seven
+    sampler = LinkSampler(NeighborSampler(graph, [1]))
+    joint = np.zeros((7, 7), np.int64)
+    for k in range(4_000):
+        batch = sampler([0], batch=k)
+        negative = int(batch.seeds[batch.seed_index[0, 2]])
+        joint[negative, int(batch.flows[0].parent_eid[0]) % 7] += 1
+    assert chi_square(joint) < 1
+
+
+# ---- chunks
+
+
+def test_edges_of_a_chunk_share_their_negatives():
+    found = drawn(CYCLE, range(7), num_negatives=50, chunk=3)
+    assert (found[0] == found[1]).all()
+    assert (found[1] == found[2]).all()
+    assert (found[3:6] == found[3]).all()
+    assert len({tuple(row) for row in found.tolist()}) == 3
+    assert (found[6] != found[5]).any()
+    alone, one = (drawn(CYCLE, range(7), num_negatives=5, chunk=c) for c in (None, 1))
+    assert (alone == one).all()
+    whole = drawn(CYCLE, range(7), num_negatives=5, chunk=10**12)
+    assert (whole == whole[0]).all()
+
+
+def test_chunks_have_the_uniform_law():
+    found = drawn(CYCLE, np.zeros(120_000, np.int64), chunk=2, num_negatives=2)[::2]
+    assert chi_square(np.bincount(found[:, 0] * 7 + found[:, 1], minlength=49)) < 1
+
+
+# ---- hubs, dense graphs, and the end of every draw
+
+
+@pytest.mark.parametrize("law", ["uniform", "degree"])
+def test_a_hub_of_50_000_known_neighbours(law):
+    """Of 50,010 nodes the hub 0 knows all but 9, which trial and error would find once in 5,000 tries."""
+    unknown = [1, 2, 77, 4_000, 31_000, 31_001, 49_999, 50_008, 50_009]
+    others = np.setdiff1d(np.arange(1, 50_010), unknown)
+    order = np.random.default_rng(0).permutation(others)
+    src = np.concatenate([np.zeros(len(order), np.int64), np.full(5 * len(unknown), 5)])
+    dst = np.concatenate([order, np.repeat(unknown, 5)])
+    graph = Graph.from_edges(src, dst, num_nodes=50_010)
+    found = drawn(graph, np.zeros(18_000, np.int64), filter_known=True, negatives=law).ravel()
+    nodes, counts = np.unique(found, return_counts=True)
+    assert nodes.tolist() == unknown
+    assert chi_square(counts) < 1  # 9 cells of 2,000: a node drawn one tenth too often is found
+
+
+def test_uniform_over_many_nodes():
+    """100,000 nodes in 64 bins and by remainder: no bits are lost."""
+    found = drawn(Graph.from_edges([0], [1], num_nodes=100_000), MANY).ravel()
+    assert chi_square(np.bincount(found * 64 // 100_000, minlength=64)) < 1
+    assert chi_square(np.bincount(found % 16, minlength=16)) < 1
+
+
+def complete(size: int) -> Graph:
+    return Graph.from_edges(*np.array(list(itertools.permutations(range(size), 2))).T)
+
+
+def test_a_node_that_knows_all_others_has_no_negative():
+    for law in ("uniform", "degree"):
+        links = LinkSampler(NeighborSampler(complete(5), [2]), filter_known=True, negatives=law)
+        with pytest.raises(ValueError, match="node 3, the source of edge 13, has edges to every"):
+            links([13, 0])
+        with pytest.raises(ValueError, match="leave the edge out of the seeds, or use filter_known=False"):
+            links([13])
+    # 0 knows 1, and 2 has no in-edges: one negative by the uniform law, none by degrees
+    graph = Graph.from_edges([0, 1], [1, 0], num_nodes=3)
+    assert drawn(graph, [0, 0], filter_known=True, num_negatives=3).tolist() == [[2] * 3] * 2
+    with pytest.raises(ValueError, match="node 0, the source of edge 0, has edges to every node that has in-edges"):
+        drawn(graph, [0], filter_known=True, negatives="degree")
+    # nothing is drawn for no negatives, and the node before the one that fails is fine
+    assert drawn(complete(5), [3], filter_known=True, num_negatives=0).shape == (1, 0)
+    with pytest.raises(ValueError, match="node 1, the source of edge 2,"):
+        drawn(Graph.from_edges([0, 1, 1], [2, 0, 2]), [0, 2], filter_known=True)
+
+
+def test_draws_end_on_every_small_graph():
+    loop = Graph.from_edges([0], [0])
+    assert drawn(loop, [0], num_negatives=3).tolist() == [[0, 0, 0]]
+    assert drawn(loop, [0], num_negatives=3, negatives="degree").tolist() == [[0, 0, 0]]
+    with pytest.raises(ValueError, match="node 0, the source of edge 0"):
+        drawn(loop, [0], filter_known=True)
+    assert set(drawn(complete(4), [0] * 100).ravel()) == {0, 1, 2, 3}
+    star = Graph.from_edges([0] * 5, [1, 2, 3, 4, 5])  # the leaves know nobody, the hub everybody
+    with pytest.raises(ValueError, match="node 0, the source of edge 4"):
+        drawn(star, [4], filter_known=True)
+    assert set(drawn(star, [0] * 50, negatives="degree").ravel()) == {1, 2, 3, 4, 5}
+    inward = Graph.from_edges([1, 2, 3], [0, 0, 0])
+    assert set(drawn(inward, [0] * 90, filter_known=True).ravel()) == {2, 3}
+    assert set(drawn(inward, [0] * 9, negatives="degree").ravel()) == {0}
