@@ -11,21 +11,47 @@ from nodeflow.frame import Frame
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.node_flow import NodeFlow
-from nodeflow.sampling import FullSampler, NeighborSampler, Sampler
+from nodeflow.sampling import (
+    BernoulliSampler,
+    ClusterSampler,
+    FastGCNSampler,
+    FullSampler,
+    LaborSampler,
+    LadiesSampler,
+    LayerSampler,
+    LinkSampler,
+    NeighborSampler,
+    RandomWalkSampler,
+    SaintSampler,
+    Sampler,
+    ShadowSampler,
+    TemporalNeighborSampler,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ALL",
+    "BernoulliSampler",
+    "ClusterSampler",
+    "FastGCNSampler",
     "Flow",
     "Frame",
     "FullSampler",
     "Graph",
+    "LaborSampler",
+    "LadiesSampler",
     "Layer",
+    "LayerSampler",
+    "LinkSampler",
     "NeighborSampler",
     "NodeFlow",
     "NodeFlowLoader",
+    "RandomWalkSampler",
+    "SaintSampler",
     "Sampler",
+    "ShadowSampler",
+    "TemporalNeighborSampler",
     "create_full_node_flow",
     "create_node_flow",
     "flow_from_csr",

@@ -114,6 +114,28 @@ def draw_without(begin, degree, near, dst, key, out_indptr, pos, ids):  # type: 
     _gather(near, pos, ids, read, pos.shape[0])
 
 
+@njit(nogil=True, cache=True)
+def lessen(begin, degree, out):  # type: ignore[no-untyped-def]
+    """Take the edges at the positions ``out`` (ascending) off the degrees; draws are then ranks among what is left."""
+    for i in range(begin.shape[0]):
+        first = np.searchsorted(out, begin[i])
+        degree[i] -= np.searchsorted(out, begin[i] + degree[i]) - first
+
+
+@njit(nogil=True, cache=True)
+def step_over(begin, out_indptr, out, near, pos, ids):  # type: ignore[no-untyped-def]
+    """Turn ranks among the edges that are left (see ``lessen``) into positions, and read their neighbours anew."""
+    for i in range(begin.shape[0]):
+        first = np.searchsorted(out, begin[i])
+        for w in range(out_indptr[i], out_indptr[i + 1]):
+            p, q = int64(pos[w]), first
+            while q < out.shape[0] and out[q] <= p:
+                p += 1
+                q += 1
+            pos[w] = p
+            ids[w] = near[p]
+
+
 @njit(inline="always")
 def _gather(near, pos, ids, start, stop):  # type: ignore[no-untyped-def]
     for w in range(start, stop):

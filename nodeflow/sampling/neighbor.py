@@ -41,7 +41,7 @@ class NeighborSampler(RowSampler):
             ``replace``, every draw takes edge e with probability w_e / W. Without, e is among the k edges drawn with
             probability exactly min(1, c w_e), with the c that makes these add up to k; edges for which it is 1 are
             certain, and have the weight A. The others are drawn by Deville's systematic method (Deville 1998; Chauvet
-            2012, algorithm 2; the law is that of the ordered pivotal method). Edges of weight 0 are never drawn and
+            2012; the law is that of the ordered pivotal method). Edges of weight 0 are never drawn and
             count as no neighbours, also for fanout -1: a node that has no others gets no edges. The column is read
             once, when the sampler is made; do not write to it in place afterwards. None: uniform.
         edge_type: name of an edge column of integers: every node draws for each type on its own, and its edges are
@@ -58,7 +58,8 @@ class NeighborSampler(RowSampler):
     or a ``prob`` column with a number that is negative, not finite, or (float64) beyond 1e-280 to 1e280; KeyError for
     an unknown column.
 
-    >>> graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0], edata={"w": [3.0, 1.0, 0.0, 2.0, 1.0]})
+    >>> weights = torch.tensor([3.0, 1.0, 0.0, 2.0, 1.0])
+    >>> graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0], edata={"w": weights})
     >>> batch = NeighborSampler(graph, fanouts=[-1, 1])([2, 1])
     >>> batch.num_flows, batch.flow_sizes[1], batch.seeds
     (2, 2, tensor([2, 1]))
@@ -124,9 +125,15 @@ class NeighborSampler(RowSampler):
     def estimand(self) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
 
-        The ``weight`` column, or 1; 0 for edges that the filter leaves out or whose ``prob`` is 0.
+        The ``weight`` column, or 1; 0 for edges that the filter leaves out, whose ``prob`` is 0, or whose type has
+        fanout 0 in every flow.
         """
         found = super().estimand()
+        if self.edge_type is not None:
+            edges = self._edges
+            unused = np.all([counts == 0 for counts in self._counts], axis=0)
+            row = np.tile(unused, edges.num_rows // edges.rows_per_node)
+            found[edges.parent_eid(np.flatnonzero(np.repeat(row, np.diff(edges.indptr))))] = 0
         if self._cumulative is not None:
             found[torch.from_numpy(self._cumulative.column == 0)] = 0
         return found

@@ -1,0 +1,311 @@
+"""BernoulliSampler: every edge on its own, with the promised probability; against plain Python and by enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sampler_reference import (
+    Stream,
+    chi_square,
+    ends_of,
+    fingerprint,
+    hash_of,
+    key_of,
+    picked_positions,
+    random_graph,
+    star,
+)
+from weighted_reference import crowd, subset_table
+
+from nodeflow import FullSampler, Graph, NodeFlowLoader
+from nodeflow.kernels.bernoulli import _room
+from nodeflow.sampling.bernoulli import BernoulliSampler
+from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds
+
+
+def chance(degree: int, fanout: int = 0, rate: float = 0.0) -> Fraction:
+    """Of one edge to be kept, exactly."""
+    if fanout == 0:
+        return Fraction(rate)
+    return Fraction(1) if fanout < 0 else 1 - (1 - Fraction(1, degree)) ** fanout
+
+
+def log_rejection(degree: int, fanout: int, rate: float) -> float:
+    if fanout == 0:
+        return math.log1p(-rate) if rate < 1 else -math.inf
+    return -math.inf if fanout < 0 or degree == 1 else fanout * math.log1p(-1 / degree)
+
+
+def jump(word: int, rejection: float) -> int:
+    """How many edges are passed over."""
+    return math.floor(math.log(((word >> 11) + 1) * 2.0**-53) / rejection)
+
+
+def kept(graph: Graph, ids: list[int], fanout: int = 0, rate: float = 0.0, **call: int) -> list[list[int]]:
+    """The edges that distinct seeds keep in the only flow, by jumps from one to the next."""
+    key = key_of(key_of(call.get("seed", 0), call.get("epoch", 0), 0, hash_of(ids)), 0)
+    edges, found = ends_of(graph), []
+    for v in ids:
+        rows = [e for e, (_, end) in enumerate(edges) if end == v]
+        rejection, rng, at = log_rejection(len(rows) or 1, fanout, rate), Stream(key, v), 0
+        if rejection == -math.inf:
+            found.append(rows)
+            continue
+        found.append([])
+        while (at := at + jump(rng.word(), rejection)) < len(rows):
+            found[-1].append(rows[at])
+            at += 1
+    return found
+
+
+RATES = [(0, 0.5), (0, 0.03), (0, 1.0), (1, 0.0), (2, 0.0), (7, 0.0), (50, 0.0), (-1, 0.0), (0, 1e-12)]
+
+
+def make(graph: Graph, fanout: int, rate: float, flows: int = 1, **options) -> BernoulliSampler:
+    if fanout:
+        return BernoulliSampler(graph, [fanout] * flows, **options)
+    return BernoulliSampler(graph, rates=[rate] * flows, **options)
+
+
+@pytest.mark.parametrize(("fanout", "rate"), RATES)
+def test_equals_pure_python(fanout, rate):
+    rng = np.random.default_rng(0)
+    for number, graph in enumerate([random_graph(1), random_graph(2, 12, 400), star(300, hubs=4)]):
+        for epoch in range(4):
+            ids = rng.permutation(graph.num_nodes)[:12].tolist()
+            batch = make(graph, fanout, rate, seed=number)(ids, epoch=epoch)
+            batch.validate()
+            assert picked_positions(batch) == kept(graph, ids, fanout, rate, seed=number, epoch=epoch)
+            for v, own in zip(ids, batch.flows[0].weight.split(batch.flows[0].in_degrees.tolist()), strict=True):
+                p = chance(int(graph.in_degrees([v])), fanout, rate) if len(own) else Fraction(1)
+                assert own.tolist() == pytest.approx([float(1 / p)] * len(own), rel=1e-7)
+
+
+# ---- the law
+
+
+@pytest.mark.parametrize(("degree", "fanout", "rate"), [(4, 2, 0), (5, 1, 0), (3, 6, 0), (5, 0, 0.3), (4, 0, 0.9)])
+def test_every_subset_is_as_likely_as_the_product(degree, fanout, rate):
+    """40,000 draws over at most 32 subsets: a deviation of 5 % in all of them is found."""
+    hubs, p = 40_000, float(chance(degree, fanout, rate))
+    table = subset_table(make(crowd([1] * degree, hubs), fanout, rate)(range(hubs)), degree)
+    subsets = [s for n in range(degree + 1) for s in itertools.combinations(range(degree), n)]
+    expected = np.array([p ** len(s) * (1 - p) ** (degree - len(s)) for s in subsets]) * hubs
+    assert chi_square(np.array([table.get(s, 0) for s in subsets]), expected) < 1
+
+
+def test_draws_of_epochs_batches_seeds_flows_and_nodes_are_independent():
+    hubs, degree = 20_000, 3
+    graph = crowd([1] * degree, hubs)
+
+    def codes(flow: int = 0, seed: int = 0, flows: int = 1, **call: int) -> np.ndarray:
+        batch = BernoulliSampler(graph, rates=[0.5] * flows, seed=seed)(range(hubs), **call)
+        one, found = batch.flows[flow], np.zeros(hubs, np.int64)
+        np.add.at(found, one.edges()[1].numpy(), 1 << (one.parent_eid.numpy() % degree))
+        return found
+
+    first = codes()
+    for second in (codes(epoch=1), codes(batch=0), codes(seed=1), codes(1, flows=2), np.roll(first, 1)):
+        assert chi_square(np.bincount(first * 8 + second, minlength=64)) < 1
+    assert chi_square(np.bincount(codes(0, flows=2) * 8 + codes(1, flows=2), minlength=64)) < 1
+
+
+def test_jumps_are_geometric_to_the_last_bits():
+    """The jump is at least m just where U <= (1 - p)^m, which is checked in exact arithmetic near these borders."""
+    for rate in (0.5, 0.3, 0.01, 1e-6, 1e-12, 0.999):
+        rejection = math.log1p(-rate)
+        for m in (1, 2, 3, 10, 1000, 10**6):
+            border = (
+                math.floor((1 - Fraction(rate)) ** m * 2**53) if m < 5000 else round(2**53 * math.exp(m * rejection))
+            )
+            if border < 2**30:
+                continue
+            slack = border // 2**49 + 2 if m < 5000 else border // 2**40
+            assert jump((border - slack - 1) << 11, rejection) >= m
+            if border + slack < 2**53:
+                assert jump((border + slack - 1) << 11, rejection) < m
+
+
+def test_a_hub_of_60_000():
+    """64 parts of the list, and the lowest bits of places: 600,000 kept edges, so 3 % more in a part is found."""
+    degree = 60_000
+    sampler = BernoulliSampler(star(degree), [2000])
+    p = float(chance(degree, 2000))
+    rows = torch.cat([sampler([0], batch=k).flows[0].parent_eid for k in range(300)]).numpy()
+    assert abs(len(rows) - 300 * degree * p) < 5 * math.sqrt(300 * degree * p * (1 - p))
+    expected = np.bincount(np.arange(degree) * 64 // degree) / degree * len(rows)
+    assert chi_square(np.bincount(rows * 64 // degree, minlength=64), expected) < 1
+    assert chi_square(np.bincount(rows % 16, minlength=16)) < 1
+    # distances of kept edges are geometric
+    gaps = np.diff(sampler([0]).flows[0].parent_eid.numpy())
+    quartiles = np.ceil(np.log([0.75, 0.5, 0.25]) / math.log1p(-p))
+    counts = np.histogram(gaps, bins=[1, *(quartiles + 1), np.inf])[0]
+    tail = np.concatenate([[1], (1 - p) ** quartiles, [0]])
+    assert chi_square(counts, -np.diff(tail) * len(gaps)) < 1
+
+
+def test_unbiased_exactly_and_its_variance():
+    """Enumeration of all subsets; the variance is the sum of (1 - p) / p x^2 (Horvitz and Thompson 1952)."""
+    x = [Fraction(v) for v in (3, -1, 4, 1, -5)]
+    graph = crowd([1] * 5, 2000)
+    for fanout, rate in ((2, 0), (0, 0.25)):
+        p = chance(5, fanout, rate)
+        total = mean = square = Fraction(0)
+        for n in range(6):
+            for subset in itertools.combinations(range(5), n):
+                probability = p**n * (1 - p) ** (5 - n)
+                estimate = sum((x[i] / p for i in subset), Fraction(0))
+                total, mean = total + probability, mean + probability * estimate
+                square += probability * estimate**2
+        assert (total, mean) == (1, sum(x))
+        assert square - mean**2 == sum((1 - p) / p * v**2 for v in x)
+        batch = make(graph, fanout, rate)(range(2000))
+        assert len(subset_table(batch, 5)) == 32
+        assert set(batch.flows[0].weight.tolist()) == {np.float32(1 / p)}
+
+
+def test_unbiased_through_all_options():
+    rng = np.random.default_rng(0)
+    graph = random_graph(1, 40, 600)
+    graph.edata["a"] = torch.from_numpy(rng.normal(size=600).astype(np.float32))
+    graph.edata["keep"] = torch.from_numpy(rng.random(600) < 0.7)
+    for options in (
+        {"include_dst": False, "weight": "a"},
+        {"direction": "out", "weight": "a", "edge_filter": "keep"},
+        {"reuse": True},
+    ):
+        sizes = {"rates": [0.4, 0.2]} if "direction" in options else {"fanouts": [2, 4]}
+        assert_unbiased(BernoulliSampler(graph, **sizes, **options), [0, 7, 21], draws=250)
+        assert_reproducible(BernoulliSampler(graph, [2, 4], **options), [0, 7, 21])
+
+
+# ---- sizes
+
+
+def test_numbers_are_in_flow_order():
+    graph = star(2000, hubs=3)
+    src = torch.arange(3, 2003)
+    graph = Graph.from_edges(torch.cat([src, src]), torch.cat([torch.zeros(2000), torch.full((2000,), 3.0)]).long())
+    degrees = [flow.in_degrees for flow in BernoulliSampler(graph, rates=[1.0, 0.01])([0, 3]).flows]
+    assert degrees[0][:2].tolist() == [2000, 2000]
+    assert degrees[1].max() < 60  # 20 in the mean, 9 standard errors below 60
+    degrees = [flow.in_degrees for flow in BernoulliSampler(graph, [-1, 20])([0, 3]).flows]
+    assert degrees[0][:2].tolist() == [2000, 2000]
+    assert degrees[1].max() < 60
+
+
+def test_all_and_nothing():
+    graph = random_graph(3)
+    full = fingerprint(FullSampler(graph, 2)([1, 2]))
+    for sampler in (
+        BernoulliSampler(graph, [-1, -1]),
+        BernoulliSampler(graph, rates=[1, 1.0]),
+        BernoulliSampler(graph, [10**6, 2**62]),  # 1 - p is 0 in float64
+    ):
+        assert fingerprint(sampler([1, 2])) == full
+    assert BernoulliSampler(graph, rates=[1e-300, 5e-324])([1, 2]).flow_sizes == (0, 0)
+    alone = Graph.from_edges([1], [0])
+    assert BernoulliSampler(alone, [1])([0, 1]).flows[0].weight.tolist() == [1]
+    assert BernoulliSampler(Graph([0], []), [1])([]).layer_sizes == (0, 0)
+
+
+def test_more_edges_than_expected_find_room():
+    """The kernel has room for six standard deviations more than the mean, and moves to a larger array beyond."""
+    full = np.array([7, 8, 9])
+    larger = _room(full, 3, 2)
+    assert len(larger) >= 5
+    assert larger[:3].tolist() == [7, 8, 9]
+    assert len(_room(full, 2, 1)) == 3
+
+
+@given(st.data())
+def test_structure(data):
+    graph = data.draw(graphs())
+    ids = data.draw(seeds(graph))
+    include_dst = data.draw(st.booleans())
+    options = {
+        "direction": data.draw(st.sampled_from(["in", "out"])),
+        "include_dst": include_dst,
+        "reuse": include_dst and data.draw(st.booleans()),
+    }
+    batch = BernoulliSampler(graph, [2, 1], **options)(ids)
+    batch.validate()
+    ends = torch.stack(graph.edges())
+    for flow in batch.flows:
+        src, dst = flow.edges()
+        found = torch.stack([flow.src_layer.parent_nid[src], flow.dst_layer.parent_nid[dst]])
+        assert ends[:, flow.parent_eid].equal(found if options["direction"] == "in" else found.flip(0))
+        assert max(Counter(zip(dst.tolist(), flow.parent_eid.tolist(), strict=True)).values(), default=1) == 1
+
+
+def test_left_out_edges_and_filters_count_before_the_degree():
+    graph = star(5)
+    sampler = BernoulliSampler(graph, [2]).without_edges([1, 3])
+    weights = {w for epoch in range(30) for w in sampler([0], epoch=epoch).flows[0].weight.tolist()}
+    assert weights == {np.float32(1 / (1 - Fraction(2, 3) ** 2))}
+    sampler = BernoulliSampler(graph, [2], edge_filter=torch.arange(5) < 2)
+    seen = [picked_positions(sampler([0], epoch=epoch))[0] for epoch in range(100)]
+    assert set(map(tuple, seen)) == {(), (0,), (1,), (0, 1)}
+    assert sampler.estimand().tolist() == [1, 1, 0, 0, 0]
+
+
+def test_pickles_and_loads_on_threads():
+    graph = random_graph(7, 60, 900)
+    for sampler in (BernoulliSampler(graph, [3, 2], seed=3), BernoulliSampler(graph, rates=[0.2, 0.1], reuse=True)):
+        copied = pickle.loads(pickle.dumps(sampler))
+        assert repr(copied) == repr(sampler)
+        alone = [fingerprint(copied(ids)) for ids in torch.arange(60).split(16)]
+        for workers in (0, 2):
+            loader = NodeFlowLoader(sampler, range(60), 16, num_workers=workers)
+            assert [fingerprint(batch) for batch in loader] == alone
+
+
+def test_repr_and_settings():
+    graph = Graph.from_edges([0], [1])
+    assert repr(BernoulliSampler(graph, [2, -1])) == (
+        "BernoulliSampler(Graph(2 nodes, 1 edges), fanouts=(2, -1), direction='in', include_dst=True, reuse=False, "
+        "seed=0)"
+    )
+    sampler = BernoulliSampler(graph, rates=np.array([0.5]))
+    assert "Graph(2 nodes, 1 edges), rates=(0.5,), direction" in repr(sampler)
+    for name in ("fanouts", "rates"):
+        with pytest.raises(AttributeError, match=f"{name} of a sampler is fixed"):
+            setattr(sampler, name, None)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        ({}, ValueError, r"takes either fanouts, as in \[10, 25\], or rates, as in \[0.1, 0.5\]; got neither"),
+        ({"fanouts": [1], "rates": [0.5]}, ValueError, "got both"),
+        ({"fanouts": [0]}, ValueError, r"fanouts\[0\] must be -1 \(all neighbours\) or at least 1, got 0"),
+        ({"fanouts": 5}, TypeError, "fanouts must be a list with one number per flow"),
+        (
+            {"rates": 0.5},
+            TypeError,
+            r"rates must be a list with one number per flow, as in \[0.1, 0.5\], got float 0.5",
+        ),
+        ({"rates": "0.5"}, TypeError, "rates must be a list"),
+        ({"rates": {0: 0.5}}, TypeError, "rates must be a list"),
+        ({"rates": []}, ValueError, "rates must have one number per flow, got none"),
+        ({"rates": [0.5, 0.0]}, ValueError, r"rates\[1\] must be above 0 and at most 1, got 0.0"),
+        ({"rates": [1.5]}, ValueError, r"rates\[0\] must be above 0 and at most 1, got 1.5"),
+        ({"rates": torch.tensor([-0.5])}, ValueError, r"rates\[0\] must be above 0 and at most 1, got -0.5"),
+        ({"rates": [math.nan]}, ValueError, r"rates\[0\] must be above 0 and at most 1, got nan"),
+        ({"rates": [True]}, TypeError, r"rates\[0\] must be a number, got bool True"),
+        ({"rates": ["a"]}, TypeError, r"rates\[0\] must be a number, got str 'a'"),
+        ({"rates": [[0.5]]}, TypeError, r"rates\[0\] must be a number, got list \[0.5\]"),
+    ],
+)
+def test_bad_arguments(call, error, words):
+    with pytest.raises(error, match=words):
+        BernoulliSampler(Graph.from_edges([0], [1]), **call)

@@ -1,0 +1,255 @@
+"""NeighborSampler with ``edge_type``: a fanout for every type of edges, each drawn on its own."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sampler_reference import chi_square, draw, ends_of, fingerprint, hash_of, key_of, picked_positions, random_graph
+
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader
+from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds
+
+
+def typed_graph(seed: int, types: list[int], nodes: int = 30, edges: int = 500) -> Graph:
+    graph = random_graph(seed, nodes, edges)
+    rng = np.random.default_rng(seed)
+    graph.edata["t"] = torch.from_numpy(rng.choice(types, edges))
+    graph.edata["w"] = torch.from_numpy(rng.random(edges) * (rng.random(edges) < 0.8))
+    return graph
+
+
+def typed_draw(
+    graph: Graph, fanouts: dict[int, int] | int, ids: list[int], replace: bool, direction: str = "in", **call: int
+) -> list[list[int]]:
+    """The edges that distinct seeds draw through the only flow: type by type, each from a stream of its own."""
+    key = key_of(key_of(call.get("seed", 0), call.get("epoch", 0), 0, hash_of(ids)), 0)
+    column = graph.edata["t"].tolist()
+    types, end = sorted(set(column)), 1 if direction == "in" else 0
+    found = []
+    for v in ids:
+        found.append([])
+        rows = [e for e, ends in enumerate(ends_of(graph)) if ends[end] == v]
+        for place, kind in enumerate(types):
+            count = fanouts if isinstance(fanouts, int) else fanouts.get(kind, 0)
+            own = [e for e in rows if column[e] == kind]
+            found[-1] += draw(own, count, replace, key, v * len(types) + place) if count else []
+    return found
+
+
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("direction", ["in", "out"])
+@pytest.mark.parametrize("fanouts", [2, -1, {0: 1, 7: 3}, {-4: -1, 0: 2}, {7: 0, 0: 1, -4: 40}, {7: 0}, {}], ids=str)
+def test_equals_pure_python(fanouts, direction, replace):
+    for number, ids in enumerate([[5], [7, 1, 29, 0], list(range(30))]):
+        graph = typed_graph(number, [0, 7, -4])
+        options = {"replace": replace, "direction": direction, "seed": number}
+        batch = NeighborSampler(graph, [fanouts], edge_type="t", **options)(ids, epoch=number)
+        batch.validate()
+        assert picked_positions(batch) == typed_draw(graph, fanouts, ids, epoch=number, **options)
+        # types come in ascending order
+        for picked in picked_positions(batch):
+            kinds = graph.edata["t"][picked].tolist()
+            assert kinds == sorted(kinds)
+
+
+def test_fanouts_are_in_flow_order():
+    # node 0 has three edges of either type from 1..3, and these have the same from each other
+    pairs = [(u, v) for v in range(4) for u in range(4) for _ in range(2) if u != v]
+    graph = Graph.from_edges(*zip(*pairs, strict=True), edata={"t": torch.arange(24) % 2})
+    batch = NeighborSampler(graph, [{0: 1, 1: 2}, {1: 3}], edge_type="t")([0])
+    assert [graph.edata["t"][p].tolist() for p in picked_positions(batch, 1)] == [[1, 1, 1]]
+    assert [graph.edata["t"][p].tolist() for p in picked_positions(batch, 0)] == [[0, 1, 1]] * 4
+    batch = NeighborSampler(graph, [{0: 1, 1: 2}, {1: 3}], edge_type="t", reuse=True)([0])
+    assert batch.flows[0].in_degrees.tolist() == [3, 3, 3, 3]  # node 0 keeps its three of type 1
+    assert graph.edata["t"][picked_positions(batch, 0)[0]].tolist() == [1, 1, 1]
+
+
+def test_one_type_is_no_type():
+    """With a single type, rows and random numbers are those of the sampler without types."""
+    graph = typed_graph(3, [5])
+    for options in ({}, {"replace": True}, {"direction": "out"}, {"reuse": True}, {"include_dst": False}):
+        plain = NeighborSampler(graph, [2, 3], **options)(range(9))
+        assert fingerprint(NeighborSampler(graph, [2, 3], edge_type="t", **options)(range(9))) == fingerprint(plain)
+        typed = NeighborSampler(graph, [{5: 2}, {5: 3}], edge_type="t", **options)(range(9))
+        assert fingerprint(typed) == fingerprint(plain)
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_types_are_uniform_and_independent(replace):
+    """Joint table of one draw of three edges and two of four, for 60,000 nodes.
+
+    If one node in 25 drew the same place for both types, n r^2 would be about 290, and it would be found.
+    """
+    hubs, d = 60_000, 7
+    indptr, near = np.arange(hubs + d + 1).clip(max=hubs) * d, np.tile(np.arange(hubs, hubs + d), hubs)
+    kinds = torch.tensor([0, 1, 0, 1, 1, 0, 1]).repeat(hubs)
+    graph = Graph(indptr, near, edata={"t": kinds})
+    batch = NeighborSampler(graph, [{0: 1, 1: 2}], edge_type="t", replace=replace)(range(hubs))
+    rows = batch.flows[0].parent_eid.numpy().reshape(hubs, 3) % d
+    zeros, ones = np.array([0, 2, 5]), np.array([1, 3, 4, 6])
+    first, pairs = np.searchsorted(zeros, rows[:, 0]), np.searchsorted(ones, rows[:, 1:])
+    assert (zeros[first] == rows[:, 0]).all()
+    assert (ones[pairs] == rows[:, 1:]).all()
+    codes = pairs[:, 0] * 4 + pairs[:, 1] if replace else (1 << pairs).sum(1)
+    found, second = np.unique(codes, return_inverse=True)
+    assert len(found) == (16 if replace else 6)
+    assert chi_square(np.bincount(first * len(found) + second, minlength=3 * len(found))) < 1
+
+
+def test_weights_are_degree_of_the_type_over_number_drawn():
+    graph = typed_graph(4, [0, 1, 2])
+    fanouts = {0: 2, 1: -1, 2: 1}
+    for replace in (False, True):
+        flow = NeighborSampler(graph, [fanouts], edge_type="t", replace=replace)(range(30)).flows[0]
+        dst = graph.edges()[1]
+        for e, own in zip(flow.parent_eid.tolist(), flow.weight.tolist(), strict=True):
+            kind = int(graph.edata["t"][e])
+            degree = int(((dst == dst[e]) & (graph.edata["t"] == kind)).sum())
+            drawn = degree if kind == 1 else fanouts[kind] if replace else min(degree, fanouts[kind])
+            assert own == np.float32(degree / drawn)
+
+
+def test_unbiased():
+    graph = typed_graph(5, [0, 1, 2])
+    graph.edata["a"] = torch.from_numpy(np.random.default_rng(0).normal(size=500))
+    every = [{0: 1, 1: 2, 2: -1}, {0: 2, 1: 1, 2: 2}]
+    for fanouts, options in (
+        (every, {"weight": "a"}),
+        (every, {"replace": True, "prob": "w", "weight": "a"}),
+        (every, {"prob": "w", "direction": "out"}),
+        ([{0: 2}, {0: 1}], {}),  # then the sums are over edges of type 0
+        ([{0: 2, 1: 0}, {0: 1}], {"prob": "w", "weight": "a"}),
+    ):
+        sampler = NeighborSampler(graph, fanouts, edge_type="t", **options)
+        assert_unbiased(sampler, [0, 3, 11], draws=250)
+        assert_reproducible(sampler, [0, 3, 11])
+
+
+def test_estimand_is_0_for_types_that_no_flow_draws():
+    graph = typed_graph(5, [0, 1, 2])
+    kinds = graph.edata["t"]
+    sampler = NeighborSampler(graph, [{0: 2, 2: 0}, {1: 1}], edge_type="t", edge_filter=torch.arange(500) < 400)
+    assert sampler.estimand().equal(((kinds < 2) & (torch.arange(500) < 400)).double())
+    assert NeighborSampler(graph, [2, {1: 1}], edge_type="t").estimand().equal(torch.ones(500).double())
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_with_prob_each_type_draws_in_proportion(replace):
+    hubs, d = 40_000, 6
+    indptr, near = np.arange(hubs + d + 1).clip(max=hubs) * d, np.tile(np.arange(hubs, hubs + d), hubs)
+    w = np.array([1, 2, 0, 3, 4, 1.0])
+    kinds = np.array([0, 1, 0, 1, 1, 0])
+    edata = {"t": torch.from_numpy(np.tile(kinds, hubs)), "w": torch.from_numpy(np.tile(w, hubs))}
+    graph = Graph(indptr, near, edata=edata)
+    batch = NeighborSampler(graph, [{0: 1, 1: 1}], edge_type="t", prob="w", replace=replace)(range(hubs))
+    rows = batch.flows[0].parent_eid.numpy().reshape(hubs, 2) % d
+    expected = np.outer(w * (kinds == 0) / 2, w * (kinds == 1) / 9).ravel() * hubs
+    counts = np.bincount(rows[:, 0] * d + rows[:, 1], minlength=d * d)
+    assert not counts[expected == 0].any()
+    assert chi_square(counts[expected > 0], expected[expected > 0]) < 1
+    batch = NeighborSampler(graph, [{0: -1, 1: 2}], edge_type="t", prob="w", replace=replace)([0, 1])
+    assert [p[:2] for p in picked_positions(batch)] == [[0, 5], [6, 11]]  # all that are not 0, once
+    assert batch.flows[0].weight.view(2, 4)[:, :2].eq(1).all()
+
+
+def test_filters_and_left_out_edges():
+    graph = typed_graph(6, [0, 1])
+    keep = torch.arange(500) % 3 > 0
+    for options in ({}, {"replace": True}, {"prob": "w"}):
+        sampler = NeighborSampler(graph, [{0: 2, 1: 1}], edge_type="t", edge_filter=keep, **options)
+        plain = sampler(range(30))
+        assert keep[plain.flows[0].parent_eid].all()
+        out = plain.flows[0].parent_eid[::5]
+        batch = sampler.without_edges(out)(range(30))
+        batch.validate()
+        assert not torch.isin(batch.flows[0].parent_eid, out).any()
+        assert keep[batch.flows[0].parent_eid].all()
+        for v, (before, after) in enumerate(zip(picked_positions(plain), picked_positions(batch), strict=True)):
+            for kind in (0, 1):
+                rows = graph.in_edges([v])[2]
+                if not torch.isin(rows[graph.edata["t"][rows] == kind], out).any():
+                    same = [[e for e in picked if graph.edata["t"][e] == kind] for picked in (before, after)]
+                    assert same[0] == same[1]
+
+
+@given(st.data())
+def test_structure(data):
+    graph = data.draw(graphs())
+    kinds = data.draw(st.lists(st.integers(0, 2), min_size=graph.num_edges, max_size=graph.num_edges))
+    graph.edata["t"] = torch.tensor(kinds, dtype=torch.int64)
+    ids = data.draw(seeds(graph))
+    fanouts = [{t: data.draw(st.sampled_from([-1, 0, 1, 2])) for t in set(kinds)}, data.draw(st.sampled_from([-1, 1]))]
+    options = {"replace": data.draw(st.booleans()), "include_dst": data.draw(st.booleans())}
+    batch = NeighborSampler(graph, fanouts, edge_type="t", **options)(ids)
+    batch.validate()
+    for i, flow in enumerate(batch.flows):
+        for v, picked in zip(flow.dst_layer.parent_nid.tolist(), picked_positions(batch, i), strict=True):
+            rows = graph.in_edges([v])[2].tolist()
+            assert set(picked) <= set(rows)
+            for kind, group in itertools.groupby(picked, key=kinds.__getitem__):
+                number = fanouts[i].get(kind) if isinstance(fanouts[i], dict) else fanouts[i]
+                every = [e for e in rows if kinds[e] == kind]
+                size = len(list(group))
+                assert size == (len(every) if number < 0 else number if options["replace"] else min(number, len(every)))
+
+
+def test_pickles_and_loads_on_threads():
+    graph = typed_graph(7, [0, 3], 60, 900)
+    sampler = NeighborSampler(graph, [{3: 2}, {0: 2, 3: -1}], edge_type="t", prob="w", seed=3)
+    copied = pickle.loads(pickle.dumps(sampler))
+    assert repr(copied) == repr(sampler)
+    assert "fanouts=({3: 2}, {0: 2, 3: -1}), replace=False, prob='w', edge_type='t', direction" in repr(sampler)
+    alone = [fingerprint(copied(ids)) for ids in torch.arange(60).split(16)]
+    for workers in (0, 2):
+        loader = NodeFlowLoader(sampler, range(60), 16, num_workers=workers)
+        assert [fingerprint(batch) for batch in loader] == alone
+
+
+def test_graph_without_edges():
+    graph = Graph([0, 0, 0], [], edata={"t": torch.zeros(0, dtype=torch.int64)})
+    for prob in (None, "w"):
+        graph.edata["w"] = torch.zeros(0)
+        assert NeighborSampler(graph, [2, -1], edge_type="t", prob=prob)([1, 0]).flow_sizes == (0, 0)
+        assert NeighborSampler(graph, [{}, 2], edge_type="t", prob=prob).estimand().shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("fanouts", "error", "words"),
+    [
+        ([{0: 1, 5: 2}], ValueError, r"fanouts name the edge type 5, but the types there are: \[0, 1\]"),
+        ([{0: -2}], ValueError, r"fanouts\[0\].* must be -1 \(all neighbours\) or at least 1, got -2"),
+        ([2, 0], ValueError, r"fanouts of flow 1.* at least 1, got 0"),
+        ([{0: 1.5}], TypeError, r"fanouts\[0\].* must be an integer, got float 1.5"),
+        ([{"a": 1}], TypeError, r"an edge type in fanouts\[0\] must be an integer, got str 'a'"),
+        ([{True: 1}], TypeError, r"an edge type in fanouts\[0\] must be an integer, got bool True"),
+        ({0: 1}, TypeError, r"fanouts must be a list with a number or a dict per flow, as in \[\{0: 5, 1: 10\}"),
+        (3, TypeError, "fanouts must be a list with a number or a dict per flow"),
+        ([], ValueError, "fanouts must have one entry per flow, got none"),
+        ([[1]], TypeError, "must be an integer"),
+    ],
+)
+def test_bad_fanouts(fanouts, error, words):
+    graph = Graph.from_edges([0, 1], [1, 0], edata={"t": torch.tensor([0, 1])})
+    with pytest.raises(error, match=words):
+        NeighborSampler(graph, fanouts, edge_type="t")
+
+
+def test_bad_columns():
+    graph = Graph.from_edges([0, 1], [1, 0], edata={"t": torch.tensor([0.0, 1.0]), "x": torch.ones(2, 2).long()})
+    with pytest.raises(TypeError, match=r"edge_type: the edge column 't' must hold integers, got dtype float32"):
+        NeighborSampler(graph, [1], edge_type="t")
+    with pytest.raises(ValueError, match="edge_type: the edge column 'x' must have one number per edge"):
+        NeighborSampler(graph, [1], edge_type="x")
+    with pytest.raises(KeyError, match=r"edge_type: graph.edata has no column 'k'; it has t, x"):
+        NeighborSampler(graph, [1], edge_type="k")
+    with pytest.raises(TypeError, match=r"fanouts\[0\] must be an integer"):
+        NeighborSampler(graph, [{0: 1}])
+    graph.edata["k"] = torch.tensor([0, 1])
+    with pytest.raises(ValueError, match=r"below 2\*\*31 with replacement"):
+        NeighborSampler(graph, [{0: 2**31}], edge_type="k", replace=True)

@@ -1,0 +1,296 @@
+"""NeighborSampler with ``prob``: its exact law, its weights, and the very draws.
+
+The proof has three steps. The law of the method over whole subsets, in fractions, is that of the ordered pivotal method
+(another algorithm, with the same law by a theorem), and its marginals are the promised probabilities. The package draws
+exactly what a Python version of the method draws. And counts of whole subsets agree with the law.
+
+Chi-square tests have a false-alarm rate of 1e-6; one with m cells nearly always finds a relative deviation r of all
+cells from n draws once n r^2 > 8 sqrt(m) + 40.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from sampler_reference import Stream, chi_square, hash_of, key_of, picked_positions, random_graph
+from weighted_reference import (
+    crowd,
+    draw_weighted,
+    inclusion,
+    marginals,
+    pivotal,
+    strata,
+    subset_table,
+    systematic,
+    weighted_edges,
+)
+
+from nodeflow import Graph, NeighborSampler
+from nodeflow.testing import assert_reproducible, assert_unbiased
+
+LISTS = [
+    ([1, 1, 1, 1], 2),
+    ([1, 2, 3], 1),
+    ([1, 2, 3, 4, 5], 2),
+    ([5, 4, 3, 2, 1], 3),
+    ([3, 1, 4, 1, 5, 3], 3),
+    ([1, 1, 1, 7], 2),  # one edge is certain
+    ([8, 4, 2, 1, 1], 3),  # a second one is, once the first is set aside
+    ([2, 0, 1, 0, 1], 2),  # c w is exactly 1
+    ([7, 6, 5, 4, 0, 5], 4),  # long parts on both sides of borders
+]
+
+
+# ---- the law
+
+
+@pytest.mark.parametrize(("weights", "k"), LISTS)
+def test_the_law_is_the_pivotal_one_with_the_promised_marginals(weights, k):
+    pi = inclusion(weights, k)
+    assert sum(pi) == k
+    law = systematic(pi)
+    assert law == pivotal(pi)
+    assert sum(law.values()) == 1
+    assert marginals(law, len(pi)) == pi
+    assert {len(subset) for subset in law} == {k}
+
+
+def test_the_law_of_random_lists():
+    rng = random.Random(0)
+    for _ in range(60):
+        weights = [rng.choice([0, 1, 2, 3, 7, 20]) for _ in range(rng.randint(2, 6))]
+        k = rng.randint(1, len(weights))
+        if sum(w > 0 for w in weights) <= k:
+            continue
+        pi = inclusion(weights, k)
+        assert systematic(pi) == pivotal(pi)
+        assert marginals(pivotal(pi), len(pi)) == pi
+
+
+@pytest.mark.parametrize(("weights", "k"), LISTS)
+def test_every_subset_is_as_likely_as_the_law_says(weights, k):
+    """40,000 draws: a subset that is drawn 5 % too often or too rarely among 20 is found (noncentrality 100)."""
+    law, hubs = pivotal(inclusion(weights, k)), 40_000
+    batch = NeighborSampler(crowd(weights, hubs), [k], prob="w")(range(hubs))
+    table = subset_table(batch, len(weights))
+    assert set(table) <= set(law)  # what has no probability is never drawn
+    if len(law) > 1:
+        subsets = sorted(law)
+        observed = np.array([table.get(subset, 0) for subset in subsets])
+        assert chi_square(observed, np.array([float(law[subset]) * hubs for subset in subsets])) < 1
+
+
+@pytest.mark.parametrize(("weights", "k"), [([1, 2, 3], 2), ([3, 0, 1, 4], 2), ([5], 3), ([1, 9, 0], 3)])
+def test_with_replacement_every_sequence_is_as_likely_as_the_product(weights, k):
+    hubs, d = 40_000, len(weights)
+    batch = NeighborSampler(crowd(weights, hubs), [k], prob="w", replace=True)(range(hubs))
+    rows = batch.flows[0].parent_eid.numpy().reshape(hubs, k) % d
+    counts = np.bincount((rows * d ** np.arange(k)).sum(1), minlength=d**k)
+    single = np.array(weights) / sum(weights)
+    chance = np.array([math.prod(single[c // d**j % d] for j in range(k)) for c in range(d**k)])
+    assert not counts[chance == 0].any()
+    if (chance > 0).sum() > 1:
+        assert chi_square(counts[chance > 0], chance[chance > 0] * hubs) < 1
+
+
+def test_one_node_over_epochs_batches_and_seeds():
+    weights, k = [3, 1, 4, 1, 5], 2
+    graph, law = crowd(weights, 1), pivotal(inclusion(weights, k))
+    sampler = NeighborSampler(graph, [k], prob="w")
+    subsets = sorted(law)
+    for draws in (
+        (sampler([0], epoch=i) for i in range(1500)),
+        (sampler([0], batch=i) for i in range(1500)),
+        (NeighborSampler(graph, [k], prob="w", seed=i)([0]) for i in range(1500)),
+    ):
+        found = [subsets.index(tuple(sorted(picked_positions(batch)[0]))) for batch in draws]
+        counts = np.bincount(found, minlength=len(subsets))
+        assert chi_square(counts, np.array([float(law[s]) * 1500 for s in subsets])) < 1
+
+
+PAIRS = {
+    "epochs": ({"epoch": 0}, {"epoch": 1}),
+    "batches": ({"batch": 0}, {"batch": 1}),
+    "seed and epoch": ({"seed": 1}, {"epoch": 1}),
+}
+
+
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("name", [*PAIRS, "neighbouring nodes", "flows"])
+def test_draws_are_independent(name, replace):
+    """Joint tables against products: one draw in 25 that copied another would be found (see test_uniform.py)."""
+    weights, hubs = [1, 2, 3, 2], 40_000
+    graph = crowd(weights, hubs)
+
+    def drawn(seed: int = 0, **call: int) -> np.ndarray:
+        batch = NeighborSampler(graph, [1], prob="w", replace=replace, seed=seed)(range(hubs), **call)
+        return batch.flows[0].parent_eid.numpy() % 4
+
+    if name == "flows":
+        batch = NeighborSampler(graph, [1, 1], prob="w", replace=replace)(range(hubs))
+        first, second = (flow.parent_eid.numpy()[:hubs] % 4 for flow in batch.flows)
+    elif name == "neighbouring nodes":
+        first, second = drawn()[:-1], drawn()[1:]
+    else:
+        first, second = (drawn(**which) for which in PAIRS[name])
+    single = np.array(weights) / 8
+    assert chi_square(np.bincount(first * 4 + second, minlength=16), np.outer(single, single).ravel() * len(first)) < 1
+
+
+# ---- the weights
+
+
+@pytest.mark.parametrize(("weights", "k"), LISTS)
+def test_unbiased_exactly(weights, k):
+    """Probability times estimate over all subsets is the full sum; the package has these weights for each subset."""
+    pi, d = inclusion(weights, k), len(weights)
+    law = pivotal(pi)
+    a = [Fraction(3, 2), Fraction(-2), Fraction(1, 4), Fraction(5), Fraction(0), Fraction(-7, 8)][:d]
+    h = [Fraction(v) for v in (3, -1, 4, 1, -5, 9)][:d]
+    estimate = {s: sum(a[i] / pi[i] * h[i] for i in s) for s in law}
+    total = sum(x * y for x, y, p in zip(a, h, pi, strict=True) if p > 0)
+    assert sum(law[s] * estimate[s] for s in law) == total
+    graph = crowd(weights, 600)
+    graph.edata["a"] = torch.tensor([float(x) for x in a], dtype=torch.float64).repeat(600)
+    sampler = NeighborSampler(graph, [k], prob="w", weight="a")
+    assert sampler.estimand()[:d].tolist() == [float(x) if p > 0 else 0 for x, p in zip(a, pi, strict=True)]
+    flow, seen = sampler(range(600)).flows[0], set()
+    for places, own in zip((flow.parent_eid % d).split(k), flow.weight.split(k), strict=True):
+        seen.add(tuple(sorted(places.tolist())))
+        expected = [float(a[i] / pi[i]) for i in places.tolist()]
+        assert own.tolist() == pytest.approx(expected, rel=2**-23, abs=0)
+    assert seen == set(law)
+
+
+def test_with_replacement_unbiased_exactly_and_its_variance():
+    """Enumeration of all sequences; the variance is sum p (x / p - X)^2 / k (Hansen and Hurwitz 1943)."""
+    weights, x, k = [1, 5, 0, 2], [3.0, -2.0, 9.0, 7.0], 3
+    d = len(weights)
+    graph = crowd(weights, 300)
+    flow = NeighborSampler(graph, [k], prob="w", replace=True)(range(300)).flows[0]
+    inverse = {}
+    for place, own in zip((flow.parent_eid % d).tolist(), flow.weight.tolist(), strict=True):
+        assert inverse.setdefault(place, own) == own == np.float32(8 / (k * weights[place]))
+    total = mean = square = 0.0
+    for sequence in itertools.product(range(d), repeat=k):
+        chance = math.prod(weights[i] / 8 for i in sequence)
+        estimate = sum(x[i] * 8 / (k * weights[i]) for i in sequence if chance)
+        total, mean, square = total + chance, mean + chance * estimate, square + chance * estimate**2
+    full = x[0] + x[1] + x[3]
+    formula = sum(w / 8 * (v * 8 / w - full) ** 2 for v, w in zip(x, weights, strict=True) if w) / k
+    assert (total, mean, square - mean**2) == pytest.approx((1, full, formula), abs=1e-9)
+
+
+def test_unbiased_through_all_options():
+    rng = np.random.default_rng(0)
+    graph = random_graph(1, 40, 600)
+    graph.edata["w"] = torch.from_numpy(rng.random(600) ** 3 * (rng.random(600) < 0.8))
+    graph.edata["a"] = torch.from_numpy(rng.normal(size=600).astype(np.float32))
+    graph.edata["keep"] = torch.from_numpy(rng.random(600) < 0.7)
+    for options in (
+        {"include_dst": False, "weight": "a"},
+        {"direction": "out", "weight": "a", "replace": True},
+        {"reuse": True, "edge_filter": "keep"},
+    ):
+        assert_unbiased(NeighborSampler(graph, [2, 4], prob="w", **options), [0, 7, 21], draws=250)
+        assert_reproducible(NeighborSampler(graph, [2, 4], prob="w", **options), [0, 7, 21])
+
+
+# ---- the very same draws
+
+
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_equals_pure_python(direction, replace):
+    rng = np.random.default_rng(1)
+    for number, fanout in enumerate([1, 2, 3, 5, 8, 20, -1]):
+        graph = random_graph(number, 30, 400)
+        weights = rng.random(400) ** (number % 4 + 0.5) * (rng.random(400) < 0.85)
+        graph.edata["w"] = torch.from_numpy(weights.astype(np.float32 if number % 2 else np.float64))
+        for epoch in range(3):
+            ids = rng.permutation(30)[:12].tolist()
+            sampler = NeighborSampler(graph, [fanout], prob="w", replace=replace, direction=direction, seed=number)
+            batch = sampler(ids, epoch=epoch)
+            batch.validate()
+            run = {"direction": direction, "seed": number, "epoch": epoch}
+            assert picked_positions(batch) == weighted_edges(graph, "w", fanout, ids, replace=replace, **run)
+
+
+@pytest.mark.parametrize("order", ["mixed", "ascending", "descending", "rare"])
+def test_long_lists_equal_pure_python(order):
+    """Lists of several hundred edges, in which guesses of blocks go wrong where weights are sorted or mostly 0."""
+    rng = np.random.default_rng(2)
+    lists = [rng.random(n) ** 4 for n in (15, 16, 17, 33, 500, 777)]
+    if order in ("ascending", "descending"):
+        lists = [np.sort(w)[:: 1 if order == "ascending" else -1] for w in lists]
+    elif order == "rare":
+        lists = [w * (rng.random(len(w)) < 0.1) for w in lists]
+    dst = np.repeat(np.arange(6), [len(w) for w in lists])
+    column = torch.from_numpy(np.concatenate(lists).astype(np.float32))
+    graph = Graph.from_edges(np.arange(len(dst)) % 50, dst, num_nodes=50, edata={"w": column})
+    for fanout, replace, epoch in itertools.product([1, 7, 40], [False, True], range(8)):
+        batch = NeighborSampler(graph, [fanout], prob="w", replace=replace)(range(6), epoch=epoch)
+        expected = weighted_edges(graph, "w", fanout, range(6), replace=replace, epoch=epoch)
+        assert picked_positions(batch) == expected
+
+
+# ---- hubs
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_points_have_all_their_bits(replace):
+    """On 300,000 edges 2 % of the draws depend on the bits of a point beyond 24, and so some 40 of these 2,000."""
+    degree, k = 300_000, 2000
+    weights = np.random.default_rng(5).random(degree)
+    batch = NeighborSampler(crowd(weights, 1, np.float64), [k], prob="w", replace=replace)([0])
+    key = key_of(key_of(0, 0, 0, hash_of([0])), 0)
+    if replace:
+        expected = draw_weighted(weights.tolist(), k, True, key, 0)
+    else:
+        expected = strata(weights.tolist(), k, Stream(key, 0))
+    assert picked_positions(batch)[0] == expected
+
+
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("kind", ["mild", "heavy"])
+def test_hub_of_50_000(kind, replace):
+    """61 bins of every 61st edge, 60,000 draws: a bin drawn 25 % too often has noncentrality 60 and is found.
+
+    "heavy" has a few edges that are certain, so that the whole list is gone through.
+    """
+    rng, degree, k = np.random.default_rng(3), 50_000, 200
+    weights = (rng.random(degree) if kind == "mild" else rng.pareto(1.1, degree)).astype(np.float32)
+    weights[rng.random(degree) < 0.1] = 0
+    sampler = NeighborSampler(crowd(weights, 1), [k], prob="w", replace=replace)
+    batches = [sampler([0], epoch=epoch) for epoch in range(300)]
+    rows = torch.stack([batch.flows[0].parent_eid for batch in batches]).numpy()
+    assert (weights[rows] > 0).all()
+    exact = weights.astype(np.float64)
+    expected = k * exact / exact.sum()
+    if not replace:
+        assert (np.diff(np.sort(rows), axis=1) > 0).all()
+        sure = np.zeros(degree, bool)
+        while (more := (expected >= 1) & ~sure).any():
+            sure |= more
+            expected = np.where(sure, 1, (k - sure.sum()) * exact / exact[~sure].sum())
+        assert sure.any() == (kind == "heavy")
+        assert np.isin(np.flatnonzero(sure), rows[0]).all()
+        for row in rows:
+            assert sure[row].sum() == sure.sum()
+        rows, expected = rows[~sure[rows]], np.where(sure, 0, expected)
+    counts = np.bincount(rows.ravel() % 61, minlength=61)
+    assert chi_square(counts, np.bincount(np.arange(degree) % 61, expected) * 300) < 1
+    # the head of the list and its tail too: where prefix sums would go wrong
+    blocks = np.bincount(rows.ravel() * 40 // degree, minlength=40)
+    assert chi_square(blocks, np.bincount(np.arange(degree) * 40 // degree, expected) * 300) < 1
+    flow = batches[0].flows[0]
+    w = exact[flow.parent_eid.numpy()]
+    most = 0 if replace else 1
+    level = (exact.sum() if replace or not sure.any() else exact[~sure].sum()) / (k if replace else k - sure.sum())
+    np.testing.assert_allclose(flow.weight.numpy(), np.maximum(level / w, most), rtol=1e-6)

@@ -1,0 +1,198 @@
+"""NeighborSampler with ``prob`` at its edges: hard weights, points at the ends, structure, options, what it refuses."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sampler_reference import fingerprint, picked_positions, random_graph
+from weighted_reference import crowd
+
+from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader
+from nodeflow.kernels.weighted import _left_over, _scan, block_sums
+from nodeflow.testing import graphs, seeds
+
+# ---- arithmetic at its edges
+
+HARD = [0.0, 1.0, 1.0, 2.0, 0.1, 0.2, 1 / 3, 1e-3, 1e-17, 1e-30, 1e-45, 1e17, 1e30, np.float32(1e-42), 5.0]
+
+
+@given(st.lists(st.sampled_from(HARD), min_size=1, max_size=40), st.integers(1, 41), st.booleans(), st.booleans())
+def test_hard_weights(weights, k, replace, narrow):
+    """Whatever rounding does: the right number of edges, none twice, none of weight 0, finite weights of at least 1."""
+    graph = crowd(weights, 3, np.float32 if narrow else np.float64)
+    column = graph.edata["w"][: len(weights)]
+    possible = int((column > 0).sum())
+    batch = NeighborSampler(graph, [k], prob="w", replace=replace)([0, 1, 2])
+    flow = batch.flows[0]
+    size = (k if possible else 0) if replace else min(k, possible)
+    assert flow.in_degrees.tolist() == [size] * 3
+    assert (graph.edata["w"][flow.parent_eid] > 0).all()
+    if not replace:
+        assert all(len(set(picked)) == size for picked in picked_positions(batch))
+        assert (flow.weight >= 1).all()
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 10, 99, 1000])
+def test_all_but_one_of_equal_weights(count):
+    """c w is just below 1 for all, and k times the largest weight is within rounding of the sum."""
+    for value in (0.1, 1.0, 1 / 3, 1e-20):
+        for dtype in (np.float32, np.float64):
+            graph = crowd([value] * (count + 1), 4, dtype)
+            batch = NeighborSampler(graph, [count], prob="w")(range(4))
+            assert all(len(set(picked)) == count for picked in picked_positions(batch))
+            np.testing.assert_allclose(batch.flows[0].weight.numpy(), (count + 1) / count, rtol=1e-6)
+            batch = NeighborSampler(graph, [count + 1], prob="w")(range(4))
+            assert picked_positions(batch) == [list(range(v * (count + 1), (v + 1) * (count + 1))) for v in range(4)]
+            assert (batch.flows[0].weight == 1).all()
+
+
+def test_powers_of_two_are_certain_one_after_the_other():
+    graph = crowd([2.0**-i for i in range(60)] * 2, 1, np.float64)
+    picked = picked_positions(NeighborSampler(graph, [30], prob="w")([0]))[0]
+    assert len(set(picked)) == 30
+    assert {0, 1, 2, 3, 60, 61, 62, 63} <= set(picked)
+
+
+def test_a_point_at_the_very_end_hits_the_last_edge_that_is_not_zero():
+    weights = np.array([1, 2, 0, 3, 0, 0], np.float32)
+    sums, most = block_sums(np.array([0, 6]), weights)
+    assert sums.tolist() == [6]
+    assert most.tolist() == [3]
+    assert _scan(weights, sums, 0, 0, 6, 0, 6.0)[0] == 3
+    assert [_scan(weights, sums, 0, 0, 6, 0, x)[0] for x in (0.0, 0.99, 1.0, 2.99, 3.0, 5.99)] == [0, 0, 1, 1, 3, 3]
+    # nor is an edge taken twice where rounding has used up the line
+    assert _left_over(weights, 0, 6, np.array([7, 3, 1]), 1, 2) == 1
+    assert _left_over(weights, 0, 6, np.array([7, 3, 1]), 1, 3) == 0
+
+
+def test_sums_of_rows_that_share_a_block_lie_apart():
+    """Every row length from 0 to 40 at every offset: prefix sums are those of the row, whatever comes before it."""
+    lengths = np.random.default_rng(4).integers(0, 41, 500)
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    weights = np.arange(indptr[-1], dtype=np.float64) % 7
+    sums, _ = block_sums(indptr, weights)
+    assert len(sums) == indptr[-1] // 16 + 500
+    for r, (first, end) in enumerate(itertools.pairwise(indptr.tolist())):
+        for b in range(first >> 4, ((end - 1) >> 4) + 1):
+            assert end == first or sums[b + r] == weights[first : min(end, 16 * b + 16)].sum()
+
+
+# ---- structure and options
+
+
+@given(st.data())
+def test_structure(data):
+    graph = data.draw(graphs(edge_columns={"w": ()}))
+    graph.edata["w"] = graph.edata["w"].abs() * (graph.edata["w"] > -4)
+    ids = data.draw(seeds(graph))
+    include_dst = data.draw(st.booleans())
+    options = {
+        "replace": data.draw(st.booleans()),
+        "direction": data.draw(st.sampled_from(["in", "out"])),
+        "include_dst": include_dst,
+        "reuse": include_dst and data.draw(st.booleans()),
+    }
+    batch = NeighborSampler(graph, [2, -1], prob="w", **options)(ids)
+    batch.validate()
+    for flow in batch.flows:
+        assert (graph.edata["w"][flow.parent_eid] > 0).all()
+        src, dst = flow.edges()
+        found = torch.stack([flow.src_layer.parent_nid[src], flow.dst_layer.parent_nid[dst]])
+        ends = torch.stack(graph.edges())[:, flow.parent_eid]
+        assert ends.equal(found if options["direction"] == "in" else found.flip(0))
+
+
+def test_zero_weights_are_no_neighbours():
+    graph = Graph.from_edges([1, 2, 3, 1, 2], [0, 0, 0, 4, 4], edata={"w": torch.tensor([0.0, 2.0, 1.0, 0.0, -0.0])})
+    for fanout in (-1, 2, 5):
+        batch = NeighborSampler(graph, [fanout], prob="w")([0, 4, 1])
+        assert picked_positions(batch) == [[1, 2], [], []]
+        assert batch.flows[0].weight.tolist() == [1, 1]
+    batch = NeighborSampler(graph, [4], prob="w", replace=True)([0, 4, 1])
+    assert batch.flows[0].in_degrees.tolist() == [4, 0, 0]
+    assert NeighborSampler(graph, [2], prob="w").estimand().tolist() == [0, 1, 1, 0, 0]
+
+
+def test_equal_weights_and_full_fanout_are_the_full_neighbourhood():
+    graph = random_graph(5)
+    graph.edata["w"] = torch.full((200,), 0.5)
+    full = fingerprint(FullSampler(graph, 2)([1, 2]))
+    assert fingerprint(NeighborSampler(graph, [-1, -1], prob="w")([1, 2])) == full
+    assert fingerprint(NeighborSampler(graph, [2**62, 10**6], prob="w")([1, 2])) == full
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int8, torch.int64, torch.bool])
+def test_other_types_of_columns(dtype):
+    graph = random_graph(6)
+    whole = torch.arange(200) % 2 if dtype == torch.bool else torch.arange(200) % 5
+    graph.edata["w"], graph.edata["v"] = whole.to(dtype), whole.double()
+    batches = [NeighborSampler(graph, [2, 3], prob=name)(range(9)) for name in "wv"]
+    assert fingerprint(batches[0]) == fingerprint(batches[1])
+
+
+def test_a_column_that_is_a_view():
+    graph = random_graph(6)
+    both = torch.rand(200, 2, generator=torch.Generator().manual_seed(0))
+    graph.edata["w"] = both[:, 1]
+    expected = fingerprint(NeighborSampler(graph, [2, 3], prob="w")(range(9)))
+    graph.edata["w"] = both[:, 1].clone()
+    assert fingerprint(NeighborSampler(graph, [2, 3], prob="w")(range(9))) == expected
+
+
+def test_pickles_and_loads_on_threads():
+    graph = random_graph(7, 60, 900)
+    graph.edata["w"] = torch.rand(900, generator=torch.Generator().manual_seed(1))
+    for options in ({}, {"replace": True}, {"reuse": True}):
+        sampler = NeighborSampler(graph, [3, 2], prob="w", seed=3, **options)
+        copied = pickle.loads(pickle.dumps(sampler))
+        assert repr(copied) == repr(sampler)
+        alone = [fingerprint(copied(ids)) for ids in torch.arange(60).split(16)]
+        for workers in (0, 2):
+            loader = NodeFlowLoader(sampler, range(60), 16, num_workers=workers)
+            assert [fingerprint(batch) for batch in loader] == alone
+
+
+def test_prob_is_a_fixed_setting_that_shows():
+    graph = crowd([1, 2], 1)
+    assert "replace=False, prob='w', direction" in repr(NeighborSampler(graph, [1], prob="w"))
+    assert "prob" not in repr(NeighborSampler(graph, [1]))
+    with pytest.raises(AttributeError, match="prob of a sampler is fixed"):
+        NeighborSampler(graph, [1]).prob = "w"
+
+
+# ---- what is refused
+
+BAD = [
+    ([1.0, -1.0, 2.0], ValueError, r"prob: the edge column 'w' must be finite and not negative, but edge 1 has -1.0"),
+    ([1.0, 2.0, np.nan], ValueError, r"prob: .*not negative, but edge 2 has nan"),
+    ([np.inf, 2.0, 1.0], ValueError, r"prob: .*but edge 0 has inf"),
+    (
+        [1.0, 1e-281, 1.0],
+        ValueError,
+        r"prob: .* from 1e-280 to 1e\+280, or 0, but edge 1 has 1e-281; only ratios count",
+    ),
+    ([1.0, 1.0, 1e281], ValueError, r"prob: .* but edge 2 has 1e\+281; only ratios count, so multiply"),
+]
+
+
+@pytest.mark.parametrize(("column", "error", "words"), BAD)
+def test_bad_columns(column, error, words):
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"w": torch.tensor(column, dtype=torch.float64)})
+    with pytest.raises(error, match=words):
+        NeighborSampler(graph, [1], prob="w")
+
+
+def test_bad_names():
+    graph = Graph.from_edges([0, 1], [1, 0], edata={"w": torch.ones(2), "x": torch.ones(2, 3)})
+    with pytest.raises(KeyError, match=r"prob: graph.edata has no column 'p'; it has w, x"):
+        NeighborSampler(graph, [1], prob="p")
+    with pytest.raises(ValueError, match="prob: the edge column 'x' must have one number per edge"):
+        NeighborSampler(graph, [1], prob="x")
+    with pytest.raises(TypeError, match=r"prob must be the name of a column of graph.edata"):
+        NeighborSampler(graph, [1], prob=torch.ones(2))
