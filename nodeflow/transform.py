@@ -1,4 +1,4 @@
-"""New graphs from a graph: reversed edges, added reverse edges, added self-loops.
+"""New graphs from a graph: reversed edges, added reverse edges, added self-loops; and its normalised edge weights.
 
 Columns that need no new rows are shared with the graph, not copied.
 """
@@ -56,6 +56,41 @@ def add_self_loops(graph: Graph, *, mark: str | None = None) -> Graph:
     """
     nodes = torch.from_numpy(np.arange(graph.num_nodes))
     return _with_edges(graph, nodes, nodes, None, mark)
+
+
+def edge_norm(graph: Graph, norm: str = "both", *, direction: str = "in") -> Tensor:
+    """Return the entries of the normalised adjacency as an edge column, float32 ``[num_edges]``, by edge id.
+
+    For an edge u -> v with d_out(u) the number of edges that leave u, and d_in(v) the number that enter v:
+
+    - "both": 1 / sqrt(d_out(u) d_in(v)), as in GCN (Kipf, Welling 2017; they add self-loops first: ``add_self_loops``);
+    - "right": 1 / d_in(v), so that the edges that enter a node add up to 1: a mean over its in-neighbours;
+    - "left": 1 / d_out(u), so that the edges that leave a node add up to 1.
+
+    Repeated edges count one by one.
+
+    Args:
+        graph: the graph.
+        norm: "both", "right" or "left".
+        direction: "out" is for samplers that walk along out-edges, where v is the source of the sum and u its end: it
+            swaps "right" and "left".
+
+    Raises ValueError for another ``norm`` or ``direction``.
+
+    >>> graph = Graph.from_edges([0, 1, 0], [2, 2, 1])
+    >>> edge_norm(graph, "right")
+    tensor([0.5000, 0.5000, 1.0000])
+    >>> graph.edata["p"] = edge_norm(graph)  # for weight="p" of a sampler
+    """
+    if norm not in ("both", "right", "left"):
+        raise ValueError(f"norm must be 'both', 'right' or 'left', got {norm!r}")
+    if direction not in ("in", "out"):
+        raise ValueError(f"direction must be 'in' or 'out', got {direction!r}")
+    src, dst = graph.edges()
+    leaving, entering = graph.out_degrees().double()[src], graph.in_degrees().double()[dst]
+    if norm == "both":
+        return (leaving * entering).rsqrt().float()
+    return ((entering if (norm == "right") == (direction == "in") else leaving).reciprocal()).float()
 
 
 def is_symmetric(graph: Graph) -> bool:

@@ -14,7 +14,7 @@ from nodeflow import Graph
 from nodeflow.features import from_scipy as sparse_column
 from nodeflow.features import join_rows, zero_rows
 from nodeflow.testing import graphs
-from nodeflow.transform import add_reverse_edges, add_self_loops, is_symmetric, reverse
+from nodeflow.transform import add_reverse_edges, add_self_loops, edge_norm, is_symmetric, reverse
 
 some_graphs = graphs(node_columns={"x": (2,)}, edge_columns={"w": (), "f": (3,)})
 
@@ -124,3 +124,33 @@ def test_a_mark_must_be_a_new_column(change) -> None:
     assert "mark" not in change(graph).edata
     with pytest.raises(ValueError, match="an edge column 'w' already; choose another name for mark"):
         change(graph, mark="w")
+
+
+@given(some_graphs)
+def test_edge_norms_are_entries_of_the_normalised_adjacency(graph: Graph) -> None:
+    leaving, entering = Counter(u for u, _ in pairs(graph)), Counter(v for _, v in pairs(graph))
+    wanted = {
+        "both": [1 / (leaving[u] * entering[v]) ** 0.5 for u, v in pairs(graph)],
+        "right": [1 / entering[v] for _, v in pairs(graph)],
+        "left": [1 / leaving[u] for u, _ in pairs(graph)],
+    }
+    for norm, values in wanted.items():
+        found = edge_norm(graph, norm)
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found, torch.tensor(values, dtype=torch.float32))
+        # turned round, the graph has the same edge ids, and what is "in" there is "out" here
+        assert torch.equal(edge_norm(graph, norm, direction="out"), edge_norm(reverse(graph), norm))
+    assert torch.equal(edge_norm(graph), edge_norm(graph, "both"))
+    graph.edata["p"] = edge_norm(graph, "right")
+    dst = graph.edges()[1]
+    sums = torch.zeros(graph.num_nodes).index_add_(0, dst, graph.edata["p"])
+    torch.testing.assert_close(sums, (graph.in_degrees() > 0).float())
+
+
+def test_norms_that_there_are_not() -> None:
+    graph = Graph.from_edges([0], [1])
+    with pytest.raises(ValueError, match="norm must be 'both', 'right' or 'left', got 'sym'"):
+        edge_norm(graph, "sym")
+    with pytest.raises(ValueError, match="direction must be 'in' or 'out', got None"):
+        edge_norm(graph, direction=None)  # type: ignore[arg-type]
+    assert edge_norm(Graph([0], [])).shape == (0,)

@@ -1,0 +1,327 @@
+"""Scores by the user: what they see, log-probabilities and gradients, and batches that grow layer by layer."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from layerwise_reference import law
+from torch import Tensor, nn
+
+from nodeflow import FullSampler, Graph, NodeFlowLoader, create_node_flow
+from nodeflow.sampling.layerwise import LayerSampler
+from nodeflow.testing import assert_same_node_flow, assert_unbiased
+
+# destinations 4 and 5 and their edges; 1 -> 4 twice
+SRC, DST, A = [0, 1, 2, 0, 3, 1], [4, 4, 4, 5, 5, 4], [1.0, 2.0, -1.0, 3.0, 1.0, 0.5]
+GRAPH = Graph.from_edges(
+    SRC, DST, num_nodes=6, edata={"w": torch.tensor(A)}, ndata={"x": torch.arange(12.0).view(6, 2)}
+)
+
+
+class ByNode(nn.Module):
+    """A score with a parameter per node."""
+
+    def __init__(self, values: list[float]) -> None:
+        super().__init__()
+        self.raw = nn.Parameter(torch.tensor(values, dtype=torch.float64))
+
+    def forward(self, candidates, step) -> Tensor:
+        return self.raw[candidates.nid]
+
+
+def test_what_a_score_sees():
+    seen = []
+
+    def score(candidates, step):
+        seen.append((candidates, step))
+        return torch.ones(len(candidates))
+
+    h = torch.rand(2, 3)
+    sampler = LayerSampler(GRAPH, [2], score=score, weight="w")
+    sampler([5, 4], inputs=h, epoch=3)
+    ((candidates, step),) = seen
+    assert step.inputs is h
+    assert step.flow == 0
+    assert candidates.dst_nid.tolist() == [5, 4]
+    assert candidates.nid.tolist() == [0, 3, 1, 2]  # in order of first appearance
+    full = FullSampler(GRAPH, 1, include_dst=False, weight="w")([5, 4])
+    assert candidates.flow.parent_eid.tolist() == full.flows[0].parent_eid.tolist()
+    assert candidates.weight.tolist() == [3, 1, 1, 2, -1, 0.5]
+    assert candidates.structure is candidates.flow.structure
+    x = GRAPH.ndata["x"]
+    sums = candidates.flow.aggregate(x[candidates.nid], "sum", weight=candidates.weight)
+    wanted = full.flows[0].aggregate(x[full.front.parent_nid], "sum", weight=full.flows[0].weight)
+    torch.testing.assert_close(sums, wanted)
+    sampler.without_edges([3])([5, 4])
+    assert seen[-1][0].nid.tolist() == [3, 0, 1, 2]
+    assert seen[-1][0].flow.parent_eid.tolist() == [4, 0, 1, 2, 5]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+def test_columns_of_the_source_layer(dtype):
+    """draws and log q_u, at the rows of the drawn nodes, with zeros elsewhere."""
+    values = torch.tensor([3, 1, 4, 2], dtype=dtype)
+    sampler = LayerSampler(GRAPH, [3], score=lambda c, step: values[c.nid], weight="w")
+    for epoch in range(30):
+        batch = sampler([4, 5], epoch=epoch)
+        flow, layer = batch.flows[0], batch.layers[0]
+        assert layer.data["draws"].dtype == torch.float32
+        assert layer.data["log_prob"].dtype == (torch.float32 if dtype == torch.int64 else dtype)
+        draws = dict(zip(layer.parent_nid.tolist(), layer.data["draws"].tolist(), strict=True))
+        assert sum(draws.values()) == 3
+        for u, log_prob in zip(layer.parent_nid.tolist(), layer.data["log_prob"].tolist(), strict=True):
+            wanted = math.log(int(values[u]) / 10) if draws[u] else 0
+            assert log_prob == pytest.approx(wanted, rel=1e-6)
+        for e, row, w in zip(flow.parent_eid.tolist(), flow.indices.tolist(), flow.weight.tolist(), strict=True):
+            u = int(layer.parent_nid[row])
+            assert w == pytest.approx(A[e] * draws[u] / (3 * int(values[u]) / 10), rel=1e-6)
+        assert not flow.weight.requires_grad
+        assert not batch.layers[1].data
+
+
+@pytest.mark.parametrize("draw", ["poisson", "systematic"])
+def test_log_inclusion_probabilities_and_their_gradient(draw):
+    """Scores 10, 1, 2, 1 of size 2: node 0 is certain, the others have (2 - 1) * score / 4."""
+    score = ByNode([10.0, 1.0, 2.0, 1.0])
+    seen = set()
+    for epoch in range(40):
+        batch = LayerSampler(GRAPH, [2], score=score, draw=draw)([4, 5], epoch=epoch)
+        data, nid = batch.layers[0].data, batch.layers[0].parent_nid.tolist()
+        for u in set(nid) - {4, 5}:
+            found = data["log_prob"][nid.index(u)]
+            assert data["draws"][nid.index(u)] == 1
+            assert found.item() == pytest.approx(0 if u == 0 else math.log([10, 1, 2, 1][u] / 4), abs=1e-12)
+            score.zero_grad()
+            found.backward(retain_graph=True)
+            wanted = torch.full((4,), -1 / 4)
+            wanted[u] += 1 / float(score.raw[u].detach())
+            wanted[0] = 0
+            torch.testing.assert_close(score.raw.grad, torch.zeros(4) + wanted * (u != 0), check_dtype=False)
+            seen.add(u)
+    assert seen == {0, 1, 2, 3}
+    everything = LayerSampler(GRAPH, [4], score=ByNode([1.0, 2.0, 3.0, 0.0]), draw=draw)([4, 5]).layers[0]
+    assert everything.data["log_prob"].tolist() == [0] * 5  # node 3 has no chance
+    everything.data["log_prob"].sum().backward()
+
+
+def test_the_gradient_of_the_variance_by_enumeration():
+    """The mean over all multisets of the gradients that the documentation gives is that of the variance's formula."""
+    values, size = [3, 1, 4, 2], 2
+    score = ByNode([float(v) for v in values])
+    h = torch.tensor([1.0, -2.0, 0.5, 3.0, 0.0, 0.0], dtype=torch.float64)
+    src, dst, a = torch.tensor(SRC), torch.tensor(DST), torch.tensor(A, dtype=torch.float64)
+    q = score.raw / score.raw.sum()
+    given = torch.zeros(6, 4, dtype=torch.float64).index_put_((dst, src), a * h[src], accumulate=True)
+    variance = ((given**2 / q).sum() - given.sum(1).square().sum()) / size
+    (exact,) = torch.autograd.grad(variance, score.raw)
+
+    sampler = LayerSampler(GRAPH, [size], score=score, weight="w")
+    table = law(range(4), values, size, "replacement")
+    gradients = {}
+    for epoch in itertools.count():
+        batch = sampler([4, 5], epoch=epoch)
+        layer, flow = batch.layers[0], batch.flows[0]
+        nid, draws = layer.parent_nid, layer.data["draws"]
+        outcome = tuple(sorted((u, int(n)) for u, n in zip(nid.tolist(), draws.tolist(), strict=True) if n))
+        if outcome not in gradients:
+            ends, u = (ids for ids in reversed(flow.edges()))
+            times = draws.double()[u]
+            # what a destination got from a node, in one draw: edges of a pair are added up before they are squared
+            pair = torch.zeros(flow.num_dst, flow.num_src, dtype=torch.float64)
+            pair = pair.index_put_((ends, u), flow.weight.double() * h[nid[u]] / times, accumulate=True)
+            loss = -(pair.square().sum(0) * draws * layer.data["log_prob"]).sum()
+            # and the general way: weights that have a gradient, beside the score function
+            kind = a[flow.parent_eid] * times / (size * layer.data["log_prob"].exp()[u])
+            received = torch.zeros(flow.num_dst, dtype=torch.float64).index_add(0, ends, kind * h[nid[u]])
+            error = (received - given.detach().sum(1)[[4, 5]]).square().sum()
+            general = error + error.detach() * (layer.data["log_prob"] * draws).sum()
+            gradients[outcome] = torch.stack(
+                [torch.autograd.grad(x, score.raw, retain_graph=True)[0] for x in (loss, general)]
+            )
+        if len(gradients) == len(table):
+            break
+        assert epoch < 2000
+    mean = sum(float(p) * gradients[outcome] for outcome, p in table.items())
+    # weights are float32
+    torch.testing.assert_close(mean[0], exact, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(mean[1], exact, rtol=1e-6, atol=1e-6)
+
+
+def test_trained_scores_lower_the_variance():
+    """A score per node goes to what is known to be best, q_u in proportion to |A h|, and the variance falls with it."""
+    h = torch.tensor([5.0, 0.5, 0.5, 0.5, 0.0])
+    graph = Graph.from_edges([0, 1, 2, 3], [4, 4, 4, 4])
+
+    class Exp(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.raw = nn.Parameter(torch.zeros(5))
+
+        def forward(self, candidates, step):
+            return self.raw[candidates.nid].exp()
+
+    score = Exp()
+    sampler = LayerSampler(graph, [3], score=score)
+    optimizer = torch.optim.Adam(score.parameters(), lr=0.05)
+
+    def variance() -> float:
+        q = score.raw.detach()[:4].softmax(0)
+        return float((h[:4] ** 2 / q).sum() - h.sum() ** 2) / 3
+
+    before = variance()
+    for epoch in range(150):
+        batch = sampler([4], epoch=epoch)
+        layer, flow = batch.layers[0], batch.flows[0]
+        draws, u = layer.data["draws"], flow.indices
+        each = (flow.weight / draws[u] * h[layer.parent_nid[u]]) ** 2
+        loss = -(each * draws[u] * layer.data["log_prob"][u]).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert variance() < 0.1 * before
+    assert_unbiased(sampler, [4], draws=500)  # whatever the scores
+
+
+class ByActivation(nn.Module):
+    """Scores from the newest activations: what flows back along the edges, and the candidate's features."""
+
+    def __init__(self, x: Tensor, width: int) -> None:
+        super().__init__()
+        self.register_buffer("x", x)
+        self.lin = nn.Linear(width + x.shape[1], 1)
+        self.sizes: list[tuple[int, int]] = []
+
+    def forward(self, candidates, step) -> Tensor:
+        backwards, edges = candidates.structure.transposed()
+        dst = candidates.flow.edges()[1][edges]
+        received = torch.zeros(len(candidates), step.inputs.shape[1])
+        rows = torch.repeat_interleave(torch.arange(len(candidates)), backwards.in_degrees)
+        received = received.index_add(0, rows, step.inputs[dst])
+        self.sizes.append((len(candidates), len(step.inputs)))
+        return nn.functional.softplus(self.lin(torch.cat([received, self.x[candidates.nid]], 1)).squeeze(1))
+
+
+def test_a_batch_grows_from_the_newest_activations():
+    """Every step looks at activations of the layer that is the front now; all of it is one NodeFlow in the end."""
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.normal(size=(60, 4))).float()
+    graph = Graph.from_edges(rng.integers(60, size=500), rng.integers(60, size=500), num_nodes=60)
+    score = ByActivation(x, 4)
+    sampler = LayerSampler(graph, [8], score=score, seed=2)
+    nodes = [7, 3, 3, 20]
+
+    def grown(epoch: int):
+        batch = create_node_flow([], [list(dict.fromkeys(nodes))], parent=graph)
+        parts = []
+        for step in range(3):
+            h = x[batch.front.parent_nid]
+            lower = sampler(batch.front.parent_nid, inputs=h, epoch=10 * epoch + step)
+            parts.append(lower)
+            batch = lower.append(batch)
+        return batch, parts
+
+    batch, parts = grown(0)
+    batch.validate()
+    assert batch.num_flows == 3
+    assert batch.parent is graph
+    assert batch.seeds.tolist() == [7, 3, 20]
+    for i, lower in enumerate(reversed(parts)):
+        assert torch.equal(batch.flows[i].parent_eid, lower.flows[0].parent_eid)
+        assert torch.equal(batch.ldata[i]["log_prob"], lower.ldata[0]["log_prob"])
+        assert float(batch.ldata[i]["draws"].sum()) == 8
+        assert batch.layers[i].parent_nid[: batch.layer_sizes[i + 1]].equal(batch.layers[i + 1].parent_nid)
+    assert [size for _, size in score.sizes] == [3, batch.layer_sizes[2], batch.layer_sizes[1]]
+    log_likelihood = sum((layer["log_prob"] * layer["draws"]).sum() for layer in batch.ldata[:3])
+    log_likelihood.backward()
+    assert score.lin.weight.grad.abs().sum() > 0
+    assert_same_node_flow(grown(0)[0][0:3], batch[0:3])
+    assert not torch.equal(grown(1)[0].flows[0].parent_eid, batch.flows[0].parent_eid)
+
+
+def test_growing_is_what_one_call_would_give():
+    """The law of two steps is that of a sampler with two flows: sizes of layers, over many draws."""
+    graph = Graph.from_edges([1, 2, 3, 4, 5, 5], [0, 0, 1, 1, 2, 2], num_nodes=6)
+    one, two = LayerSampler(graph, [1]), LayerSampler(graph, [1, 1])
+    counts = [Counter[tuple[int, ...]](), Counter[tuple[int, ...]]()]
+    for k in range(1500):
+        upper = one([0], epoch=2 * k)
+        grown = one(upper.front.parent_nid, epoch=2 * k + 1).append(upper)
+        for count, batch in zip(counts, (grown, two([0], epoch=k)), strict=True):
+            count[tuple(batch.front.parent_nid.tolist())] += 1
+    assert set(counts[0]) == set(counts[1])
+    for key in counts[0]:  # two counts of one law: their difference has a variance of at most their sum
+        assert abs(counts[0][key] - counts[1][key]) < 5.5 * math.sqrt(counts[0][key] + counts[1][key])
+
+
+def test_in_a_loader_and_pickled():
+    score = ByNode([1.0, 2.0, 3.0, 0.5, 1.0, 1.0])
+    sampler = LayerSampler(GRAPH, [2, 2], score=score, seed=4)
+    expected = list(NodeFlowLoader(sampler, range(6), 2))
+    for other in (sampler, pickle.loads(pickle.dumps(sampler))):
+        for workers in (0, 2):
+            for one, two in zip(expected, NodeFlowLoader(other, range(6), 2, num_workers=workers), strict=True):
+                assert_same_node_flow(one, two)
+    assert "score='ByNode'" in repr(sampler)
+    assert NodeFlowLoader(sampler, range(6), 2).state_dict()["sampler"] == repr(sampler.settings)
+    assert "score" not in repr(LayerSampler(GRAPH, [2]))
+
+
+def test_where_there_are_no_candidates():
+    def never(candidates, step):
+        raise AssertionError("nothing to score")
+
+    batch = LayerSampler(GRAPH, [2, 2], score=never)([0, 1])
+    assert batch.flow_sizes == (0, 0)
+    for layer in batch.layers[:2]:
+        assert layer.data["log_prob"].tolist() == layer.data["draws"].tolist() == [0, 0]
+    assert LayerSampler(GRAPH, [2], score=never)([]).layer_sizes == (0, 0)
+
+
+@pytest.mark.parametrize("draw", ["replacement", "poisson", "systematic"])
+def test_candidates_with_score_0_are_never_drawn(draw):
+    sampler = LayerSampler(GRAPH, [2], score=ByNode([0.0, 1.0, 0.0, 1e-9]), draw=draw)
+    for epoch in range(50):
+        assert set(sampler([4, 5], epoch=epoch).layers[0].parent_nid.tolist()) <= {4, 5, 1, 3}
+
+
+@pytest.mark.parametrize(
+    ("found", "error", "words"),
+    [
+        (lambda n: torch.ones(n + 1), ValueError, r"one number per candidate, shape \(4,\), got shape \(5,\)"),
+        (lambda n: torch.ones(n, 1), ValueError, r"shape \(4,\), got shape \(4, 1\)"),
+        (lambda n: torch.tensor(1.0), ValueError, r"got shape \(\)"),
+        (lambda n: torch.tensor([1, 2, -0.5, 1]), ValueError, r"candidate 2 \(node 2\) of flow 0 has -0.5.*softplus"),
+        (lambda n: torch.tensor([1, torch.nan, 0, 1]), ValueError, r"candidate 1 \(node 1\) of flow 0 has nan"),
+        (lambda n: torch.tensor([1, 2, 1, torch.inf]), ValueError, r"candidate 3 \(node 3\) of flow 0 has inf"),
+        (lambda n: torch.zeros(n), ValueError, "score gives 0 to all 4 candidates of flow 0"),
+        (lambda n: torch.ones(n, dtype=torch.bool), TypeError, "tensor of numbers, one per candidate, got Tensor"),
+        (lambda n: torch.ones(n, dtype=torch.complex64), TypeError, "dense tensor of numbers"),
+        (lambda n: None, TypeError, "dense tensor of numbers, one per candidate, got NoneType None"),
+        (lambda n: [1.0] * n, TypeError, "dense tensor of numbers"),
+        (lambda n: torch.ones(n).to_sparse(), TypeError, "dense tensor"),
+    ],
+)
+def test_bad_scores(found, error, words):
+    sampler = LayerSampler(GRAPH, [2], score=lambda candidates, step: found(len(candidates)))
+    with pytest.raises(error, match=words):
+        sampler([4, 5])
+
+
+def test_arrays_are_scores_too():
+    one = LayerSampler(GRAPH, [2], score=lambda c, step: np.arange(1.0, len(c) + 1))([4, 5])
+    other = LayerSampler(GRAPH, [2], score=lambda c, step: torch.arange(1.0, len(c) + 1))([4, 5])
+    assert torch.equal(one.flows[0].parent_eid, other.flows[0].parent_eid)
+
+
+def test_a_score_must_be_a_function():
+    with pytest.raises(TypeError, match=r"score must be a function of \(candidates, step\) or a module, got Tensor"):
+        LayerSampler(GRAPH, [2], score=torch.ones(6))
+    with pytest.raises(AttributeError, match="score of a sampler is fixed"):
+        LayerSampler(GRAPH, [2]).score = len

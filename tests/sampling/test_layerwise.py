@@ -1,0 +1,379 @@
+"""Layer-wise samplers: their laws by enumeration, the very draws by a second implementation, and their options."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from layerwise_reference import DRAWS, assert_equals_reference, drawn_edges, in_order, inclusion, law, means
+from sampler_reference import chi_square, fingerprint, key_of, star
+
+from nodeflow import Graph, NodeFlowLoader
+from nodeflow.sampling.layerwise import FastGCNSampler, LadiesSampler, LayerSampler
+from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds
+from nodeflow.transform import edge_norm
+
+KINDS = [LayerSampler, LadiesSampler, FastGCNSampler]
+CORA = Path("/work/shared/data/cora/adjacency.npz")
+
+
+def node_number(candidates, step):
+    """A score: candidate 0 never, node u in proportion to u."""
+    return candidates.nid.double()
+
+
+# ---- the law
+
+# two destinations, 4 and 5, and four candidates; 1 -> 4 is there twice; the two last edges count for FastGCN only
+PROOF = [(0, 4, 1), (1, 4, 2), (2, 4, -1), (0, 5, 3), (3, 5, 1), (2, 5, 1), (1, 4, 1), (4, 0, 1), (0, 1, 1)]
+H = [3, -1, 4, 5, 9, 2]
+
+
+def candidates_of(kind, score) -> tuple[list[int], list[int]]:
+    into = [edge for edge in PROOF if edge[1] in (4, 5)]
+    if kind is FastGCNSampler:
+        return list(range(6)), [sum(a * a for w, _, a in PROOF if w == u) for u in range(6)]
+    if kind is LadiesSampler:
+        return list(range(4)), [sum(a * a for w, _, a in into if w == u) for u in range(4)]
+    return list(range(4)), [1] * 4 if score is None else [0, 1, 2, 3]
+
+
+CASES = [(kind, None, draw, size) for kind in KINDS for draw in DRAWS for size in (2, 3)]
+CASES += [(LayerSampler, node_number, draw, 2) for draw in DRAWS]
+
+
+@pytest.mark.parametrize(("kind", "score", "draw", "size"), CASES)
+def test_the_law_by_enumeration(kind, score, draw, size):
+    """Over all outcomes: the estimate is unbiased, its variance is the formula's; and the sampler follows that law.
+
+    1,000 calls against whole outcomes (sets, or multisets) with all weights: an outcome of probability 0.1 that comes
+    up 80 % too often is surely found (1,000 * 0.1 * 0.8^2 = 64 with some 10 cells). Outcomes expected fewer than 5
+    times are taken together.
+    """
+    src, dst, a = zip(*PROOF, strict=True)
+    graph = Graph.from_edges(src, dst, num_nodes=6, edata={"w": torch.tensor(a, dtype=torch.float32)})
+    nodes, scores = candidates_of(kind, score)
+    order = None
+    if kind is FastGCNSampler and draw == "systematic":  # one order for good
+        order = in_order([u for u in nodes if 0 < inclusion(scores, size)[u] < 1], key_of(5, 0))
+        order += [u for u in nodes if u not in order]
+    table, mean = law(nodes, scores, size, draw, order), means(nodes, scores, size, draw)
+    assert sum(table.values()) == 1
+
+    def weights(outcome) -> dict[int, Fraction]:
+        times = dict(outcome)
+        into = [(e, u, a) for e, (u, v, a) in enumerate(PROOF) if v in (4, 5) and u in times]
+        return {e: Fraction(a * times[u]) / mean[u] for e, u, a in into}
+
+    for v in (4, 5):
+        estimates = [
+            (p, sum((w * H[PROOF[e][0]] for e, w in weights(s).items() if PROOF[e][1] == v), Fraction(0)))
+            for s, p in table.items()
+        ]
+        gives = Counter[int]()
+        for u, w, a in PROOF:
+            if w == v and mean.get(u):
+                gives[u] += a * H[u]
+        assert sum(p * x for p, x in estimates) == sum(gives.values())
+        variance = sum(p * x * x for p, x in estimates) - sum(gives.values()) ** 2
+        if draw == "replacement":
+            q = {u: mean[u] / size for u in gives}
+            assert variance == (sum(x * x / q[u] for u, x in gives.items()) - sum(gives.values()) ** 2) / size
+        elif draw == "poisson":
+            assert variance == sum(x * x * (1 / mean[u] - 1) for u, x in gives.items())
+
+    def seen(edges) -> tuple[tuple[int, float], ...]:
+        return tuple(sorted((e, round(float(w), 3)) for e, w in edges))
+
+    expected = Counter[object]()
+    for outcome, p in table.items():
+        expected[seen(weights(outcome).items())] += float(p)
+    options = {} if score is None else {"score": score}
+    sampler = kind(graph, [size], draw=draw, weight="w", seed=5, **options)
+    calls = 1000
+    observed = Counter(seen(itertools.chain(*drawn_edges(sampler([4, 5], epoch=k), 0))) for k in range(calls))
+    assert set(observed) <= set(expected)
+    rare = {key for key, p in expected.items() if p * calls < 5}
+    cells = [([key], p) for key, p in expected.items() if key not in rare]
+    cells += (
+        [(list(rare), sum(expected[key] for key in rare))] if sum(expected[key] for key in rare) * calls > 1 else []
+    )
+    if len(cells) > 1:
+        counts = [sum(observed[key] for key in keys) for keys, _ in cells]
+        assert (
+            chi_square(np.array(counts), np.array([p for _, p in cells]) * sum(counts) / sum(p for _, p in cells)) < 1
+        )
+
+
+# ---- the draws
+
+some_graphs = graphs(min_nodes=1, edge_columns={"w": ()})
+
+
+@settings(max_examples=40, deadline=None)
+@given(some_graphs, st.data())
+def test_a_batch_is_what_the_reference_says(graph: Graph, data: st.DataObject) -> None:
+    kind, draw = data.draw(st.sampled_from(KINDS)), data.draw(st.sampled_from(DRAWS))
+    sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    left_out = data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=4)) if graph.num_edges else []
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)), np.bool_)
+    run = {"epoch": data.draw(st.integers(0, 2**40)), "batch": data.draw(st.none() | st.integers(0, 9))}
+    options = {"draw": draw, "include_dst": data.draw(st.booleans()), "seed": data.draw(st.integers(-(2**63), 2**63))}
+    options |= {"direction": data.draw(st.sampled_from(["in", "out"])), "edge_filter": mask}
+    options["weight"] = data.draw(st.sampled_from([None, "w"]))
+    assert_equals_reference(kind, graph, sizes, data.draw(seeds(graph)), left_out, options, run)
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_of_a_larger_graph_are_what_the_reference_says(kind, draw, weight):
+    """Half of the edges left out of some rows, all of one row, and layers of several sizes."""
+    rng = np.random.default_rng(1)
+    src, dst = rng.integers(12, size=70), rng.integers(12, size=70)
+    graph = Graph.from_edges(src, dst, edata={"w": torch.from_numpy(rng.integers(-3, 4, 70)).float()})
+    left_out = [e for e in range(70) if dst[e] == 3 or (dst[e] % 2 == 0 and rng.random() < 0.5)]
+    options = {"draw": draw, "weight": weight, "seed": 5, "edge_filter": np.ones(70, np.bool_)}
+    for epoch in range(5):
+        assert_equals_reference(kind, graph, [7, 3, 4], [2, 3, 4], left_out, options, {"epoch": epoch})
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_unbiased_reproducible_and_the_same_elsewhere(kind, draw):
+    rng = np.random.default_rng(3)
+    graph = Graph.from_edges(rng.integers(30, size=150), rng.integers(30, size=150), num_nodes=30,
+                             edata={"w": torch.from_numpy(rng.normal(size=150))})  # fmt: skip
+    sampler = kind(graph, [6, 5], draw=draw, weight="w", seed=1)
+    assert_reproducible(sampler, range(10))
+    assert_unbiased(sampler, range(10), draws=300)
+    assert_unbiased(sampler.without_edges([]), range(3), draws=100)
+    expected = [fingerprint(batch) for batch in NodeFlowLoader(sampler, range(30), 7)]
+    assert [fingerprint(batch) for batch in NodeFlowLoader(sampler, range(30), 7, num_workers=2)] == expected
+    again = pickle.loads(pickle.dumps(sampler))
+    assert [fingerprint(batch) for batch in NodeFlowLoader(again, range(30), 7)] == expected
+    assert (
+        repr(again)
+        == repr(sampler)
+        == (
+            f"{kind.__name__}(Graph(30 nodes, 150 edges, edata: w), layer_sizes=(6, 5), draw={draw!r}, "
+            + ("normalize=False, " if kind is LadiesSampler else "")
+            + "direction='in', include_dst=True, weight='w', seed=1)"
+        )
+    )
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_draws_of_epochs_batches_and_flows_are_independent(draw):
+    """Pairs of draws, 1 of 5 each: 25 cells, 1,000 pairs; one pair in 6 that were a copy would surely be found."""
+    sampler, calls = LayerSampler(star(5), [1], draw=draw), 1000
+    # with "poisson" any number of nodes may be drawn: the first of them counts, and none is a case of its own
+    chance = np.append(0.2 * 0.8 ** np.arange(5), 0.8**5) if draw == "poisson" else np.full(5, 0.2)
+
+    def table(first: list[int], second: list[int]) -> float:
+        counts = Counter(zip(first, second, strict=True))
+        places = range(len(chance))
+        assert set(first) | set(second) <= set(places)
+        return chi_square(
+            np.array([counts[a, b] for a in places for b in places]), np.outer(chance, chance).ravel() * calls
+        )
+
+    first = {}
+    for epoch in range(2):
+        for number in range(2):
+            run = (sampler([0], epoch=2 * k + epoch, batch=number).flows[0].parent_eid.tolist() for k in range(calls))
+            first[epoch, number] = [min(picked, default=5) for picked in run]
+    assert table(first[0, 0], first[1, 0]) < 1
+    assert table(first[0, 0], first[0, 1]) < 1
+    loops = Graph.from_edges([0, 1, 2, 3, 4], [0] * 5, num_nodes=5)
+    both = [LayerSampler(loops, [1, 1], draw=draw)([0], epoch=k).flows for k in range(calls)]
+    eids = [[min(flow.parent_eid[: int(flow.indptr[1])].tolist(), default=5) for flow in flows] for flows in both]
+    assert table([a for a, _ in eids], [b for _, b in eids]) < 1
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_hub_of_70_000(kind, draw):
+    """64 bins of neighbours of a hub, 40,000 draws: a bin drawn half as often again is found (625 * 0.5^2 = 156)."""
+    degree = 70_000
+    sampler = kind(star(degree), [2000], draw=draw)
+    eids = np.concatenate([sampler([0], epoch=k).flows[0].parent_eid.numpy() for k in range(20)])
+    edges = np.linspace(0, degree, 65).astype(np.int64)
+    assert chi_square(np.histogram(eids, bins=edges)[0], np.diff(edges) / degree * len(eids)) < 1
+    assert chi_square(np.bincount(eids % 16, minlength=16)) < 1
+
+
+# ---- bias on a real graph
+
+
+def authors_program(rows: scipy.sparse.csr_array, dst: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """What the published program of LADIES does: no replacement, weights 1 / p, destinations put in, rows scaled."""
+    p = np.asarray(rows.power(2).sum(0)).ravel()
+    p /= p.sum()
+    picked = np.union1d(rng.choice(len(p), min(size, np.count_nonzero(p)), replace=False, p=p), dst)
+    weights = np.zeros(len(p))
+    weights[picked] = 1 / np.maximum(p[picked], 1e-30) * (p[picked] > 0)
+    estimate = rows.multiply(weights).tocsr()
+    scale = np.asarray(estimate.sum(1)).ravel()
+    return estimate.multiply(1 / np.where(scale > 0, scale, 1)[:, None]).tocsr()
+
+
+@pytest.mark.skipif(not CORA.exists(), reason=f"needs the Cora graph at {CORA}")
+def test_no_bias_on_cora():
+    """Mean over 300 draws against the full sum: 256 of the neighbours of 256 nodes, mean aggregation.
+
+    The squared error of an unbiased mean is on average the summed variance / 300: more than twice that does not occur.
+    The published program, held to the same, fails by far.
+    """
+    adjacency = scipy.sparse.load_npz(CORA).tocoo()
+    graph = Graph.from_edges(adjacency.row, adjacency.col, num_nodes=adjacency.shape[0])
+    graph.edata["p"] = edge_norm(graph, "right")
+    rng, draws = np.random.default_rng(0), 300
+    h = torch.from_numpy(rng.random(graph.num_nodes) + 1)
+    dst = rng.permutation(graph.num_nodes)[:256]
+    src, end = (ends.numpy() for ends in graph.edges())
+    shape = (graph.num_nodes,) * 2
+    rows = scipy.sparse.csr_array((graph.edata["p"].double().numpy(), (end, src)), shape=shape)[dst]
+    exact = rows @ h.numpy()
+
+    def excess(estimates: np.ndarray) -> tuple[float, float]:
+        error = np.square(estimates.mean(0) - exact).sum()
+        return error / (estimates.var(0).sum() / draws), math.sqrt(error / np.square(exact).sum())
+
+    flawed = np.array([authors_program(rows, dst, 256, rng) @ h.numpy() for _ in range(draws)])
+    ratio, bias = excess(flawed)
+    assert ratio > 10
+    assert bias > 0.02
+    for draw in DRAWS:
+        sampler = LadiesSampler(graph, [256], draw=draw, weight="p")
+        flows = (sampler(dst, epoch=k).flows[0] for k in range(draws))
+        sums = [f.aggregate(h[f.src_layer.parent_nid], "sum", weight=f.weight.double()).numpy() for f in flows]
+        assert excess(np.array(sums))[0] < 2
+
+
+# ---- options and corner cases
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("draw", ["poisson", "systematic"])
+def test_layers_larger_than_the_candidates_keep_all(kind, draw):
+    src, dst, a = zip(*PROOF, strict=True)
+    graph = Graph.from_edges(src, dst, num_nodes=6, edata={"w": torch.tensor(a, dtype=torch.float32)})
+    for size in (6, 10**18):
+        flow = kind(graph, [size], draw=draw, weight="w")([4, 5]).flows[0]
+        assert sorted(flow.parent_eid.tolist()) == [0, 1, 2, 3, 4, 5, 6]
+        assert torch.equal(flow.weight, graph.edata["w"][flow.parent_eid])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("draw", DRAWS)
+def test_where_there_is_nothing_to_draw(kind, draw):
+    empty = Graph.from_edges([], [], num_nodes=3)
+    isolated = Graph.from_edges([0], [1], num_nodes=3, edata={"w": torch.zeros(1)})
+    for graph, nodes, weight in ((empty, [0, 2], None), (isolated, [0, 2], None), (isolated, [], None),
+                                 (Graph([0], []), [], None), (isolated, [1], "w")):  # fmt: skip
+        for include_dst in (True, False):
+            batch = kind(graph, [2, 2], draw=draw, weight=weight, include_dst=include_dst)(nodes)
+            batch.validate()
+            if weight is None or kind is not LayerSampler:
+                assert batch.flow_sizes == (0, 0)
+            assert batch.flows[0].weight.sum() == 0
+    assert kind(isolated, [2], draw=draw).without_edges([0])([1]).flow_sizes == (0,)
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_destinations_are_sources_only_where_drawn(draw):
+    """Node 0 is its own neighbour, among 40: the row is there, the edge comes as often as for any other."""
+    graph = Graph.from_edges(range(40), [0] * 40)
+    sampler = LadiesSampler(graph, [4], draw=draw)
+    times = sum(0 in sampler([0], epoch=k).flows[0].parent_eid.tolist() for k in range(2000))
+    assert all(sampler([0], epoch=k).layers[0].parent_nid[0] == 0 for k in range(20))
+    chance = 1 - (39 / 40) ** 4 if draw == "replacement" else 0.1
+    assert abs(times - 2000 * chance) < 5.5 * math.sqrt(2000 * chance * (1 - chance))
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_normalized_weights_add_up_to_the_row(draw):
+    rng = np.random.default_rng(0)
+    weights = rng.random(300) + 0.1
+    columns = {"w": torch.from_numpy(weights), "tiny": torch.from_numpy(weights * 1e-200)}
+    graph = Graph.from_edges(rng.integers(40, size=300), rng.integers(40, size=300), num_nodes=40, edata=columns)
+    for name, left_out in ((None, []), ("w", []), ("w", list(range(0, 300, 3))), ("tiny", [])):
+        a = torch.ones(300) if name is None else graph.edata[name] * (1e200 if name == "tiny" else 1)
+        a = a.double().clone()
+        a[left_out] = 0
+        rows = torch.zeros(40, dtype=torch.float64).index_add_(0, graph.edges()[1], a)
+        sampler = LadiesSampler(graph, [15], draw=draw, normalize=True, weight=name).without_edges(left_out)
+        flow = sampler(range(40)).flows[0]
+        has = flow.in_degrees > 0
+        assert 10 < has.sum() <= 40
+        if name != "tiny":  # whose weights no float32 holds
+            sums = flow.aggregate_edges(flow.weight.double().unsqueeze(1)).squeeze(1)
+            torch.testing.assert_close(sums[has], rows[has], rtol=1e-5, atol=0)
+    plain = LadiesSampler(graph, [15], draw=draw, weight="w")(range(40))
+    scaled = LadiesSampler(graph, [15], draw=draw, weight="w", normalize=True)(range(40))
+    assert torch.equal(plain.flows[0].parent_eid, scaled.flows[0].parent_eid)
+    with pytest.raises(AssertionError, match="biased"):
+        assert_unbiased(LadiesSampler(graph, [3], weight="w", normalize=True), range(40), draws=250)
+
+
+@pytest.mark.parametrize("power", [-290, 290])
+def test_weights_whose_squares_are_no_numbers(power):
+    values = torch.tensor([1.0, 2.0, 3.0, -1.0], dtype=torch.float64)
+    near = Graph.from_edges([0, 1, 2, 3], [4] * 4, edata={"w": values})
+    far = Graph.from_edges([0, 1, 2, 3], [4] * 4, edata={"w": values * 2.0**power})
+    for kind in (LadiesSampler, FastGCNSampler):
+        for draw in DRAWS:
+            for k in range(20):
+                one, other = (kind(g, [2], draw=draw, weight="w")([4], epoch=k).flows[0] for g in (near, far))
+                assert torch.equal(one.parent_eid, other.parent_eid)
+
+
+# ---- bad input
+
+GRAPH = Graph.from_edges([0, 1], [1, 0], edata={"w": torch.tensor([1.0, -2.0])})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("sizes", "options", "error", "words"),
+    [
+        (5, {}, TypeError, r"layer_sizes must be a list with one number per flow, as in \[10, 25\], got int 5"),
+        ([], {}, ValueError, "layer_sizes must have one number per flow, got none"),
+        ([3, 0], {}, ValueError, r"layer_sizes\[1\] must be at least 1, got 0"),
+        ([-1], {}, ValueError, r"layer_sizes\[0\] must be at least 1, got -1"),
+        ([2.0], {}, TypeError, r"layer_sizes\[0\] must be an integer, got float 2.0"),
+        ([2**31], {}, ValueError, r"layer_sizes must be below 2\*\*31 with replacement, got 2147483648"),
+        (
+            [2],
+            {"draw": "with"},
+            ValueError,
+            "draw must be one of 'replacement', 'poisson', 'systematic', got str 'with'",
+        ),
+        ([2], {"draw": None}, ValueError, "draw must be one of"),
+        ([2], {"reuse": True}, TypeError, "reuse"),
+        ([2], {"weight": "p"}, KeyError, "weight: graph.edata has no column 'p'"),
+        ([2], {"direction": "both"}, ValueError, "direction must be 'in' or 'out', got 'both'"),
+    ],
+)
+def test_bad_arguments(kind, sizes, options, error, words):
+    with pytest.raises(error, match=words):
+        kind(GRAPH, sizes, **options)
+
+
+def test_normalize_needs_weights_that_are_not_negative():
+    with pytest.raises(ValueError, match=r"normalize=True needs .* not negative, but edge 1 has -2.0"):
+        LadiesSampler(GRAPH, [2], normalize=True, weight="w")
+    assert "normalize=True" in repr(LadiesSampler(GRAPH, [2], normalize=True))
+    with pytest.raises(AttributeError, match="normalize of a sampler is fixed"):
+        LadiesSampler(GRAPH, [2]).normalize = True
