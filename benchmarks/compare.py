@@ -1,12 +1,13 @@
 """Time nodeflow and its peers on the same work, in turn, in one run; print a table with ratios of medians.
 
 python benchmarks/compare.py sample --graphbolt PYTHON --pyg PYTHON
+python benchmarks/compare.py labor --graphbolt PYTHON
 python benchmarks/compare.py step --threads 2 --graphbolt PYTHON --pyg PYTHON
 
 PYTHON is the interpreter of an environment that has the peer (see workers/*_worker.py for what to install); a peer
 without one is left out. "sample" draws 3-hop neighbourhoods (fanouts 15, 10, 5 from the seeds, 1,024 seeds, without
-replacement) on an RMAT graph; "step" is a whole training step of a 3-layer GraphSAGE on them: sampling, features
-(100 wide), forward, backward, optimiser.
+replacement) on an RMAT graph; "labor" likewise with layer-neighbour sampling; "step" is a whole training step of a
+3-layer GraphSAGE on them: sampling, features (100 wide), forward, backward, optimiser.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ from rmat import ensure
 
 HERE = Path(__file__).resolve().parent
 BATCHES = 20  # per round, as in workers/work.py
+VARIANTS = {
+    "sample": ["uniform", "reuse", "replace", "weighted", "weighted, replace", "Bernoulli"],
+    "labor": ["LABOR-0", "LABOR-0, sequential", "LABOR-1"],
+    "step": ["uniform"],
+}
+"""Samplers of nodeflow that take part in a job; the first is the one that ratios refer to."""
 
 
 class Worker:
@@ -60,7 +67,7 @@ class Worker:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("job", choices=["sample", "step"])
+    parser.add_argument("job", choices=list(VARIANTS))
     parser.add_argument("--graphbolt", metavar="PYTHON", help="interpreter with dgl 2.1")
     parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric")
     parser.add_argument("--threads", type=int, default=1)
@@ -71,12 +78,12 @@ def main() -> None:
     options = parser.parse_args()
     folder = ensure(options.data, options.scale, options.edge_factor)
     arguments = [options.job, str(folder), str(options.threads)]
-    workers = {"nodeflow": Worker(sys.executable, "nodeflow", arguments)}
-    if options.job == "sample":
-        workers["nodeflow, reuse"] = Worker(sys.executable, "nodeflow", [*arguments, "--reuse"])
-        workers["nodeflow, replace"] = Worker(sys.executable, "nodeflow", [*arguments, "--replace"])
+    first, *others = VARIANTS[options.job]
+    workers = {"nodeflow": Worker(sys.executable, "nodeflow", [*arguments, first])}
+    for variant in others:
+        workers[f"nodeflow, {variant}"] = Worker(sys.executable, "nodeflow", [*arguments, variant])
     for name in ("graphbolt", "pyg"):
-        if getattr(options, name):
+        if getattr(options, name) and (options.job, name) != ("labor", "pyg"):  # PyTorch Geometric has no LABOR
             workers[name] = Worker(getattr(options, name), name, arguments)
     for _ in range(options.rounds):
         for worker in workers.values():

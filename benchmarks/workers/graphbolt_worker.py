@@ -41,13 +41,14 @@ def make(job: str, folder: str) -> Callable[[int], dict[str, Any]]:
     indptr, indices = load(folder)
     num_nodes = len(indptr) - 1
     graph, batches = gb.fused_csc_sampling_graph(indptr, indices), seeds(num_nodes)
-    if job == "sample":
+    if job in ("sample", "labor"):
+        draw = graph.sample_neighbors if job == "sample" else graph.sample_layer_neighbors
 
         def sample(_: int) -> dict[str, Any]:
             edges = 0
             for nodes in batches.split(BATCH_SIZE):
                 for fanout in FANOUTS_FROM_SEEDS:
-                    drawn = graph.sample_neighbors(nodes, torch.tensor([fanout])).sampled_csc
+                    drawn = draw(nodes, torch.tensor([fanout])).sampled_csc
                     nodes, compact = gb.unique_and_compact_csc_formats(drawn, nodes)
                     edges += len(compact.indices)
             return {"edges": edges}

@@ -6,26 +6,40 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from work import BATCH_SIZE, CLASSES, FANOUTS_FROM_SEEDS, HIDDEN, WIDTH, data, load, seeds, serve
 
-from nodeflow import Graph, NeighborSampler, NodeFlowLoader
+from nodeflow import BernoulliSampler, Graph, LaborSampler, NeighborSampler, NodeFlowLoader
 from nodeflow.nn import GraphSAGE
+
+SAMPLERS: dict[str, Callable[[Graph, Any], Any]] = {
+    "uniform": NeighborSampler,
+    "reuse": lambda graph, fanouts: NeighborSampler(graph, fanouts, reuse=True),
+    "replace": lambda graph, fanouts: NeighborSampler(graph, fanouts, replace=True),
+    "weighted": lambda graph, fanouts: NeighborSampler(graph, fanouts, prob="w"),
+    "weighted, replace": lambda graph, fanouts: NeighborSampler(graph, fanouts, prob="w", replace=True),
+    "Bernoulli": BernoulliSampler,
+    "LABOR-0": LaborSampler,
+    "LABOR-0, sequential": lambda graph, fanouts: LaborSampler(graph, fanouts, method="sequential"),
+    "LABOR-1": lambda graph, fanouts: LaborSampler(graph, fanouts, iterations=1),
+}
 
 
 def make(job: str, folder: str) -> Callable[[int], dict[str, Any]]:
     graph = Graph(*load(folder))
     fanouts = FANOUTS_FROM_SEEDS[::-1]  # ours are in flow order, the seeds' last
     batches = seeds(graph.num_nodes)
-    if job == "sample":
-        options = {"reuse": "--reuse" in sys.argv, "replace": "--replace" in sys.argv}
-        sampler = NeighborSampler(graph, fanouts, **options)
+    if job in ("sample", "labor"):
+        variant = sys.argv[4] if len(sys.argv) > 4 else "uniform"
+        graph.edata["w"] = np.random.default_rng(2).random(graph.num_edges, np.float32)
+        sampler = SAMPLERS[variant](graph, fanouts)
 
         def sample(number: int) -> dict[str, Any]:
             edges = 0
             for i, part in enumerate(batches.split(BATCH_SIZE)):
                 sizes = sampler(part, epoch=number, batch=i).flow_sizes
-                edges += sizes[0] if sampler.reuse else sum(sizes)  # reused edges were drawn once
+                edges += sizes[0] if variant == "reuse" else sum(sizes)  # reused edges were drawn once
             return {"edges": edges}
 
         return sample

@@ -1,0 +1,116 @@
+"""What a sampler needs beside time: memory beyond the graph's own arrays, and the first call of a new process.
+
+python benchmarks/resources.py
+
+For every sampler a new process loads an RMAT graph, binds the sampler and samples batches of 1,024 seeds. Printed are
+the memory that binding and sampling add at their peak (Linux only), and the seconds of the first call: with an empty
+cache of compiled kernels, and with a full one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+MAKE = {
+    "NeighborSampler": "NeighborSampler(graph, [5, 10, 15])",
+    "NeighborSampler, replace": "NeighborSampler(graph, [5, 10, 15], replace=True)",
+    "NeighborSampler, prob": "NeighborSampler(graph, [5, 10, 15], prob='w')",
+    "BernoulliSampler": "BernoulliSampler(graph, [5, 10, 15])",
+    "LaborSampler": "LaborSampler(graph, [5, 10, 15])",
+    "LaborSampler, LABOR-1": "LaborSampler(graph, [5, 10, 15], iterations=1)",
+    "LadiesSampler": "LadiesSampler(graph, [512, 512, 512])",
+    "FastGCNSampler": "FastGCNSampler(graph, [512, 512, 512])",
+    "RandomWalkSampler": "RandomWalkSampler(graph, 3, 10)",
+}
+
+
+def memory(field: str) -> float:
+    """A line of /proc/self/status in MB; the high-water mark can be reset."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
+
+
+def child(kind: str, folder: str) -> None:
+    """Measure one sampler in this process; print the figures as JSON."""
+    sys.path.insert(0, str(HERE.parent))
+    start = time.perf_counter()
+    import numpy as np
+
+    import nodeflow
+
+    imported = time.perf_counter() - start
+    indptr, indices = (np.load(f"{folder}/{name}.npy") for name in ("indptr", "indices"))
+    graph = nodeflow.Graph(indptr, indices)
+    del indices
+    if "'w'" in MAKE[kind]:
+        graph.edata["w"] = np.random.default_rng(2).random(graph.num_edges, np.float32)
+    own = sum(array.nbytes for array in graph.csc() if array is not None)
+    own += sum(column.nbytes for column in graph.edata.values())
+    seeds = np.random.default_rng(0).permutation(graph.num_nodes)[: 20 * 1024].reshape(20, 1024)
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")
+    before = memory("VmRSS")
+    start = time.perf_counter()
+    sampler = eval(MAKE[kind], {**vars(nodeflow.sampling), "graph": graph})
+    bound, at_bind = time.perf_counter() - start, memory("VmHWM") - before
+    start = time.perf_counter()
+    batch = sampler(seeds[0])
+    first = time.perf_counter() - start
+    for part in seeds[1:]:
+        batch = sampler(part)
+    size = sum(x.nbytes for flow in batch.flows for x in (flow.indptr, flow.indices))
+    size += sum(layer.parent_nid.nbytes for layer in batch.layers)
+    figures = {"graph": own / 2**20, "bind": at_bind, "peak": memory("VmHWM") - before, "batch": size / 2**20}
+    print(json.dumps({**figures, "import": imported, "bind_s": bound, "first": first}))
+
+
+def run(kind: str, folder: Path, cache: str) -> dict[str, Any]:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, __file__, "--child", kind, str(folder)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--child"]:
+        child(*sys.argv[2:4])
+        return
+    from rmat import ensure
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=int, default=20)
+    parser.add_argument("--edge-factor", type=int, default=16)
+    parser.add_argument("--data", type=Path, default=HERE / "data")
+    parser.add_argument("--samplers", nargs="+", default=list(MAKE), choices=list(MAKE))
+    options = parser.parse_args()
+    folder = ensure(options.data, options.scale, options.edge_factor)
+    print("| sampler | graph MB | bind adds MB | peak adds MB | batch MB | (graph + peak - batch) / graph "
+          "| first call s, empty cache | full cache |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|")
+    show: Callable[[float], str] = "{:.1f}".format
+    for kind in options.samplers:
+        with tempfile.TemporaryDirectory() as cache:
+            cold, warm = run(kind, folder, cache), run(kind, folder, cache)
+        ratio = (warm["graph"] + warm["peak"] - warm["batch"]) / warm["graph"]
+        cells = [show(warm[name]) for name in ("graph", "bind", "peak", "batch")]
+        times = [f"{figures['bind_s'] + figures['first']:.2f}" for figures in (cold, warm)]
+        print(f"| {kind} | {' | '.join(cells)} | {ratio:.2f} | {' | '.join(times)} |", flush=True)
+    print("\nThe first call includes binding; importing the package comes before it.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""How sampling scales: time per sampled edge from small to large graphs, and batches per second with two workers.
+
+python benchmarks/scaling.py [--plot FILE.png]
+
+Draws 3-hop neighbourhoods (fanouts 15, 10, 5 from 1,024 seeds) on RMAT graphs of several scales, in turn, and prints a
+table of medians. The graphs are made on first use (scale 22 takes about two minutes and 6 GB of memory).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from rmat import ensure
+
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader
+
+HERE = Path(__file__).resolve().parent
+
+BATCH_SIZE, BATCHES, FANOUTS = 1024, 20, [5, 10, 15]
+
+
+class Case:
+    """A graph, and the times of rounds on it."""
+
+    def __init__(self, folder: Path) -> None:
+        indptr, indices = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices"))
+        self.graph = Graph(np.array(indptr), indices.astype(np.int32))
+        self.sampler = NeighborSampler(self.graph, FANOUTS)
+        order = np.random.default_rng(0).permutation(self.graph.num_nodes)
+        self.seeds = torch.from_numpy(order[: BATCH_SIZE * BATCHES])
+        self.per_edge: list[float] = []
+        self.per_batch: dict[int, list[float]] = {1: [], 2: []}
+
+    def alone(self, epoch: int) -> None:
+        """Sample in this thread; time per edge in nanoseconds."""
+        start, edges = time.perf_counter(), 0
+        for part in self.seeds.split(BATCH_SIZE):
+            edges += sum(self.sampler(part, epoch=epoch).flow_sizes)
+        self.per_edge.append(1e9 * (time.perf_counter() - start) / edges)
+
+    def with_workers(self, number: int) -> None:
+        """Sample on worker threads; milliseconds per batch."""
+        loader = NodeFlowLoader(self.sampler, self.seeds, BATCH_SIZE, num_workers=number)
+        start = time.perf_counter()
+        for _ in loader:
+            pass
+        self.per_batch[number].append(1e3 * (time.perf_counter() - start) / len(loader))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scales", type=int, nargs="+", default=[16, 18, 20, 22])
+    parser.add_argument("--edge-factor", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--data", type=Path, default=HERE / "data")
+    parser.add_argument("--plot", type=Path, help="where to write a picture")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    cases = {scale: Case(ensure(options.data, scale, options.edge_factor)) for scale in options.scales}
+    for number in range(options.rounds + 1):
+        for case in cases.values():
+            case.alone(number)
+            case.with_workers(1)
+            case.with_workers(2)
+    for case in cases.values():
+        for times in (case.per_edge, *case.per_batch.values()):
+            del times[0]  # compilation and caches
+    print(f"{options.rounds} rounds in turn of {BATCHES} batches, medians; {os.cpu_count()} cores")
+    print("| scale | nodes | edges | ns per sampled edge | min to max | ms per batch, 1 worker | 2 workers | ratio |")
+    print("|---|---|---|---|---|---|---|---|")
+    medians = {}
+    for scale, case in cases.items():
+        medians[scale] = statistics.median(case.per_edge)
+        one, two = (statistics.median(case.per_batch[n]) for n in (1, 2))
+        print(
+            f"| {scale} | {case.graph.num_nodes:,} | {case.graph.num_edges:,} | {medians[scale]:.1f} "
+            f"| {min(case.per_edge):.1f} to {max(case.per_edge):.1f} | {one:.2f} | {two:.2f} | {one / two:.2f} |"
+        )
+    first, last = options.scales[0], options.scales[-1]
+    print(f"\ntime per edge at scale {last} over that at scale {first}: {medians[last] / medians[first]:.2f}")
+    if options.plot:
+        plot(cases, options.plot)
+
+
+def plot(cases: dict[int, Case], file: Path) -> None:
+    """Draw time per edge over the size of the graph."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
+    sizes = [case.graph.num_edges for case in cases.values()]
+    middle = [statistics.median(case.per_edge) for case in cases.values()]
+    spread = np.abs(np.array([[min(c.per_edge), max(c.per_edge)] for c in cases.values()]).T - middle)
+    axes.errorbar(sizes, middle, spread, marker="o", capsize=3)
+    for scale, size, value in zip(cases, sizes, middle, strict=True):
+        axes.annotate(f"scale {scale}", (size, value), textcoords="offset points", xytext=(6, -12), fontsize=8)
+    axes.set(xscale="log", xlabel="edges of the graph", ylabel="ns per sampled edge, one thread", ylim=(0, None))
+    axes.set_title("Neighbour sampling, 1,024 seeds, fanouts 15, 10, 5 from the seeds", fontsize=10)
+    axes.grid(alpha=0.3)
+    figure.savefig(file, dpi=150)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The same NodeFlow, bit for bit, from every family: on threads, in processes, after pickling, after resuming.
+
+The hashes in golden.json fix the random numbers of every family: a change of one is a changelog entry, because users'
+seeds then mean other batches. ``python tests/sampler_families.py`` writes the file.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+from sampler_families import FAMILIES, call_of, everything, fingerprint, graph_of_all, sampled
+
+from nodeflow import NodeFlowLoader
+from nodeflow.testing import assert_reproducible
+
+GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
+START = [method for method in ("fork", "spawn") if method in multiprocessing.get_all_start_methods()]
+PLAIN = [name for name in FAMILIES if not name.startswith("temporal")]
+
+
+def test_golden_hashes_name_all_families():
+    assert set(GOLDEN) == set(FAMILIES)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_golden_hash(name):
+    assert fingerprint(sampled(name, FAMILIES[name](graph_of_all()), epoch=3)) == GOLDEN[name]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_valid_and_told_apart(name):
+    """Another epoch or batch number gives another batch, except where nothing is random."""
+    graph = graph_of_all()
+    sampler = FAMILIES[name](graph)
+    batch = sampled(name, sampler)
+    batch.validate()
+    assert sampler.num_flows == batch.num_flows
+    prints = {fingerprint(sampled(name, sampler, epoch=e, batch=b)) for e in range(3) for b in range(3)}
+    certain = name in ("full", "temporal, recent", "cluster")
+    assert len(prints) == 1 if certain else len(prints) > 6
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_reproducible(name):
+    assert_reproducible(FAMILIES[name](graph_of_all()), call_of(name)[0])
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_pickled(name):
+    if name == "layer, score":
+        pytest.importorskip("sampler_families")
+    sampler = FAMILIES[name](graph_of_all())
+    again = pickle.loads(pickle.dumps(sampler))
+    assert repr(again) == repr(sampler)
+    assert fingerprint(sampled(name, again)) == fingerprint(sampled(name, sampler))
+    batch = sampled(name, sampler)
+    assert fingerprint(pickle.loads(pickle.dumps(batch))) == fingerprint(batch)
+
+
+@pytest.mark.parametrize("method", START)
+def test_in_other_processes(method):
+    if method == "spawn":  # a new interpreter: imports, kernels and constants from nothing
+        context = multiprocessing.get_context(method)
+        with context.Pool(1) as pool:
+            assert pool.apply(everything) == GOLDEN
+        return
+    with ThreadPoolExecutor(2) as threads:  # a process forks after threads of it have sampled
+        list(threads.map(lambda _: everything(), range(2)))
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        assert pool.map(_everything, range(2)) == [GOLDEN, GOLDEN]
+
+
+def _everything(_: int) -> dict[str, str]:
+    return everything()
+
+
+def test_on_threads_at_the_same_time():
+    with ThreadPoolExecutor(4) as threads:
+        for found in threads.map(_everything, range(4)):
+            assert found == GOLDEN
+
+
+def loader_of(name: str, workers: int) -> NodeFlowLoader:
+    sampler = FAMILIES[name](graph_of_all())
+    options = {"times": torch.arange(40) % 17} if name.startswith("temporal") else {}
+    if name.startswith("saint"):
+        return NodeFlowLoader(sampler, range(8), 1, shuffle=True, num_workers=workers, seed=2)
+    seeds = range(7) if name == "cluster" else [*range(30), *range(10)]
+    return NodeFlowLoader(
+        sampler, seeds, 3 if name == "cluster" else 9, shuffle=True, num_workers=workers, seed=2, **options
+    )
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_any_number_of_workers_and_resumed(name):
+    alone = [[fingerprint(batch) for batch in loader] for loader in [loader_of(name, 0)] for _ in range(2)]
+    assert len(set(alone[0] + alone[1])) > len(alone[0]) // 2  # batches and epochs differ
+    for workers in (1, 2, 4):
+        loader = loader_of(name, workers)
+        assert [[fingerprint(batch) for batch in loader] for _ in range(2)] == alone
+    loader = loader_of(name, 2)
+    list(loader)
+    second = iter(loader)
+    next(second)
+    state = loader.state_dict()
+    second.close()
+    resumed = loader_of(name, 1)
+    resumed.load_state_dict(state)
+    assert [fingerprint(batch) for batch in resumed] == alone[1][1:]

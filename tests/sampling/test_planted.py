@@ -1,0 +1,158 @@
+"""Faults planted in the real code on purpose: each must fail the very checks that the real code passes.
+
+Kernels are compiled from their own source with one piece of text replaced; estimator weights and orders are changed on
+their way. Where a check passes in spite of its fault, the check is worth nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from mutation_tools import mutated
+from sampler_families import LAYERED, graph_of_all
+from sampler_reference import chi_square, star
+from test_uniform import drawn, subset_counts
+
+from nodeflow import Graph, NeighborSampler, Sampler
+from nodeflow.flow import Flow
+from nodeflow.kernels import draw as draw_kernels
+from nodeflow.kernels import random as random_kernels
+from nodeflow.sampling import neighbor, sampler
+from nodeflow.testing import assert_unbiased
+
+MODULO = (
+    "return product >> _HALF, state",
+    "return (mix(state) & U64(0xFFFF)) % bound, state",
+)
+
+
+def check_subsets() -> None:
+    """Chi-square over the subsets that nodes draw, as in test_uniform."""
+    for degree, fanout in ((7, 3), (5, 1)):
+        assert chi_square(subset_counts(drawn(degree, fanout, hubs=50_000), degree, fanout)) < 1
+
+
+def check_hub() -> None:
+    """The same over 64 bins of the 70,000 edges of a hub."""
+    many = NeighborSampler(star(70_000), [40])
+    rows = np.concatenate([many([0], batch=k).flows[0].parent_eid.numpy() for k in range(5000)])
+    edges = np.linspace(0, 70_000, 65).astype(np.int64)
+    assert chi_square(np.histogram(rows, bins=edges)[0], np.diff(edges) / 70_000 * len(rows)) < 1
+
+
+def check_order() -> None:
+    """Seeds keep their order, and ``seed_index`` restores repeats."""
+    seeds = [5, 11, 5, 30]
+    batch = NeighborSampler(graph_of_all(), [2, 3])(seeds)
+    assert batch.seeds[batch.seed_index].tolist() == seeds
+    assert batch.seeds.tolist() == [5, 11, 30]
+
+
+def check_edges() -> None:
+    """Edges are edges of the graph, between the nodes that they join."""
+    NeighborSampler(graph_of_all(), [2, 3])([5, 11, 30]).validate()
+
+
+FLOYD = "U64(last + 1)"
+KERNELS: dict[str, tuple[list[tuple[str, str]], Callable[[], None]]] = {
+    "Floyd: bound one too small": ([(FLOYD, "U64(max(last, 1))")], check_subsets),
+    "Floyd: always the whole list": ([(FLOYD, "U64(degree[i])")], check_subsets),
+    "Floyd: a repeat is kept": ([("pick = pick + before * (U64(last) - pick)", "pass")], check_subsets),
+    "one stream for all nodes": ([("state = stream(key, dst[i])", "state = stream(key, 0)")], check_subsets),
+    "the neighbour of the next position": ([("near[U64(pos[U64(w)])]", "near[U64(pos[U64(w)] ^ 1)]")], check_edges),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_faults_in_the_draw(name, monkeypatch):
+    changes, check = KERNELS[name]
+    check()
+    monkeypatch.setattr(neighbor, "draw_without", mutated(draw_kernels, *changes)["draw_without"])
+    with pytest.raises((AssertionError, ValueError)):
+        check()
+
+
+def test_a_modulo_instead_of_a_bounded_draw(monkeypatch):
+    """16 random bits modulo the degree: 4,464 of 70,000 edges are never drawn."""
+    check_hub()
+    fault = mutated(random_kernels, MODULO)["bounded"]
+    monkeypatch.setattr(random_kernels, "bounded", fault)
+    monkeypatch.setattr(neighbor, "draw_without", mutated(draw_kernels)["draw_without"])
+    with pytest.raises(AssertionError):
+        check_hub()
+
+
+def test_seeds_reversed(monkeypatch):
+    check_order()
+    real = sampler.assemble
+    monkeypatch.setattr(sampler, "assemble", lambda g, e, seeds, *a, **o: real(g, e, seeds[::-1], *a, **o))
+    with pytest.raises(AssertionError):
+        check_order()
+
+
+# ---- estimator weights of every family
+
+
+def weighted_graph() -> Graph:
+    """Edge weights of many sizes, so that a weight at another edge is a wrong one."""
+    graph = graph_of_all()
+    graph.edata["w"] = torch.exp(torch.linspace(-2, 2, graph.num_edges))[torch.randperm(
+        graph.num_edges, generator=torch.Generator().manual_seed(1)
+    )]  # fmt: skip
+    return graph
+
+
+def check_unbiased(name: str) -> None:
+    made = LAYERED[name](weighted_graph(), weight="w")
+    assert isinstance(made, Sampler)
+    assert_unbiased(made, range(12), draws=400)
+
+
+FAULTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "weights dropped": lambda w: torch.ones_like(w),
+    "weights at the wrong edges": lambda w: w.roll(1),
+}
+
+
+@pytest.mark.parametrize("name", LAYERED)
+def test_faults_in_the_weights(name, monkeypatch):
+    check_unbiased(name)
+    real = Flow.weight.fget
+    assert real is not None
+    for fault in ("weights dropped", "weights at the wrong edges"):
+        with monkeypatch.context() as change:
+            change.setattr(Flow, "weight", property(lambda flow, fault=fault: FAULTS[fault](real(flow))))
+            with pytest.raises(AssertionError, match="biased"):
+                check_unbiased(name)
+
+
+def test_a_bias_of_two_percent_is_found(monkeypatch):
+    real = Flow.weight.fget
+    assert real is not None
+    monkeypatch.setattr(Flow, "weight", property(lambda flow: 1.02 * real(flow)))
+    with pytest.raises(AssertionError, match="biased"):
+        assert_unbiased(NeighborSampler(graph_of_all(), [3, 3]), range(12), draws=6000)
+
+
+def test_the_destinations_forced_in_without_a_draw():
+    """The published LADIES code: drawn without replacement, weighted 1 / probability, and the destinations added."""
+
+    class Forced(Sampler):
+        def choose(self, dst, step):
+            edges = self.candidates(dst)
+            nodes, place = edges.src.unique(return_inverse=True)
+            q = torch.zeros(len(nodes), dtype=torch.float64).index_add_(0, place, edges.weight**2)
+            q = q / q.sum()
+            size = min(6, len(nodes))
+            keys = -step.random.uniform(nodes).log() / q  # the smallest are a draw without replacement
+            picked = torch.zeros(len(nodes), dtype=torch.bool)
+            picked[keys.argsort()[:size]] = True
+            picked |= torch.isin(nodes, dst)
+            keep = picked[place]
+            return edges.select(keep, weight=(edges.weight / (size * q[place]))[keep].float())
+
+    with pytest.raises(AssertionError, match="biased"):
+        assert_unbiased(Forced(graph_of_all(), 1), range(12), draws=1000)
