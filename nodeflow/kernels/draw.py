@@ -14,10 +14,12 @@ _SCAN = 32  # up to this many picks, looking through them is faster than a hash 
 
 
 @njit(nogil=True, cache=True)
-def plan(indptr, dst, fanouts, ident, replace):  # type: ignore[no-untyped-def]
+def plan(indptr, dst, fanouts, ident, replace, left_out):  # type: ignore[no-untyped-def]
     """Return ``(indptr of the draw [n + 1], first position [n], degree [n])`` for n rows ``dst``.
 
-    ``fanouts`` has one number per type of rows (-1 = all); the type of row i is ``ident[i]`` modulo their number.
+    ``fanouts`` has one number per type of rows (-1 = all); the type of row i is ``ident[i]`` modulo their number. The
+    edges at the positions ``left_out`` (ascending) do not count in the degrees: draws are then ranks among the others,
+    see ``step_over``.
     """
     n, kinds = dst.shape[0], fanouts.shape[0]
     out, begin, degree = np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -27,6 +29,10 @@ def plan(indptr, dst, fanouts, ident, replace):  # type: ignore[no-untyped-def]
             prefetch(indptr, dst[i + _AHEAD])
         begin[i] = indptr[U64(dst[i])]
         degree[i] = indptr[U64(dst[i] + 1)] - begin[i]
+        if left_out.shape[0] > 0:
+            first = np.searchsorted(left_out, begin[i])
+            if first < left_out.shape[0] and left_out[first] < begin[i] + degree[i]:
+                degree[i] -= np.searchsorted(left_out, begin[i] + degree[i]) - first
         number = degree[i]
         fanout = fanouts[0] if kinds == 1 else fanouts[ident[i] % kinds]
         if fanout >= 0 and (number > fanout or (replace and number > 0)):
@@ -115,21 +121,15 @@ def draw_without(begin, degree, near, dst, key, out_indptr, pos, ids):  # type: 
 
 
 @njit(nogil=True, cache=True)
-def lessen(begin, degree, out):  # type: ignore[no-untyped-def]
-    """Take the edges at the positions ``out`` (ascending) off the degrees; draws are then ranks among what is left."""
-    for i in range(begin.shape[0]):
-        first = np.searchsorted(out, begin[i])
-        degree[i] -= np.searchsorted(out, begin[i] + degree[i]) - first
-
-
-@njit(nogil=True, cache=True)
-def step_over(begin, out_indptr, out, near, pos, ids):  # type: ignore[no-untyped-def]
-    """Turn ranks among the edges that are left (see ``lessen``) into positions, and read their neighbours anew."""
-    for i in range(begin.shape[0]):
-        first = np.searchsorted(out, begin[i])
+def step_over(indptr, dst, left_out, near, out_indptr, pos, ids):  # type: ignore[no-untyped-def]
+    """Turn ranks among the edges that are not left out (see ``plan``) into positions, and read their neighbours."""
+    for i in range(dst.shape[0]):
+        first = np.searchsorted(left_out, indptr[dst[i]])
+        if first == left_out.shape[0] or left_out[first] >= indptr[dst[i] + 1]:
+            continue
         for w in range(out_indptr[i], out_indptr[i + 1]):
             p, q = int64(pos[w]), first
-            while q < out.shape[0] and out[q] <= p:
+            while q < left_out.shape[0] and left_out[q] <= p:
                 p += 1
                 q += 1
             pos[w] = p

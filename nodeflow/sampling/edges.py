@@ -14,6 +14,9 @@ from nodeflow._frozen import Frozen, Lazy
 from nodeflow.graph import Graph
 from nodeflow.kernels.rows import csr_rows, sort_by_destination
 
+NOTHING: Ints = np.zeros(0, np.int64)
+"""No positions."""
+
 
 class Edges(Frozen):
     """Edges grouped in rows: a row per node, or ``rows_per_node`` of them (a row per node and edge type).

@@ -18,7 +18,7 @@ from nodeflow.node_flow import NodeFlow
 from nodeflow.random import derive_key
 from nodeflow.sampling.base import Draw
 from nodeflow.sampling.choice import Candidates, Choice
-from nodeflow.sampling.edges import Edges
+from nodeflow.sampling.edges import NOTHING, Edges
 from nodeflow.sampling.neighbor import inverse_rate
 from nodeflow.sampling.numbering import Numbering
 from nodeflow.sampling.rows import Drawn, Rows, RowSampler
@@ -151,7 +151,7 @@ class LaborSampler(RowSampler):
     def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
         """Draw about, or with "sequential" exactly, ``fanouts[step.flow]`` neighbours for every row."""
         fanout, numbers = self.fanouts[step.flow], self._numbers(step)
-        indptr, begin, degree = plan(edges.indptr, rows.at, np.array([fanout]), rows.ident, False)
+        indptr, begin, degree = plan(edges.indptr, rows.at, np.array([fanout]), rows.ident, False, NOTHING)
         if self.method == "poisson":
             found = draw_poisson(begin, degree, edges.near, fanout, numbers.keys, numbers.early, int(indptr[-1]))
             indptr, positions, src = found

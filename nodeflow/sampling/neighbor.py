@@ -12,10 +12,10 @@ from torch import Tensor
 
 from nodeflow._check import Ints, as_count, as_int, describe
 from nodeflow.graph import Graph
-from nodeflow.kernels.draw import draw_with, draw_without, plan
+from nodeflow.kernels.draw import draw_with, draw_without, plan, step_over
 from nodeflow.sampling.columns import edge_integers
 from nodeflow.sampling.cumulative import Cumulative, edge_weights
-from nodeflow.sampling.edges import Edges
+from nodeflow.sampling.edges import NOTHING, Edges
 from nodeflow.sampling.rows import Drawn, Rows, RowSampler
 from nodeflow.sampling.sampler import Step, check_sizes
 
@@ -145,14 +145,21 @@ class NeighborSampler(RowSampler):
             whole = edges is self._edges
             sums = self._cumulative if whole else Cumulative(edges, self._cumulative.column)
             return sums.draw(edges, rows, counts, step.random.key, replace=self.replace)
-        indptr, begin, degree = plan(edges.indptr, rows.at, counts, rows.ident, self.replace)
+        left_out = NOTHING if edges.patch is None else edges.patch.out
+        indptr, begin, degree = plan(edges.indptr, rows.at, counts, rows.ident, self.replace, left_out)
         positions, src = np.empty(indptr[-1], edges.place_type), np.empty(indptr[-1], np.int64)
         key = np.uint64(step.random.key)
         if self.replace and (counts >= 0).any():
             draw_with(begin, degree, edges.near, rows.ident, key, counts, indptr, positions, src)
         else:
             draw_without(begin, degree, edges.near, rows.ident, key, indptr, positions, src)
+        if len(left_out):
+            step_over(edges.indptr, rows.at, left_out, edges.near, indptr, positions, src)
         return Drawn(indptr, positions, src, None if (counts < 0).all() else lambda: inverse_rate(degree, indptr))
+
+    def _draw_patched(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
+        # uniform draws step over what is left out, at no cost in degrees; weighted ones need an excerpt
+        return self.draw_rows(edges, rows, step) if self.prob is None else super()._draw_patched(edges, rows, step)
 
 
 def inverse_rate(degree: Ints, indptr: Ints) -> NDArray[np.float64]:
