@@ -67,7 +67,8 @@ def child(kind: str, folder: str, warm_up: str) -> None:
     del indices
     own = sum(array.nbytes for array in graph.csc() if array is not None)
     own += sum(column.nbytes for column in graph.edata.values())
-    seeds = np.random.default_rng(0).permutation(graph.num_nodes)[: 20 * 1024].reshape(20, 1024)
+    seeds = np.random.default_rng(0).permutation(graph.num_nodes)[: 20 * 1024]
+    seeds = np.array_split(seeds, 20)
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")
     before = status("VmRSS")

@@ -1,26 +1,75 @@
-"""The benchmark scripts run, on a graph so small that their figures mean nothing."""
+"""The benchmark scripts run, on graphs so small that their figures mean nothing."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.sparse
 
 SCRIPTS = Path(__file__).parents[1] / "benchmarks"
+SMALL = ["--edge-factor", "4"]
 
 
-@pytest.mark.parametrize("job", ["sample", "step"])
-def test_compare_prints_a_table(job: str, tmp_path: Path) -> None:
-    small = ["--scale", "8", "--edge-factor", "4", "--rounds", "1", "--data", str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, str(SCRIPTS / "compare.py"), job, *small], capture_output=True, text=True, check=False
-    )
+def run(script: str, *arguments: object) -> str:
+    command = [sys.executable, str(SCRIPTS / script), *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(SCRIPTS.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
-    rows = [line for line in done.stdout.splitlines() if line.startswith("| nodeflow")]
-    assert len(rows) == (3 if job == "sample" else 1)
-    assert all(float(row.split("|")[2]) > 0 for row in rows)
+    return done.stdout
+
+
+def rows_of(text: str, start: str = "| ") -> list[list[str]]:
+    """Cells of the table rows, without the heading."""
+    lines = [line for line in text.splitlines() if line.startswith(start) and not line.startswith("|---")]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+
+@pytest.mark.parametrize(("job", "count"), [("sample", 6), ("labor", 3), ("step", 1)])
+def test_compare_prints_a_table(job: str, count: int, tmp_path: Path) -> None:
+    rows = rows_of(run("compare.py", job, "--scale", 8, *SMALL, "--rounds", 1, "--data", tmp_path), "| nodeflow")
+    assert len(rows) == count
+    assert all(float(row[1]) > 0 for row in rows)
+
+
+def test_scaling_prints_a_table_and_draws(tmp_path: Path) -> None:
+    picture = tmp_path / "scaling.png"
+    options = ["--scales", 7, 8, *SMALL, "--rounds", 1, "--data", tmp_path, "--plot", picture]
+    rows = rows_of(run("scaling.py", *options))[1:]
+    assert [row[0] for row in rows] == ["7", "8"]
+    assert picture.stat().st_size > 1000
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="reads /proc")
+def test_resources_prints_a_table(tmp_path: Path) -> None:
+    options = ["--scale", 8, *SMALL, "--data", tmp_path, "--samplers", "NeighborSampler"]
+    ((name, *cells),) = rows_of(run("resources.py", *options))[1:]
+    assert name == "NeighborSampler"
+    assert all(float(cell) >= 0 for cell in cells)
+
+
+def test_layerwise_prints_ratios(tmp_path: Path) -> None:
+    run("rmat.py", "--scale", 8, *SMALL, tmp_path)
+    text = run("workers/layerwise_scipy.py", tmp_path / "rmat-8-4", "--rounds", 1, "--size", 8, "--seeds", 16)
+    assert [line.split(":")[0] for line in text.splitlines()] == ["LADIES", "FastGCN"]
+
+
+def test_estimators_print_a_table_and_draw(tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    adjacency = scipy.sparse.random(300, 300, 0.05, "csr", rng=rng)
+    scipy.sparse.save_npz(folder / "adjacency.npz", adjacency)
+    scipy.sparse.save_npz(folder / "features.npz", scipy.sparse.random(300, 20, 0.3, "csr", np.float32, rng=rng))
+    names = ["neighbour, 5", "LADIES, 256, Poisson", "GraphSAINT, node"]
+    options = ["--data", tmp_path, "--graphs", "small", "--draws", 40, "--samplers", *names]
+    rows = rows_of(run("estimators.py", *options, "--plot", tmp_path / "picture.png"))[1:]
+    assert [row[0] for row in rows] == names
+    assert (tmp_path / "picture.png").stat().st_size > 1000
 
 
 def test_the_graph_is_symmetric_without_loops_or_repeats() -> None:
