@@ -12,11 +12,12 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from sampler_families import FAMILIES, call_of, everything, fingerprint, graph_of_all, sampled
+from sampler_families import FAMILIES, LAYERED, call_of, everything, fingerprint, graph_of_all, sampled
 
-from nodeflow import NodeFlowLoader
+from nodeflow import Graph, NodeFlowLoader
 from nodeflow.testing import assert_reproducible
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
@@ -113,3 +114,50 @@ def test_any_number_of_workers_and_resumed(name):
     resumed = loader_of(name, 1)
     resumed.load_state_dict(state)
     assert [fingerprint(batch) for batch in resumed] == alone[1][1:]
+
+
+REFUSE = {
+    "neighbor, types": "edge type",
+    "saint, node": "edge weights",
+    "saint, edge": "draws edges",
+    "link": "no edge",
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_graph_without_edges(name):
+    """Every seed is isolated: no edges, no hang, and an error only where edges are what is drawn or named."""
+    none = np.zeros(0, np.int64)
+    graph = Graph.from_edges(none, none, num_nodes=60, edata={"type": none, "time": none, "old": none.astype(np.bool_)})
+    graph.edata["w"] = graph.edata["p"] = torch.zeros(0)
+    if name in REFUSE:
+        with pytest.raises((ValueError, IndexError), match=REFUSE[name]):
+            sampled(name, FAMILIES[name](graph))
+        return
+    batch = sampled(name, FAMILIES[name](graph))
+    batch.validate()
+    assert batch.flow_sizes == (0, 0)
+
+
+@pytest.mark.parametrize("name", LAYERED)
+def test_a_filter_that_removes_every_edge(name):
+    graph = graph_of_all()
+    if name == "neighbor, filter":
+        graph.edata["old"] = torch.zeros(graph.num_edges, dtype=torch.bool)
+        sampler = LAYERED[name](graph)
+    else:
+        sampler = LAYERED[name](graph, edge_filter=np.zeros(graph.num_edges, np.bool_))
+    assert sampler([5, 11, 30]).flow_sizes == (0, 0)
+    assert not sampler.estimand().any()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_no_seeds(name):
+    sampler = FAMILIES[name](graph_of_all())
+    if name.startswith("saint"):
+        with pytest.raises(ValueError, match="one"):
+            sampler([])
+        return
+    batch = sampler([], **({"times": []} if name.startswith("temporal") else {}))
+    batch.validate()
+    assert sum(batch.layer_sizes) == 0
