@@ -82,6 +82,9 @@ class NodeFlowLoader:
         self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
         self.seed = as_int(seed, "seed")
         self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch", 1)
+        if (times is not None) != sampler.takes_times:
+            rule = "needs a time for every seed" if sampler.takes_times else "takes no times"
+            raise TypeError(f"times: {type(sampler).__name__} {rule}, got {describe(times)}")
         self.times = None if times is None else _times(times)
         if self.times is not None and self.times.shape != self.seeds.shape:
             raise ValueError(

@@ -12,7 +12,7 @@ import torch
 from loader_tools import epoch, fingerprint, make, random_graph, seeds_of
 from torch import Tensor
 
-from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader, Sampler
+from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader, Sampler, TemporalNeighborSampler
 from nodeflow.sampling import Choice, Step
 
 pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
@@ -387,3 +387,12 @@ def test_it_travels():
         assert other.state_dict() == loader.state_dict()
         other.set_epoch(0)
         assert epoch(other) == epoch(make(shuffle=True))
+
+
+def test_times_go_with_samplers_that_take_them():
+    graph = random_graph()
+    graph.edata["time"] = torch.arange(500)
+    with pytest.raises(TypeError, match="times: NeighborSampler takes no times"):
+        NodeFlowLoader(NeighborSampler(graph, [1]), [0], times=[1])
+    with pytest.raises(TypeError, match="times: TemporalNeighborSampler needs a time for every seed, got NoneType"):
+        NodeFlowLoader(TemporalNeighborSampler(graph, [1]), [0])

@@ -7,6 +7,7 @@ from numba import int64, njit
 
 from nodeflow.kernels.prefetch import prefetch
 from nodeflow.kernels.random import U64, bounded, stream
+from nodeflow.kernels.rows import step_past
 
 _AHEAD = 16  # destinations whose row of indptr is asked for early
 _LAG = 64  # edges between asking for a neighbour's id and reading it
@@ -72,7 +73,8 @@ def draw_without(begin, degree, near, dst, key, out_indptr, pos, ids):  # type: 
     """
     read, most = 0, 0
     for i in range(dst.shape[0]):
-        most = max(most, out_indptr[i + 1] - out_indptr[i])
+        if out_indptr[i + 1] - out_indptr[i] < degree[i]:
+            most = max(most, out_indptr[i + 1] - out_indptr[i])
     size = 1
     while size < 2 * most:
         size *= 2
@@ -127,11 +129,9 @@ def step_over(indptr, dst, left_out, near, out_indptr, pos, ids):  # type: ignor
         first = np.searchsorted(left_out, indptr[dst[i]])
         if first == left_out.shape[0] or left_out[first] >= indptr[dst[i] + 1]:
             continue
+        last = np.searchsorted(left_out, indptr[dst[i] + 1])
         for w in range(out_indptr[i], out_indptr[i + 1]):
-            p, q = int64(pos[w]), first
-            while q < left_out.shape[0] and left_out[q] <= p:
-                p += 1
-                q += 1
+            p = step_past(left_out, first, last, int64(pos[w]))
             pos[w] = p
             ids[w] = near[p]
 

@@ -12,6 +12,7 @@ from numba import int64, njit
 from nodeflow.kernels.pps import find, uniform
 from nodeflow.kernels.prefetch import prefetch
 from nodeflow.kernels.random import GOLDEN, U64, bounded, stream
+from nodeflow.kernels.rows import step_past
 
 _AHEAD = 8  # destinations whose row is asked for early
 _PIECE = 1024  # edges for which there is room before they are looked at
@@ -93,10 +94,8 @@ def draw_edges(indptr, near, rows, out, size, key):  # type: ignore[no-untyped-d
         i = find(ends, x)
         p = indptr[rows[i]] + x - (ends[i - 1] if i else 0)
         if out.shape[0]:  # edge number x of those that are left: step over the ones left out, ascending
-            for q in range(np.searchsorted(out, indptr[rows[i]]), out.shape[0]):
-                if out[q] > p:
-                    break
-                p += 1
+            first, last = np.searchsorted(out, indptr[rows[i]]), np.searchsorted(out, indptr[rows[i] + 1])
+            p = step_past(out, first, last, p)
         found[j] = near[p]
     return found
 

@@ -25,6 +25,19 @@ def csr_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
     return chosen, position
 
 
+@njit(inline="always")
+def step_past(left_out, first, last, p):  # type: ignore[no-untyped-def]
+    """Return position p moved on past those of ``left_out[first:last]`` (ascending) that lie before it, then or now."""
+    low, high = first, last
+    while low < high:
+        middle = (low + high) >> 1
+        if left_out[middle] - (middle - first) <= p:
+            low = middle + 1
+        else:
+            high = middle
+    return p + low - first
+
+
 @njit(nogil=True, cache=True)
 def transpose(indptr, indices, num_columns):  # type: ignore[no-untyped-def]
     """Transpose a CSR structure by counting sort: ``(indptr, rows, positions)`` of the columns, stable."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -46,6 +45,9 @@ class SamplerBase(ABC):
 
     numbered: bool = False
     """Whether a loader must number the batches of an epoch, which else are told apart by their seeds."""
+
+    takes_times: bool = False
+    """Whether it is called with ``times``, a time for every seed."""
 
     def __init__(self, graph: Graph, num_flows: int, *, seed: int = 0) -> None:
         if not isinstance(graph, Graph):
@@ -112,7 +114,8 @@ class SamplerBase(ABC):
 
     def _changed(self: S, **attributes: Any) -> S:
         """A sampler like this one but for some attributes that are not settings."""
-        other = copy.copy(self)
+        other = object.__new__(type(self))  # not a copy as pickle makes it, which reads the graph anew
+        other.__dict__.update(self.__dict__)
         other.__dict__.update(attributes)
         return other
 

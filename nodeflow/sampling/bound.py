@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodeflow._check import Ints, as_ids
 from nodeflow.graph import Graph
+from nodeflow.random import hash_ids
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.sampling.columns import EdgeMask, edge_mask, edge_numbers
 from nodeflow.sampling.edges import Edges, edges_along
@@ -71,14 +72,17 @@ class BoundSampler(SamplerBase):
     def settings(self) -> dict[str, Any]:
         """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values."""
         # settings of later versions at rest do not appear, so that the states of loaders stay readable
-        return {k: v for k, v in super().settings.items() if not (k in ("edge_filter", "weight") and v is None)}
+        found = {k: v for k, v in super().settings.items() if not (k in ("edge_filter", "weight") and v is None)}
+        if self._left_out is not None:
+            found["without_edges"] = f"{len(self._left_out)} edges, {hash_ids(self._left_out):#018x}"
+        return found
 
     def without_edges(self: S, eid: Any) -> S:
         """Return a sampler like this one that does not draw the edges ``eid`` (parent edge ids).
 
-        They are left out before the draw, so fanouts stay full and nothing else changes: nodes without such an edge
-        draw what they drew. Meant for one batch, such as the edges whose presence is to be predicted; for what holds
-        for long, ``edge_filter`` makes faster samplers.
+        They are left out before the draw, so fanouts stay full. Where nodes draw on their own, those without such an
+        edge draw what they drew; where a layer draws as a whole, all of it may change. Meant for one batch, such as the
+        edges whose presence is to be predicted; for what holds for long, ``edge_filter`` makes faster samplers.
 
         Raises IndexError for an id out of range.
         """
@@ -90,7 +94,7 @@ class BoundSampler(SamplerBase):
     def estimand(self) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
 
-        The ``weight`` column, or 1; 0 for edges that the filter leaves out.
+        The ``weight`` column, or 1; 0 for edges that the filter or ``without_edges`` leaves out.
         """
         if self._weights is None:
             found = torch.ones(self.graph.num_edges, dtype=torch.float64, device="cpu")
@@ -98,6 +102,8 @@ class BoundSampler(SamplerBase):
             found = torch.from_numpy(self._weights).double().clone()
         if self.edge_filter is not None:
             found[torch.from_numpy(~self.edge_filter.mask)] = 0
+        if self._left_out is not None:
+            found[torch.from_numpy(self._left_out)] = 0
         return found
 
     def __getstate__(self) -> dict[str, Any]:

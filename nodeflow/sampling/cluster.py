@@ -178,4 +178,9 @@ def _parts(graph: Graph, parts: Any, seed: int) -> Parts:
     numbers = as_ids(parts, "parts", _MOST, "part").copy()
     if len(numbers) != graph.num_nodes:
         raise ValueError(f"parts must have one entry per node ({graph.num_nodes}), got {len(numbers)}")
+    if len(numbers) and numbers.max() >= 16 * len(numbers) + 1024:  # every number up to the largest is a part
+        raise ValueError(
+            f"parts must number the parts 0, 1, 2, ..., but the largest of {len(numbers)} is {numbers.max()}; renumber "
+            "them with numpy.unique(parts, return_inverse=True)[1]"
+        )
     return Parts(numbers, int(numbers.max(initial=-1)) + 1)

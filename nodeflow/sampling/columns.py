@@ -14,6 +14,8 @@ from nodeflow._frozen import Frozen
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
 
+_MOST = 1e30
+
 
 def edge_column(graph: Graph, name: Any, argument: str) -> NDArray[Any]:
     """Return the edge column ``name`` as an array ``[num_edges]``, shared; ``argument`` is what errors call it.
@@ -27,7 +29,10 @@ def edge_column(graph: Graph, name: Any, argument: str) -> NDArray[Any]:
     column = graph.edata[name]
     if column.layout != torch.strided or column.ndim != 1:
         raise ValueError(f"{argument}: the edge column {name!r} must have one number per edge, got {describe(column)}")
-    return column.detach().to("cpu").numpy() if column.dtype != torch.bfloat16 else column.detach().float().numpy()
+    column = column.detach().cpu()
+    if column.is_floating_point() and column.dtype not in (torch.float16, torch.float32, torch.float64):
+        column = column.float()  # numpy has no bfloat16 and the like
+    return column.numpy()
 
 
 def edge_numbers(graph: Graph, name: Any, argument: str, *, signed: bool = True) -> NDArray[Any]:
@@ -36,6 +41,8 @@ def edge_numbers(graph: Graph, name: Any, argument: str, *, signed: bool = True)
     Raises ValueError that names the first edge whose value is not finite, or negative unless ``signed``.
     """
     column = edge_column(graph, name, argument)
+    if column.dtype.kind not in "biuf":
+        raise TypeError(f"{argument}: the edge column {name!r} must hold real numbers, got dtype {column.dtype}")
     if column.dtype not in (np.float32, np.float64):
         column = column.astype(np.float32 if column.dtype == np.float16 else np.float64)
     wrong = ~np.isfinite(column) if signed else ~(np.isfinite(column) & (column >= 0))
@@ -43,6 +50,14 @@ def edge_numbers(graph: Graph, name: Any, argument: str, *, signed: bool = True)
         at = int(wrong.argmax())
         rule = "finite" if signed else "finite and not negative"
         raise ValueError(f"{argument}: the edge column {name!r} must be {rule}, but edge {at} has {column[at]}")
+    if signed and column.dtype == np.float64:  # estimator weights are float32, and these divided by probabilities
+        wrong = (np.abs(column) > _MOST) | ((np.abs(column) < 1 / _MOST) & (column != 0))
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise ValueError(
+                f"{argument}: the edge column {name!r} must hold 0 or sizes from 1e-30 to 1e+30, because "
+                f"estimator weights are float32, but edge {at} has {column[at]}; multiply the column by a constant"
+            )
     return column
 
 
@@ -51,6 +66,8 @@ def edge_integers(graph: Graph, name: Any, argument: str) -> Ints:
     column = edge_column(graph, name, argument)
     if column.dtype.kind not in "iu":
         raise TypeError(f"{argument}: the edge column {name!r} must hold integers, got dtype {column.dtype}")
+    if column.size and column.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{argument}: the edge column {name!r} holds {column.max()}, beyond 64-bit integers")
     return column.astype(np.int64, copy=False)
 
 

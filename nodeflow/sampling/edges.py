@@ -103,9 +103,10 @@ class Edges(Frozen):
         return patched
 
     def _moved(self, indptr: Ints, order: Ints, rows_per_node: int) -> Edges:
-        ids = order if self.edge_ids is None else self.edge_ids[order]
-        if len(self.near) <= np.iinfo(np.int32).max:
-            ids = ids.astype(np.int32)
+        if self.edge_ids is None:  # ids are positions
+            ids = order.astype(self.place_type)
+        else:
+            ids = self.edge_ids[order]
         return Edges(indptr, self.near[order], ids, rows_per_node=rows_per_node)
 
 
@@ -148,7 +149,7 @@ class Patch(Frozen):
 
 def edges_along(graph: Graph, direction: str) -> Edges:
     """Return the edge arrays of ``graph`` along which neighbours are looked up: "in" or "out", else ValueError."""
-    if direction not in ("in", "out"):
+    if not isinstance(direction, str) or direction not in ("in", "out"):
         raise ValueError(f"direction must be 'in' or 'out', got {direction!r}")
     return Edges(*(graph.csc() if direction == "in" else graph.csr()))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from typing import Any, NamedTuple
 
@@ -138,6 +137,11 @@ class LinkSampler(SamplerBase):
         return self.graph.num_edges
 
     @property
+    def takes_times(self) -> bool:  # type: ignore[override]
+        """Whether the sampler of nodes does."""
+        return self.sampler.takes_times
+
+    @property
     def seed_kind(self) -> str:
         """What a seed is, in words."""
         return "edge"
@@ -203,13 +207,14 @@ class LinkSampler(SamplerBase):
         if inputs.times is not None:
             asked["times"] = np.repeat(inputs.times, nodes.shape[1])
         made: NodeFlow = sampler(nodes.ravel(), **asked)
-        if made.seed_index.shape != (nodes.size,):
+        index = made.seed_index
+        if index.shape != (nodes.size,) or not np.array_equal(made.seeds[index].numpy(), nodes.ravel()):
             raise ValueError(
-                f"{type(self.sampler).__name__} must give seed_index one entry per seed ({nodes.size}), got shape "
-                f"{tuple(made.seed_index.shape)}"
+                f"{type(self.sampler).__name__} must have the rows of its seeds in seed_index, one for each of the "
+                f"{nodes.size} ends of pairs; samplers of subgraphs that have no such rows do not go with pairs"
             )
         batch = made._rebuild(0, made.num_layers)  # not in place: a sampler may hand out what it keeps
-        batch._set(seed_index=made.seed_index.reshape(nodes.shape))
+        batch._set(seed_index=index.reshape(nodes.shape))
         return batch
 
     def _ends(self, eid: Ints) -> tuple[Ints, Ints]:
@@ -220,7 +225,7 @@ class LinkSampler(SamplerBase):
         return edges.near[at].astype(np.int64), dst
 
     def _times(self, times: Any, size: int) -> NDArray[Any]:
-        if "times" not in inspect.signature(type(self.sampler).__call__).parameters:
+        if not self.sampler.takes_times:
             raise TypeError(
                 f"times must be None, because {type(self.sampler).__name__} takes none; use a sampler that sees the "
                 "graph as it was at a time, such as TemporalNeighborSampler"
@@ -230,6 +235,9 @@ class LinkSampler(SamplerBase):
             raise TypeError(f"times must be numbers, got {describe(times)}")
         if when.shape != (size,):
             raise ValueError(f"times must have one entry per seed edge ({size}), got shape {tuple(when.shape)}")
+        if when.dtype.kind == "f" and not np.isfinite(when).all():
+            at = int((~np.isfinite(when)).argmax())
+            raise ValueError(f"times must be finite, but times[{at}] is {when[at]}")
         return when
 
     def __getstate__(self) -> dict[str, Any]:

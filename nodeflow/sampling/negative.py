@@ -37,7 +37,8 @@ class Pairs(NamedTuple):
 
     def between(self, u: Ints, v: Ints) -> Ints:
         """Return the ids of all edges between ``u[i]`` and ``v[i]``, in either direction, int64; some repeatedly."""
-        found: Ints = edges_between(self.indptr, self.dst, self.eid, u, v)
+        pairs = np.unique(np.stack([np.minimum(u, v), np.maximum(u, v)]), axis=1)  # parallel edges make one look-up
+        found: Ints = edges_between(self.indptr, self.dst, self.eid, pairs[0], pairs[1])
         return found
 
 
@@ -71,7 +72,7 @@ class Negatives(Frozen):
         Returns them and -1, or the number of the first source for which there is no node left to draw.
         """
         n, bits, bad = len(src), np.uint64(key), -1
-        size = 1 if chunk is None else chunk
+        size = 1 if chunk is None else min(chunk, max(n, 1))
         out = np.empty((-(-n // size), count), np.int64)
         if out.size == 0:
             return np.empty((n, count), np.int64), -1
@@ -84,7 +85,7 @@ class Negatives(Frozen):
 
 
 def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
-    """Return whole numbers in proportion to ``degrees ** power`` ``[n]``, whose sum is just below 2^62.
+    """Return whole numbers in proportion to ``degrees ** power`` ``[n]``, whose sum is about 2^61.
 
     A degree of 0 gives 0, any other at least 1. Relative rounding is at most 2^-61 times the sum of the powers over
     the power itself. Made with decimal numbers, because powers of floats differ between processors in their last bit.

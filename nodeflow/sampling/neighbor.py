@@ -17,7 +17,7 @@ from nodeflow.sampling.columns import edge_integers
 from nodeflow.sampling.cumulative import Cumulative, edge_weights
 from nodeflow.sampling.edges import NOTHING, Edges
 from nodeflow.sampling.rows import Drawn, Rows, RowSampler
-from nodeflow.sampling.sampler import Step, check_sizes
+from nodeflow.sampling.sampler import Step, check_size, check_sizes
 
 
 class NeighborSampler(RowSampler):
@@ -115,6 +115,11 @@ class NeighborSampler(RowSampler):
         column = edge_integers(self.graph, self.edge_type, "edge_type")
         types, place = np.unique(column, return_inverse=True)
         self._counts = [_counts(fanout, types.tolist()) for fanout in self.fanouts]
+        if self.graph.num_nodes * len(types) > 16 * (self.graph.num_nodes + self.graph.num_edges):
+            raise ValueError(
+                f"edge_type: the column {self.edge_type!r} has {len(types)} types, and every node gets a row for each; "
+                "group them into fewer types"
+            )
         return super()._arranged(edges).by_type(place, len(types)) if len(types) else super()._arranged(edges)
 
     @property
@@ -170,23 +175,27 @@ def inverse_rate(degree: Ints, indptr: Ints) -> NDArray[np.float64]:
 
 def _per_type(fanouts: Any) -> tuple[int | dict[int, int], ...]:
     """Fanouts that may be dicts from edge type to fanout."""
+    if isinstance(fanouts, (Tensor, np.ndarray)):
+        return check_sizes(fanouts, "fanouts")
     if isinstance(fanouts, (str, bytes, Mapping)) or not isinstance(fanouts, Sequence):
         raise TypeError(
             "fanouts must be a list with a number or a dict per flow, as in [{0: 5, 1: 10}, {0: 10}], got "
             f"{describe(fanouts)}"
         )
-    found: list[int | dict[int, int]] = []
-    for i, fanout in enumerate(fanouts):
-        if not isinstance(fanout, Mapping):
-            found += check_sizes([fanout], f"fanouts of flow {i}: fanouts")
-            continue
-        types = {as_int(t, f"an edge type in fanouts[{i}]"): fanout[t] for t in fanout}
-        numbers = check_sizes([n for n in types.values() if n != 0] or [-1], f"fanouts[{i}]")
-        left = iter(numbers)
-        found.append({t: 0 if n == 0 else next(left) for t, n in types.items()})
-    if not found:
+    if not fanouts:
         raise ValueError("fanouts must have one entry per flow, got none")
-    return tuple(found)
+    return tuple(_of_types(fanout, f"fanouts[{i}]") for i, fanout in enumerate(fanouts))
+
+
+def _of_types(fanout: Any, name: str) -> int | dict[int, int]:
+    if not isinstance(fanout, Mapping):
+        return check_size(fanout, name)
+    found = {}
+    for key, number in fanout.items():
+        kind = as_int(key, f"an edge type in {name}")
+        count = as_int(number, f"{name}[{kind}]")
+        found[kind] = 0 if count == 0 else check_size(count, f"{name}[{kind}]")
+    return found
 
 
 def _counts(fanout: int | dict[int, int], types: list[int]) -> Ints:

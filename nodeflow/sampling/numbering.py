@@ -35,8 +35,9 @@ class Numbering:
     def __exit__(self, *_: object) -> None:
         # what one batch needed the next one likely needs: starting with it saves numbering again in a larger table; but
         # one huge batch does not keep its memory for good
-        if len(self._memory) <= 64 * _power_of_two(len(self.nodes)):
-            _scratch.held = (self._memory, self._room)
+        enough = 64 * _power_of_two(len(self.nodes))
+        none = np.zeros(0, np.int64)
+        _scratch.held = tuple(m if len(m) <= enough else none for m in (self._memory, self._room))
 
     def extend(self, ids: Ints) -> Ints:
         """Number ``ids``, going on from ``nodes``; returns the numbers, written over ``ids`` where that is faster."""

@@ -44,14 +44,12 @@ class NodeLaw(Law):
     """
 
     def __init__(self, edges: Edges, weights: NDArray[Any] | None, budget: int) -> None:
-        with np.errstate(over="ignore"):  # refused below
-            squares = None if weights is None else np.square(edges.by_position(weights).astype(np.float64))
+        squares = None if weights is None else np.square(edges.by_position(weights).astype(np.float64))
         norms = np.bincount(edges.near, squares, minlength=edges.num_rows).astype(np.float64)
         self._ends = np.cumsum(norms)
         total = float(self._ends[-1]) if len(norms) else 0.0
-        if total == 0 or not np.isfinite(total):
-            what = "no edge with a weight other than 0" if total == 0 else "weights whose squares have no finite sum"
-            raise ValueError(f"kind='node' draws nodes in proportion to squared edge weights, but there are {what}")
+        if total == 0:
+            raise ValueError("kind='node' draws nodes in proportion to squared edge weights, but all are 0")
         self.budget, self.rate, self._last = budget, norms / total, int(np.flatnonzero(norms)[-1])
 
     def draw(self, random: Random) -> Ints:

@@ -155,13 +155,17 @@ def check_sizes(sizes: Any, name: str, *, every: bool = True) -> tuple[int, ...]
     array = isinstance(sizes, (Tensor, np.ndarray)) and sizes.ndim == 1
     if not array and (isinstance(sizes, (str, bytes, Mapping)) or not isinstance(sizes, Sequence)):
         raise TypeError(f"{name} must be a list with one number per flow, as in [10, 25], got {describe(sizes)}")
-    found = tuple(as_int(size, f"{name}[{i}]") for i, size in enumerate(sizes))
-    if not found:
+    if len(sizes) == 0:
         raise ValueError(f"{name} must have one number per flow, got none")
-    for i, size in enumerate(found):
-        if (size < 1 and size != -1) or (size == -1 and not every):
-            rule = "-1 (all neighbours) or at least 1" if every else "at least 1"
-            raise ValueError(f"{name}[{i}] must be {rule}, got {size}")
-        if size > _MOST:
-            raise ValueError(f"{name}[{i}] must be a 64-bit integer{', -1 takes all neighbours' * every}; got {size}")
-    return found
+    return tuple(check_size(size, f"{name}[{i}]", every=every) for i, size in enumerate(sizes))
+
+
+def check_size(value: Any, name: str, *, every: bool = True) -> int:
+    """Return one such number as an int."""
+    size = as_int(value, name)
+    if (size < 1 and size != -1) or (size == -1 and not every):
+        rule = "-1 (all neighbours) or at least 1" if every else "at least 1"
+        raise ValueError(f"{name} must be {rule}, got {size}")
+    if size > _MOST:
+        raise ValueError(f"{name} must be a 64-bit integer{', -1 takes all neighbours' * every}; got {size}")
+    return size

@@ -115,6 +115,7 @@ class TemporalNeighborSampler(RowSampler):
         }  # fmt: skip
         super().__init__(graph, len(self.fanouts), **options)
 
+    takes_times = True
     _bound = (*RowSampler._bound, "_stamps")
 
     def _arranged(self, edges: Edges) -> Edges:
@@ -153,7 +154,7 @@ class TemporalNeighborSampler(RowSampler):
     def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
         """Draw ``fanouts[step.flow]`` past neighbours for every row."""
         patch, fanout = self._edges.patch, self.fanouts[step.flow]
-        stamps = self._stamps if patch is None or edges is not patch.edges else self._stamps[patch.positions]
+        stamps = self._stamps if edges is self._edges or patch is None else self._stamps[patch.positions]
         limits, which = step.inputs.times, rows.contexts
         indptr, begin, past = plan_past(edges.indptr, stamps, rows.at, limits, which, fanout, self.replace, self.strict)
         if self.strategy == "recent":

@@ -145,3 +145,17 @@ def test_settings_of_a_sampler_stay(name):
     with pytest.raises(AttributeError, match=f"{name} of a sampler is fixed"):
         setattr(sampler, name, None)
     assert sampler.settings == before
+
+
+@pytest.mark.parametrize(
+    ("column", "error", "words"),
+    [
+        (torch.ones(3, dtype=torch.complex64), TypeError, "must hold real numbers, got dtype complex64"),
+        (torch.tensor([1.0, 1e300, 1.0], dtype=torch.float64), ValueError, r"edge 1 has 1e\+300; multiply the column"),
+        (torch.tensor([1.0, 1.0, -1e-60], dtype=torch.float64), ValueError, "edge 2 has -1e-60; multiply the column"),
+    ],
+)
+def test_columns_that_float32_weights_cannot_hold(column, error, words):
+    graph = Graph.from_edges([1, 2, 3], [0, 0, 0], edata={"w": column})
+    with pytest.raises(error, match=words):
+        NeighborSampler(graph, [2], weight="w")

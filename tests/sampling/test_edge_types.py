@@ -224,7 +224,8 @@ def test_graph_without_edges():
     [
         ([{0: 1, 5: 2}], ValueError, r"fanouts name the edge type 5, but the types there are: \[0, 1\]"),
         ([{0: -2}], ValueError, r"fanouts\[0\].* must be -1 \(all neighbours\) or at least 1, got -2"),
-        ([2, 0], ValueError, r"fanouts of flow 1.* at least 1, got 0"),
+        ([2, 0], ValueError, r"fanouts\[1\].* at least 1, got 0"),
+        ([{0: 0.0}], TypeError, r"fanouts\[0\]\[0\] must be an integer, got float 0.0"),
         ([{0: 1.5}], TypeError, r"fanouts\[0\].* must be an integer, got float 1.5"),
         ([{"a": 1}], TypeError, r"an edge type in fanouts\[0\] must be an integer, got str 'a'"),
         ([{True: 1}], TypeError, r"an edge type in fanouts\[0\] must be an integer, got bool True"),

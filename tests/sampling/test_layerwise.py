@@ -306,10 +306,10 @@ def test_destinations_are_sources_only_where_drawn(draw):
 def test_normalized_weights_add_up_to_the_row(draw):
     rng = np.random.default_rng(0)
     weights = rng.random(300) + 0.1
-    columns = {"w": torch.from_numpy(weights), "tiny": torch.from_numpy(weights * 1e-200)}
+    columns = {"w": torch.from_numpy(weights), "tiny": torch.from_numpy(weights * 1e-25)}
     graph = Graph.from_edges(rng.integers(40, size=300), rng.integers(40, size=300), num_nodes=40, edata=columns)
     for name, left_out in ((None, []), ("w", []), ("w", list(range(0, 300, 3))), ("tiny", [])):
-        a = torch.ones(300) if name is None else graph.edata[name] * (1e200 if name == "tiny" else 1)
+        a = torch.ones(300) if name is None else graph.edata[name]
         a = a.double().clone()
         a[left_out] = 0
         rows = torch.zeros(40, dtype=torch.float64).index_add_(0, graph.edges()[1], a)
@@ -317,9 +317,8 @@ def test_normalized_weights_add_up_to_the_row(draw):
         flow = sampler(range(40)).flows[0]
         has = flow.in_degrees > 0
         assert 10 < has.sum() <= 40
-        if name != "tiny":  # whose weights no float32 holds
-            sums = flow.aggregate_edges(flow.weight.double().unsqueeze(1)).squeeze(1)
-            torch.testing.assert_close(sums[has], rows[has], rtol=1e-5, atol=0)
+        sums = flow.aggregate_edges(flow.weight.double().unsqueeze(1)).squeeze(1)
+        torch.testing.assert_close(sums[has], rows[has], rtol=1e-5, atol=0)
     plain = LadiesSampler(graph, [15], draw=draw, weight="w")(range(40))
     scaled = LadiesSampler(graph, [15], draw=draw, weight="w", normalize=True)(range(40))
     assert torch.equal(plain.flows[0].parent_eid, scaled.flows[0].parent_eid)
@@ -327,8 +326,8 @@ def test_normalized_weights_add_up_to_the_row(draw):
         assert_unbiased(LadiesSampler(graph, [3], weight="w", normalize=True), range(40), draws=250)
 
 
-@pytest.mark.parametrize("power", [-290, 290])
-def test_weights_whose_squares_are_no_numbers(power):
+@pytest.mark.parametrize("power", [-97, 97])
+def test_the_smallest_and_largest_weights(power):
     values = torch.tensor([1.0, 2.0, 3.0, -1.0], dtype=torch.float64)
     near = Graph.from_edges([0, 1, 2, 3], [4] * 4, edata={"w": values})
     far = Graph.from_edges([0, 1, 2, 3], [4] * 4, edata={"w": values * 2.0**power})

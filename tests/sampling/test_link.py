@@ -243,11 +243,19 @@ def test_any_sampler_of_nodes_will_do():
     batch = LinkSampler(base, num_negatives=0)([1, 2], inputs="given")
     assert base.calls[0][2] == "given"
     assert batch.seeds[batch.seed_index].T.equal(torch.stack(GRAPH.edges())[:, [1, 2]])
-    shared = Named(GRAPH, lambda seeds, inputs: kept)
-    LinkSampler(shared, num_negatives=38)([1])
-    assert kept.seed_index.shape == (40,)  # what a sampler hands out stays as it was
-    with pytest.raises(ValueError, match=r"Named must give seed_index one entry per seed \(6\), got shape \(40,\)"):
-        LinkSampler(shared)([1, 2])
+    given = []
+
+    def remembered(seeds, inputs):
+        given.append(FullSampler(GRAPH, 1)(seeds))
+        return given[-1]
+
+    LinkSampler(Named(GRAPH, remembered), num_negatives=3)([1, 2])
+    assert given[0].seed_index.shape == (10,)  # what a sampler hands out stays as it was
+    for wrong in (kept, FullSampler(GRAPH, 1)(range(5, 11))):  # another number of rows; the same, but of other nodes
+        with pytest.raises(
+            ValueError, match="Named must have the rows of its seeds in seed_index, one for each of the 6"
+        ):
+            LinkSampler(Named(GRAPH, lambda seeds, inputs, wrong=wrong: wrong))([1, 2])
 
 
 def test_batch_numbers_reach_the_sampler_of_nodes():
