@@ -30,11 +30,11 @@ class Law(ABC):
 
     def one(self, nodes: Ints) -> Floats:
         """Return the probabilities that nodes are drawn."""
-        raise NotImplementedError(f"{type(self).__name__} has no closed form")
+        raise TypeError(f"{type(self).__name__} has no closed form; count in subgraphs instead")
 
     def two(self, part: Subgraph) -> Floats:
         """Return the probabilities that both ends of the edges of an induced subgraph are drawn, ``[E]``."""
-        raise NotImplementedError(f"{type(self).__name__} has no closed form")
+        raise TypeError(f"{type(self).__name__} has no closed form; count in subgraphs instead")
 
 
 class NodeLaw(Law):

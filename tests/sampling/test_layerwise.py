@@ -24,7 +24,6 @@ from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds
 from nodeflow.transform import edge_norm
 
 KINDS = [LayerSampler, LadiesSampler, FastGCNSampler]
-CORA = Path("/work/shared/data/cora/adjacency.npz")
 
 
 def node_number(candidates, step):
@@ -228,14 +227,13 @@ def authors_program(rows: scipy.sparse.csr_array, dst: np.ndarray, size: int, rn
     return estimate.multiply(1 / np.where(scale > 0, scale, 1)[:, None]).tocsr()
 
 
-@pytest.mark.skipif(not CORA.exists(), reason=f"needs the Cora graph at {CORA}")
-def test_no_bias_on_cora():
+def test_no_bias_on_cora(shared_data: Path):
     """Mean over 300 draws against the full sum: 256 of the neighbours of 256 nodes, mean aggregation.
 
     The squared error of an unbiased mean is on average the summed variance / 300: more than twice that does not occur.
     The published program, held to the same, fails by far.
     """
-    adjacency = scipy.sparse.load_npz(CORA).tocoo()
+    adjacency = scipy.sparse.load_npz(shared_data / "cora" / "adjacency.npz").tocoo()
     graph = Graph.from_edges(adjacency.row, adjacency.col, num_nodes=adjacency.shape[0])
     graph.edata["p"] = edge_norm(graph, "right")
     rng, draws = np.random.default_rng(0), 300
