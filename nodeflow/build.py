@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodeflow._check import as_count, as_ids, describe
 from nodeflow._frozen import Lazy
+from nodeflow.columns import edge_numbers
 from nodeflow.features import take_rows
 from nodeflow.flow import Flow, Layer
 from nodeflow.frame import Frame
@@ -187,7 +188,9 @@ def empty_node_flow(graph: Graph, num_flows: int) -> NodeFlow:
     return create_node_flow([flow] * num_flows, [[]] * (num_flows + 1), parent=graph)
 
 
-def create_full_node_flow(graph: Graph, num_layers: int, *, add_self_loop: bool = False) -> NodeFlow:
+def create_full_node_flow(
+    graph: Graph, num_layers: int, *, add_self_loop: bool = False, weight: str | None = None
+) -> NodeFlow:
     """Make the NodeFlow of the whole graph for a GNN of ``num_layers`` layers.
 
     Every layer holds all nodes in the order of their ids, every flow all edges. The structure is stored once, whatever
@@ -197,8 +200,12 @@ def create_full_node_flow(graph: Graph, num_layers: int, *, add_self_loop: bool 
         graph: the parent graph.
         num_layers: number of message-passing layers = number of flows; the NodeFlow has one layer of nodes more.
         add_self_loop: give every node an edge to itself, last among its in-edges, with parent edge id -1.
+        weight: name of an edge column of finite numbers, which are then ``flow.weight``: what the estimator weights of
+            a sampler with this ``weight`` estimate. None: weights of 1.
 
-    Raises ValueError for a negative ``num_layers``.
+    Raises ValueError for a negative ``num_layers``, a column that is not finite, or ``weight`` together with
+    ``add_self_loop`` (self-loops have no number in a column; add them by ``transform.add_self_loops``); KeyError for an
+    unknown column.
 
     >>> from nodeflow import Graph
     >>> create_full_node_flow(Graph.from_edges([0, 1], [1, 0]), 3)
@@ -206,6 +213,12 @@ def create_full_node_flow(graph: Graph, num_layers: int, *, add_self_loop: bool 
     """
     check_graph(graph, "graph")
     count = as_count(num_layers, "num_layers")
+    if weight is not None and add_self_loop:
+        raise ValueError(
+            f"weight={weight!r} has no numbers for self-loops made here; add them to the graph with "
+            "transform.add_self_loops, and to the column"
+        )
+    column = None if weight is None else edge_numbers(graph, weight, "weight")
     indptr, indices, edge_ids = graph.csc()
     edges = np.arange(graph.num_edges) if edge_ids is None else edge_ids.astype(np.int64)
     sources = indices.astype(np.int64)
@@ -215,7 +228,9 @@ def create_full_node_flow(graph: Graph, num_layers: int, *, add_self_loop: bool 
         indptr = indptr + np.arange(graph.num_nodes + 1)
     structure = Structure(torch.from_numpy(indptr.copy()), torch.from_numpy(sources), graph.num_nodes)
     layer = Layer(graph.num_nodes, torch.from_numpy(np.arange(graph.num_nodes)))
-    return shared_node_flow(graph, layer, structure, count, parent_eid=Lazy.of(torch.from_numpy(edges)))
+    scale = None if column is None else Lazy.of(torch.from_numpy(column[edges].astype(np.float32)))
+    eid = Lazy.of(torch.from_numpy(edges))
+    return shared_node_flow(graph, layer, structure, count, parent_eid=eid, weight=scale)
 
 
 def shared_node_flow(
@@ -227,6 +242,7 @@ def shared_node_flow(
     parent_eid: Lazy[Tensor] | None = None,
     weight: Lazy[Tensor] | None = None,
     seed_index: Tensor | None = None,
+    seed_ids: Tensor | None = None,
 ) -> NodeFlow:
     """Return the NodeFlow whose layers all hold the nodes of ``layer`` and whose flows all are ``structure``.
 
@@ -236,4 +252,4 @@ def shared_node_flow(
     layers = [layer, *(layer._map(lambda x: x) for _ in range(num_flows))]  # which share the lookup of parent ids too
     shared: dict[str, Any] = {"parent_eid": parent_eid, "weight": weight, "prefix": True}
     flows = [Flow(structure, layers[i], layers[i + 1], (i, i + 1), **shared) for i in range(num_flows)]
-    return NodeFlow(layers, flows, parent=graph, seed_index=seed_index)
+    return NodeFlow(layers, flows, parent=graph, seed_index=seed_index, seed_ids=seed_ids)

@@ -46,7 +46,10 @@ class Frame(MutableMapping[str, Tensor]):
         try:
             return self._columns[name]
         except KeyError:
-            raise KeyError(f"no column {name!r}; the frame has {self._names()}") from None
+            raise KeyError(
+                f"no column {name!r}; the frame has {self._names()} (batches get columns of their graph with "
+                "copy_from_parent, or ndata= and edata= of a NodeFlowLoader)"
+            ) from None
 
     def __setitem__(self, name: str, column: Any) -> None:
         self._columns[name] = self._checked(name, column)

@@ -56,7 +56,7 @@ def append(first: NodeFlow, second: NodeFlow) -> NodeFlow:
     index = second.seed_index
     if place is not None and second.num_flows == 0:  # the joint layer is the last one
         index = place[index]
-    return type(first)(layers, consecutive, flows, parent=graph, seed_index=index)
+    return type(first)(layers, consecutive, flows, parent=graph, seed_index=index, seed_ids=second._seed_ids)
 
 
 def _match(back: Layer, front: Layer) -> Tensor | None:

@@ -40,6 +40,7 @@ class NodeFlow(Frozen):
     ``seeds``                 parent ids of the last layer, int64 ``[layer_sizes[-1]]``
     ``seed_index``            row of the last layer for every seed asked for, repeats included, int64 ``[num_seeds]``;
                               ``[num_seeds, 2 + K]`` where seeds are edges (see ``LinkSampler``)
+    ``seed_ids``              the seeds as they were asked for: ids of nodes, of edges, or of parts, ``[num_seeds]``
     ========================  ==========================================================================
 
     Ids and structure are handed out without a copy: do not write to these tensors (``validate`` notices most harm).
@@ -55,12 +56,13 @@ class NodeFlow(Frozen):
     (tensor([3, 4, 5]), (tensor([2, 0, 1]), tensor([0, 1, 2])))
     """
 
-    __slots__ = ("_consecutive", "_layers", "_parent", "_registry", "_skips", "seed_index")
+    __slots__ = ("_consecutive", "_layers", "_parent", "_registry", "_seed_ids", "_skips", "seed_index")
     _layers: tuple[Layer, ...]
     _consecutive: tuple[Flow, ...]
     _skips: dict[tuple[int, int], Flow]
     _parent: Graph | None
     _registry: dict[int, Any]
+    _seed_ids: Tensor | None
     seed_index: Tensor
 
     def __init__(
@@ -71,13 +73,14 @@ class NodeFlow(Frozen):
         *,
         parent: Graph | None = None,
         seed_index: Tensor | None = None,
+        seed_ids: Tensor | None = None,
     ) -> None:
         # Parts are trusted here: ``create_node_flow`` is the checked way in, samplers make them right.
         if seed_index is None:
             seed_index = torch.arange(layers[-1].num_nodes, device="cpu")
         self._set(
             _layers=tuple(layers), _consecutive=tuple(flows), _skips=dict(sorted((skips or {}).items())),
-            _parent=parent, _registry={}, seed_index=seed_index,
+            _parent=parent, _registry={}, seed_index=seed_index, _seed_ids=seed_ids,
         )  # fmt: skip
 
     # ---- views
@@ -136,6 +139,15 @@ class NodeFlow(Frozen):
     def seeds(self) -> Tensor:
         """Parent ids of the last layer, int64 ``[layer_sizes[-1]]``, without repeats."""
         return self.back.parent_nid
+
+    @property
+    def seed_ids(self) -> Tensor:
+        """The seeds as the sampler was asked for them, in that order, with repeats, int64 ``[num_seeds]``.
+
+        Ids of nodes, ``seeds[seed_index]``, unless the sampler has seeds of another kind: edge ids for ``LinkSampler``,
+        numbers of parts or subgraphs. In a shuffled epoch they tell which rows of a table of your own a batch is about.
+        """
+        return self.seeds[self.seed_index] if self._seed_ids is None else self._seed_ids
 
     @property
     def parent(self) -> Graph | None:
@@ -313,7 +325,8 @@ class NodeFlow(Frozen):
         consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
         whole = stop == self.num_layers  # another last layer has seeds of its own, none repeated
         index = move(self.seed_index if whole else torch.arange(layers[-1].num_nodes, device=self.device))
-        return NodeFlow(layers, consecutive, flows, parent=self._parent, seed_index=index)
+        ids = move(self._seed_ids) if whole and self._seed_ids is not None else None
+        return NodeFlow(layers, consecutive, flows, parent=self._parent, seed_index=index, seed_ids=ids)
 
     def _all_flows(self) -> Iterator[tuple[int, int, Flow]]:
         for i, flow in enumerate(self._consecutive):

@@ -37,8 +37,8 @@ def pack(batch: NodeFlow) -> dict[str, Any]:
         cells = [None if cell is None else pool.add(cell.get()) for cell in (flow._parent_eid, flow._weight)]
         flows.append((pair, structures[id(s)], cells, _columns(pool, flow.data)))
     uid = None if batch.parent is None else batch.parent._uid
-    index = pool.add(batch.seed_index)
-    state = {"layers": layers, "structures": parts, "flows": flows, "index": index, "graph": uid}
+    seeds = pool.add(batch.seed_index), pool.add(batch._seed_ids)
+    state = {"layers": layers, "structures": parts, "flows": flows, "seeds": seeds, "graph": uid}
     return {**state, "memory": pool.memory()}
 
 
@@ -61,8 +61,8 @@ def unpack(cls: type[NodeFlow], state: dict[str, Any]) -> NodeFlow:
         data = frame(parts[at].num_edges, columns)
         flows[pair] = Flow(parts[at], *ends, pair, parent_eid=edge, weight=weight, data=data)
     consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
-    index = restored(memory, state["index"])
-    return cls(layers, consecutive, flows, parent=find_graph(state["graph"]), seed_index=index)
+    index, ids = (restored(memory, value) for value in state["seeds"])
+    return cls(layers, consecutive, flows, parent=find_graph(state["graph"]), seed_index=index, seed_ids=ids)
 
 
 def _columns(pool: Pool, frame: Frame) -> dict[str, Any]:

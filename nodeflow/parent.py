@@ -175,7 +175,7 @@ def _names(names: Any, argument: str, frame: Frame, owner: str) -> list[str]:
         )
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise TypeError(
-            f"{argument} must be ALL, None, a list of column names or a dict of such, got {describe(names)}"
+            f"{argument} must be ALL, None, a list of column names or a dict of such lists, got {describe(names)}"
         )
     found = list(names)
     for column in found:

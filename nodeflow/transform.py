@@ -5,10 +5,13 @@ Columns that need no new rows are shared with the graph, not copied.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow.columns import edge_mask
 from nodeflow.features import join_rows, take_rows, zero_rows
 from nodeflow.frame import Frame
 from nodeflow.graph import Graph
@@ -58,7 +61,7 @@ def add_self_loops(graph: Graph, *, mark: str | None = None) -> Graph:
     return _with_edges(graph, nodes, nodes, None, mark)
 
 
-def edge_norm(graph: Graph, norm: str = "both", *, direction: str = "in") -> Tensor:
+def edge_norm(graph: Graph, norm: str = "both", *, direction: str = "in", edge_filter: Any = None) -> Tensor:
     """Return the entries of the normalised adjacency as an edge column, float32 ``[num_edges]``, by edge id.
 
     For an edge u -> v with d_out(u) the number of edges that leave u, and d_in(v) the number that enter v:
@@ -74,8 +77,9 @@ def edge_norm(graph: Graph, norm: str = "both", *, direction: str = "in") -> Ten
         norm: "both", "right" or "left".
         direction: "out" is for samplers that walk along out-edges, where v is the source of the sum and u its end: it
             swaps "right" and "left".
+        edge_filter: that of the sampler (see ``Sampler``): edges that it leaves out count in no degree, and have 0.
 
-    Raises ValueError for another ``norm`` or ``direction``.
+    Raises ValueError for another ``norm`` or ``direction``, and what a sampler raises for such a filter.
 
     >>> graph = Graph.from_edges([0, 1, 0], [2, 2, 1])
     >>> edge_norm(graph, "right")
@@ -87,10 +91,14 @@ def edge_norm(graph: Graph, norm: str = "both", *, direction: str = "in") -> Ten
     if direction not in ("in", "out"):
         raise ValueError(f"direction must be 'in' or 'out', got {direction!r}")
     src, dst = graph.edges()
-    leaving, entering = graph.out_degrees().double()[src], graph.in_degrees().double()[dst]
+    mask = edge_mask(graph, edge_filter)
+    kept = torch.from_numpy(np.ones(graph.num_edges) if mask is None else mask.mask.astype(np.float64))
+    leaving, entering = (torch.bincount(end, kept, graph.num_nodes)[end] for end in (src, dst))
     if norm == "both":
-        return (leaving * entering).rsqrt().float()
-    return ((entering if (norm == "right") == (direction == "in") else leaving).reciprocal()).float()
+        found = (leaving * entering).rsqrt()
+    else:
+        found = (entering if (norm == "right") == (direction == "in") else leaving).reciprocal()
+    return torch.where(kept > 0, found, 0.0).float()
 
 
 def is_symmetric(graph: Graph) -> bool:

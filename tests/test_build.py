@@ -336,6 +336,26 @@ def test_the_whole_graph_is_what_full_sampling_gives(graph: Graph) -> None:
     assert_same_node_flow(create_full_node_flow(graph, 2), FullSampler(graph, 2)(range(6)))
 
 
+@given(graphs(min_nodes=1), st.data())
+def test_weights_of_the_whole_graph_are_those_of_full_sampling(graph: Graph, data: st.DataObject) -> None:
+    size = graph.num_edges
+    graph.edata["w"] = torch.tensor(data.draw(st.lists(st.floats(-9, 9, width=16), min_size=size, max_size=size)))
+    batch = create_full_node_flow(graph, 2, weight="w")
+    assert_same_node_flow(batch, FullSampler(graph, 2, weight="w")(range(graph.num_nodes)))
+    for flow in batch.flows:
+        assert torch.equal(flow.weight, graph.edata["w"][flow.parent_eid])
+
+
+def test_weights_that_there_are_not(graph: Graph) -> None:
+    graph.edata["bad"] = torch.full((7,), torch.inf)
+    with pytest.raises(ValueError, match="weight: the edge column 'bad' must be finite"):
+        create_full_node_flow(graph, 1, weight="bad")
+    with pytest.raises(KeyError, match="weight"):
+        create_full_node_flow(graph, 1, weight="none")
+    with pytest.raises(ValueError, match="weight='bad' has no numbers for self-loops"):
+        create_full_node_flow(graph, 1, weight="bad", add_self_loop=True)
+
+
 @pytest.mark.parametrize(("count", "error"), [(-1, ValueError), (1.5, TypeError), (True, TypeError)])
 def test_layer_counts_are_checked(graph: Graph, count: Any, error: Any) -> None:
     with pytest.raises(error, match="num_layers must be"):

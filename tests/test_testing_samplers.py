@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 import torch
 
-from nodeflow import Graph, NeighborSampler, Sampler
+from nodeflow import (
+    ClusterSampler,
+    Graph,
+    LinkSampler,
+    NeighborSampler,
+    SaintSampler,
+    Sampler,
+    ShadowSampler,
+    TemporalNeighborSampler,
+)
 from nodeflow.sampling import Choice, Step
 from nodeflow.testing import assert_reproducible, assert_unbiased
 
@@ -145,6 +154,44 @@ def test_the_error_rate_is_what_it_says() -> None:
         except AssertionError:
             alarms += 1
     assert 2 <= alarms <= 26  # 12 are expected; 26 is 4.5 standard deviations more
+
+
+@pytest.fixture
+def events(star: Graph) -> Graph:
+    return Graph.from_edges(*star.edges(), num_nodes=32, edata={"time": torch.arange(star.num_edges) % 20})
+
+
+@pytest.mark.parametrize("options", [{}, {"strict": True}, {"replace": True}, {"include_dst": False}], ids=str)
+def test_samplers_with_times(options: dict[str, Any], events: Graph) -> None:
+    sampler, seeds, times = TemporalNeighborSampler(events, [2, 2], **options), [0, 5, 0, 0], [12, 19, 30, 12]
+    assert_unbiased(sampler, seeds, times=times, draws=400)
+    assert_reproducible(sampler, seeds, times=times)
+
+
+@pytest.mark.parametrize("what", ["too late", "too light"])
+def test_a_bias_at_one_time_is_found(what: str, events: Graph) -> None:
+    class Wrong(TemporalNeighborSampler):
+        def estimand(self, time: float | None = None) -> torch.Tensor:
+            found = super().estimand(None if what == "too late" else time)
+            return found * (1.2 if what == "too light" and time == 30 else 1.0)
+
+    seed, time = (0, 12) if what == "too late" else (5, 30)
+    with pytest.raises(AssertionError, match=f"are biased at seed {seed}: "):
+        assert_unbiased(Wrong(events, [2, 2]), [seed, seed], times=[time, 30], draws=400)
+
+
+def test_samplers_of_other_kinds(star: Graph) -> None:
+    for sampler, seeds in (
+        (SaintSampler(star, 2, kind="node", budget=3), [0]),
+        (ClusterSampler(star, 2, parts=torch.arange(32) % 4), [0, 2]),
+        (ShadowSampler(star, 2, depth=1, fanout=2), [0, 5]),
+        (LinkSampler(NeighborSampler(star, [2])), [0, 5]),
+    ):
+        assert_reproducible(sampler, seeds)
+        with pytest.raises(TypeError, match=f"{type(sampler).__name__} is no nodeflow.Sampler"):
+            assert_unbiased(sampler, seeds)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="pass a time for every seed"):
+        assert_reproducible(TemporalNeighborSampler(Graph.from_edges([], [], edata={"time": torch.empty(0)}), [1]), [])
 
 
 def test_bad_arguments_of_assert_unbiased(star: Graph) -> None:

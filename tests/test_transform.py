@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 import torch
 from hypothesis import given
+from hypothesis import strategies as st
 
 from nodeflow import Graph
 from nodeflow.features import from_scipy as sparse_column
@@ -145,6 +146,19 @@ def test_edge_norms_are_entries_of_the_normalised_adjacency(graph: Graph) -> Non
     dst = graph.edges()[1]
     sums = torch.zeros(graph.num_nodes).index_add_(0, dst, graph.edata["p"])
     torch.testing.assert_close(sums, (graph.in_degrees() > 0).float())
+
+
+@given(some_graphs, st.data())
+def test_filtered_edges_count_in_no_norm(graph: Graph, data: st.DataObject) -> None:
+    size = graph.num_edges
+    mask = torch.tensor(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)), dtype=torch.bool)
+    src, dst = graph.edges()
+    rest = Graph.from_edges(src[mask], dst[mask], num_nodes=graph.num_nodes)
+    for norm in ("both", "right", "left"):
+        for direction in ("in", "out"):
+            found = edge_norm(graph, norm, direction=direction, edge_filter=mask)
+            assert torch.equal(found[mask], edge_norm(rest, norm, direction=direction))
+            assert (found[~mask] == 0).all()
 
 
 def test_norms_that_there_are_not() -> None:

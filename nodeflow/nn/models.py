@@ -48,16 +48,22 @@ class FlowModel(nn.Module):
         return dropped
 
     @torch.no_grad()
-    def inference(self, graph: Graph, h: Tensor) -> Tensor:
+    def inference(self, graph: Graph, h: Tensor, *, weight: str | None = None) -> Tensor:
         """Return the outputs of all nodes from their full neighbourhoods, ``[num_nodes, out_features]``.
 
-        Computed layer by layer over the whole graph, without dropout. ``h`` is ``[num_nodes, in_features]``. Every
-        module is left in the mode it was in.
+        Computed layer by layer over the whole graph, without dropout. Every module is left in the mode it was in.
+
+        Args:
+            graph: the graph.
+            h: rows of all nodes, ``[num_nodes, in_features]``, dense or sparse CSR.
+            weight: for convolutions that use ``flow.weight``: the edge column that the sampler had as ``weight``.
+
+        Raises what ``create_full_node_flow`` raises.
         """
         modes = {module: module.training for module in self.modules()}  # parts may be frozen in evaluation mode
         self.eval()
         try:
-            flow = create_full_node_flow(graph, 1).to(h.device).flows[0]
+            flow = create_full_node_flow(graph, 1, weight=weight).to(h.device).flows[0]
             for i, conv in enumerate(self.convs):
                 h = conv(flow, self.step(i, h))
             return h

@@ -103,6 +103,8 @@ class SamplerBase(ABC):
         """Make the NodeFlow of checked seeds."""
 
     def _seeds(self, seeds: Any) -> Ints:
+        if "graph" not in self.__dict__:
+            raise TypeError(f"the __init__ of {type(self).__name__} must call super().__init__(graph, num_flows)")
         return as_ids(_stack(seeds), "seeds", self.num_seeds, self.seed_kind)
 
     def _draw(self, epoch: int, batch: int | None, *identity: int) -> Draw:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._check import Ints, as_ids
+from nodeflow.columns import EdgeMask, edge_mask, edge_numbers
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
 from nodeflow.sampling.base import SamplerBase
-from nodeflow.sampling.columns import EdgeMask, edge_mask, edge_numbers
 from nodeflow.sampling.edges import Edges, edges_along
 
 S = TypeVar("S", bound="BoundSampler")

@@ -213,6 +213,11 @@ class Candidates(Frozen):
             raise ValueError("select takes weight or prob, not both")
         if weight is None and (prob is not None or self._weights is not None):
             chance = torch.as_tensor(1.0 if prob is None else prob, dtype=torch.float64)
+            if chance.ndim and chance.shape != (len(rows),):
+                raise ValueError(
+                    f"prob must have one number per chosen edge ({len(rows)}), got shape {tuple(chance.shape)}; of "
+                    "numbers per candidate pass those that were chosen, prob[keep]"
+                )
             if not bool((chance > 0).all()):
                 raise ValueError("prob must be positive: what was chosen had a chance")
             weight = (self.weight[torch.from_numpy(rows)] / chance).float()

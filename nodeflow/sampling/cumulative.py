@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nodeflow._check import Ints
 from nodeflow._frozen import Frozen
+from nodeflow.columns import edge_numbers
 from nodeflow.graph import Graph
 from nodeflow.kernels.weighted import (
     block_sums,
@@ -17,7 +18,6 @@ from nodeflow.kernels.weighted import (
     inverse_probability,
     plan_weighted,
 )
-from nodeflow.sampling.columns import edge_numbers
 from nodeflow.sampling.edges import Edges
 from nodeflow.sampling.rows import Drawn, Rows
 

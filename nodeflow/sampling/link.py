@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from nodeflow._check import Ints, as_array, as_count, describe
@@ -33,7 +35,11 @@ class LinkSampler(SamplerBase):
     ``batch = links(edge_ids)`` has ``batch.seed_index``, int64 ``[B, 2 + K]``: row b holds the rows of the last layer
     of (source, destination, negative 1, ..., negative K) of seed edge b, in the order given. A repeated edge keeps rows
     of its own, with negatives of their own. The last layer has each of these nodes once, in order of first appearance
-    over the rows of ``seed_index``. ``batch.seeds[batch.seed_index]`` are the parent ids.
+    over the rows of ``seed_index``. ``batch.seeds[batch.seed_index]`` are the parent ids; ``batch.seed_ids`` are the
+    edge ids asked for, ``[B]``, so ``graph.edata["label"][batch.seed_ids]`` are labels of the seed edges.
+
+    Pairs of nodes that are no edges, such as the fixed candidates of a benchmark, need no LinkSampler: call the sampler
+    of nodes with ``pairs.flatten()``, for pairs ``[B, 2]``; ``batch.seed_index.view(-1, 2)`` are then their rows.
 
     A negative takes the place of the destination: pairs (source, negative k) are the ones to score low. By default
     it is any node, so it may by chance be the destination, the source, or another out-neighbour.
@@ -188,6 +194,15 @@ class LinkSampler(SamplerBase):
         number = batch if batch is not None or self.sampler.numbered else derive_key(*identity) >> 1
         return self._sample(ids, draw, _Asked(epoch, number, inputs, when))
 
+    def _seeds(self, seeds: Any) -> Ints:
+        nested = isinstance(seeds, Sequence) and any(isinstance(seed, Sequence) for seed in seeds)
+        if nested or getattr(seeds, "ndim", 1) == 2:
+            raise ValueError(
+                "seeds must be edge ids, one-dimensional, got rows of several; for pairs of nodes call "
+                "the sampler of nodes with pairs.flatten(), whose seed_index.view(-1, 2) are the rows of the pairs"
+            )
+        return super()._seeds(seeds)
+
     def _sample(self, seeds: Ints, draw: Draw, inputs: _Asked) -> NodeFlow:
         src, dst = self._ends(seeds)
         drawn, bad = self._negatives.draw(derive_key(draw.key, _NEGATIVES), src, self.num_negatives, self.chunk)
@@ -214,7 +229,7 @@ class LinkSampler(SamplerBase):
                 f"{nodes.size} ends of pairs; samplers of subgraphs that have no such rows do not go with pairs"
             )
         batch = made._rebuild(0, made.num_layers)  # not in place: a sampler may hand out what it keeps
-        batch._set(seed_index=index.reshape(nodes.shape))
+        batch._set(seed_index=index.reshape(nodes.shape), _seed_ids=torch.from_numpy(seeds.copy()))
         return batch
 
     def _ends(self, eid: Ints) -> tuple[Ints, Ints]:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._check import Ints, as_count, as_int, describe
+from nodeflow.columns import edge_integers
 from nodeflow.graph import Graph
 from nodeflow.kernels.draw import draw_with, draw_without, plan, step_over
-from nodeflow.sampling.columns import edge_integers
 from nodeflow.sampling.cumulative import Cumulative, edge_weights
 from nodeflow.sampling.edges import NOTHING, Edges
 from nodeflow.sampling.rows import Drawn, Rows, RowSampler
@@ -87,6 +87,8 @@ class NeighborSampler(RowSampler):
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
+        if edge_type is None and isinstance(fanouts, Sequence) and any(isinstance(f, Mapping) for f in fanouts):
+            raise TypeError("fanouts per edge type need edge_type=, the name of an edge column of integers")
         self.fanouts = check_sizes(fanouts, "fanouts") if edge_type is None else _per_type(fanouts)
         self.replace = bool(replace)
         self.prob = prob

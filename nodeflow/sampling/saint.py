@@ -94,7 +94,10 @@ class SaintSampler(SubgraphSampler):
         if kind == "walk" and coefficients == "exact":
             raise ValueError("coefficients='exact' has no closed form for kind='walk'; pass 'presampled'")
         if (kind == "walk") != (walk_length is not None):
-            raise ValueError(f"walk_length goes with kind='walk', got walk_length={walk_length} with kind={kind!r}")
+            rule = (
+                "needs walk_length=, the steps of a walk" if kind == "walk" else "has no walks: leave out walk_length"
+            )
+            raise ValueError(f"kind={kind!r} {rule}")
         self.kind = kind
         self.budget = as_count(budget, "budget", 1)
         self.walk_length = None if walk_length is None else as_count(walk_length, "walk_length")

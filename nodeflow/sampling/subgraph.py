@@ -148,6 +148,7 @@ class SubgraphSampler(BoundSampler):
             graph, Layer(len(nodes), torch.from_numpy(nodes)), structure, self.num_flows,
             parent_eid=Lazy(lambda: self._edges.parent_eid(part.positions)),
             weight=Lazy(lambda: weight_of(self, part, self.inverse(part, seeds))),
+            seed_ids=torch.from_numpy(seeds.copy()),
         )  # fmt: skip
         batch.back.data.update(self.node_columns(part))
         return batch

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._check import Ints, describe
+from nodeflow.columns import edge_column
 from nodeflow.graph import Graph
 from nodeflow.kernels.draw import draw_with, draw_without
 from nodeflow.kernels.temporal import plan_past
 from nodeflow.node_flow import NodeFlow
 from nodeflow.random import hash_ids
-from nodeflow.sampling.columns import edge_column
 from nodeflow.sampling.edges import Edges
 from nodeflow.sampling.neighbor import inverse_rate
 from nodeflow.sampling.rows import Drawn, Rows, RowSampler

@@ -60,6 +60,8 @@ def assert_same_node_flow(a: NodeFlow, b: NodeFlow, *, frames: bool = True) -> N
         if frames:
             _same_frame(f.data, g.data, f"{name}.data")
     _same_tensor(a.seed_index, b.seed_index, "seed_index")
+    if a.back.has_parent:
+        _same_tensor(a.seed_ids, b.seed_ids, "seed_ids")
 
 
 def _same(x: object, y: object, name: str) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nn_reference import as_csr, assert_near, dense, dense_gcn, dense_sage, gradients, values
 
-from nodeflow import FullSampler, Graph, NeighborSampler, create_full_node_flow
+from nodeflow import Flow, FullSampler, Graph, NeighborSampler, create_full_node_flow
 from nodeflow.nn import GCN, FlowModel, GraphConv, GraphSAGE, SAGEConv
 from nodeflow.testing import graphs, seeds
 
@@ -139,3 +139,16 @@ def test_a_stack_takes_modules_of_ones_own(graph: Graph) -> None:
     batch = FullSampler(graph, 2)([3])
     # 3 <- 1 <- 0, 0 and 2
     assert FlowModel([Sum(), Sum()])(batch, graph.ndata["feat"][batch.layers[0].parent_nid]).tolist() == [[4.0, 7.0]]
+
+
+def test_inference_with_the_weights_of_the_sampler(graph: Graph) -> None:
+    class Weighted(torch.nn.Module):
+        def forward(self, flow: Flow, h: torch.Tensor) -> torch.Tensor:
+            return flow.aggregate(h, "sum", weight=flow.weight.double())
+
+    graph.edata["w"] = values((graph.num_edges,)).detach()
+    model = FlowModel([Weighted(), Weighted()])
+    h = values((graph.num_nodes, 3)).detach()
+    batch = FullSampler(graph, 2, weight="w")(range(graph.num_nodes))
+    assert_near(model.inference(graph, h, weight="w"), model(batch, h[batch.front.parent_nid]))
+    assert not torch.allclose(model.inference(graph, h), model.inference(graph, h, weight="w"))

@@ -93,6 +93,16 @@ def test_bad_select(keep, weight, error, words):
         With(graph, lambda s, dst, _: s.candidates(dst).select(keep, weight))([2, 3, 1])
 
 
+def test_probabilities_of_a_choice_are_one_per_chosen_edge():
+    graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
+    with pytest.raises(
+        ValueError, match=r"prob must have one number per chosen edge \(2\), got .*pass those that were chosen"
+    ):
+        With(graph, lambda s, dst, _: s.candidates(dst).select([0, 3], prob=torch.ones(4)))([2, 3, 1])
+    with pytest.raises(ValueError, match=r"prob must have one number per chosen edge \(2\), got shape \(1,\)"):
+        With(graph, lambda s, dst, _: s.candidates(dst).select([0, 3], prob=torch.ones(1)))([2, 3, 1])
+
+
 # ---- edges that are no edges of the parent graph
 
 

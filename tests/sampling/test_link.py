@@ -375,7 +375,8 @@ BASE = NeighborSampler(GRAPH, [2])
         (lambda: LinkSampler(BASE)([0.5]), TypeError, "seeds must hold integer edge ids"),
         (lambda: LinkSampler(BASE)([True]), TypeError, "seeds must be integers, got a list with a bool"),
         (lambda: LinkSampler(BASE)(torch.ones(200, dtype=torch.bool)), TypeError, "seeds must hold edge ids, got a b"),
-        (lambda: LinkSampler(BASE)([[1, 2]]), ValueError, "seeds must be one-dimensional"),
+        (lambda: LinkSampler(BASE)([[1, 2]]), ValueError, "seeds must be edge ids, one-dimensional"),
+        (lambda: LinkSampler(BASE)(torch.zeros(3, 2, dtype=torch.int64)), ValueError, r"call the .* pairs.flatten\(\)"),
         (lambda: LinkSampler(BASE)([1], epoch=0.5), TypeError, "epoch must be an integer"),
         (lambda: LinkSampler(BASE)([1], batch="a"), TypeError, "batch must be an integer"),
     ],
@@ -383,6 +384,12 @@ BASE = NeighborSampler(GRAPH, [2])
 def test_bad_arguments(make, error, words):
     with pytest.raises(error, match=words):
         make()
+
+
+def test_pairs_that_are_no_edges_need_the_sampler_of_nodes_only():
+    pairs = torch.tensor([[3, 1], [3, 3], [0, 1]])
+    batch = BASE(pairs.flatten())
+    assert torch.equal(batch.seeds[batch.seed_index.view(-1, 2)], pairs)
 
 
 def test_settings_stay_and_show():

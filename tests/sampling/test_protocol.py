@@ -159,6 +159,18 @@ def test_an_exception_in_choose_reaches_the_caller_and_leaves_no_trace():
     assert fingerprint(NeighborSampler(graph, [3, 3])(range(40))) == expected
 
 
+def test_a_sampler_whose_init_forgets_the_base():
+    class Forgets(Sampler):
+        def __init__(self, graph):
+            self.size = 3
+
+        def choose(self, dst, step):
+            return self.candidates(dst).select([])
+
+    with pytest.raises(TypeError, match=r"the __init__ of Forgets must call super\(\).__init__\(graph, num_flows\)"):
+        Forgets(star(2))([0])
+
+
 def test_a_sampler_without_choose_cannot_be_made():
     class Nothing(Sampler):
         pass

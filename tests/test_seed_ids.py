@@ -1,0 +1,84 @@
+"""``seed_ids``: what a batch was asked for, whatever its seeds are, through everything that makes a NodeFlow anew."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+import torch
+
+from nodeflow import (
+    ClusterSampler,
+    Graph,
+    LinkSampler,
+    NeighborSampler,
+    NodeFlowLoader,
+    SaintSampler,
+    ShadowSampler,
+    TemporalNeighborSampler,
+    create_full_node_flow,
+    create_node_flow,
+    flow_from_edges,
+)
+from nodeflow.sampling import SamplerBase
+from nodeflow.testing import assert_same_node_flow
+
+SRC, DST = [0, 1, 2, 3, 4, 5, 0, 2], [1, 2, 3, 4, 5, 0, 3, 5]
+GRAPH = Graph.from_edges(SRC, DST, edata={"time": torch.arange(8), "label": torch.arange(8) * 10})
+
+MAKERS: dict[str, tuple[SamplerBase, list[int], dict[str, Any]]] = {
+    "nodes": (NeighborSampler(GRAPH, [2, 1]), [3, 1, 3, 5], {}),
+    "times": (TemporalNeighborSampler(GRAPH, [2, 1]), [3, 1, 3, 3], {"times": [5, 5, 9, 5]}),
+    "scopes": (ShadowSampler(GRAPH, 2, depth=1, fanout=1), [4, 4, 0], {}),
+    "edges": (LinkSampler(NeighborSampler(GRAPH, [2, 1]), num_negatives=2), [7, 2, 7], {}),
+    "parts": (ClusterSampler(GRAPH, 2, parts=[0, 1, 2, 0, 1, 2]), [2, 0, 2], {}),
+    "subgraphs": (SaintSampler(GRAPH, 2, kind="edge", budget=3), [2**40], {}),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_they_are_what_was_asked_for(kind: str) -> None:
+    sampler, asked, options = MAKERS[kind]
+    given = torch.tensor(asked)
+    batch = sampler(given, **options)
+    given.zero_()  # the caller's tensor is not kept
+    again = pickle.loads(pickle.dumps(batch))
+    top = batch[1:] if batch.num_flows > 1 else batch
+    for made in (batch, batch.to("cpu"), again, top, batch[:2].append(batch[1:])):
+        assert made.seed_ids.tolist() == asked
+        assert made.seed_ids.dtype == torch.int64
+    if batch._seed_ids is None:
+        assert batch.seeds[batch.seed_index].tolist() == asked
+
+
+def test_a_slice_without_the_seeds_has_seeds_of_its_own() -> None:
+    batch = MAKERS["parts"][0]([2, 0])
+    assert batch[:2].seed_ids.tolist() == batch.layers[1].parent_nid.tolist()
+    assert create_full_node_flow(GRAPH, 1).seed_ids.tolist() == list(range(6))
+
+
+def test_rows_of_a_table_in_a_shuffled_epoch() -> None:
+    loader = NodeFlowLoader(MAKERS["edges"][0], range(8), batch_size=3, shuffle=True)
+    src, dst = GRAPH.edges()
+    seen: list[int] = []
+    for batch in loader:
+        ends = batch.seeds[batch.seed_index]
+        assert torch.equal(ends[:, 0], src[batch.seed_ids])
+        assert torch.equal(ends[:, 1], dst[batch.seed_ids])
+        seen += GRAPH.edata["label"][batch.seed_ids].tolist()
+    assert sorted(seen) == [0, 10, 20, 30, 40, 50, 60, 70]
+    assert seen != sorted(seen)
+
+
+def test_batches_that_differ_in_them_only_are_told_apart() -> None:
+    sampler = ClusterSampler(GRAPH, 1, parts=[0, 0, 0, 2, 2, 2])
+    one, two = sampler([0]), sampler([0, 0])
+    with pytest.raises(AssertionError, match="seed_ids"):
+        assert_same_node_flow(one, two)
+
+
+def test_without_parent_ids_there_are_none() -> None:
+    pool = flow_from_edges([0], [0], num_src=1, num_dst=1)
+    with pytest.raises(ValueError, match="no parent nodes"):
+        _ = create_node_flow([pool], [[0], None], parent=GRAPH).seed_ids
