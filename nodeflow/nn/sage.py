@@ -14,6 +14,8 @@ class SAGEConv(nn.Module):
 
     ``h'_v = W_self h_v + W_neigh mean(h_u for u in N(v)) + b``: the two weights are the halves of the matrix that the
     paper applies to the concatenation, and start as that one matrix would. A node without neighbours has a mean of 0.
+    The mean is plain, without estimator weights: it is for samplers that draw all edges of a node with equal
+    probability, such as ``NeighborSampler`` without ``prob``.
 
     Args:
         in_features, out_features: widths of the rows of ``h`` and of the result.

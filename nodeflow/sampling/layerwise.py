@@ -50,7 +50,7 @@ class LayerSampler(Sampler):
     The candidates are the nodes that have an edge to one of the destinations; candidate u has the probability
     q_u = score / sum of the scores: the same for all without ``score``, else what ``score`` says (adaptive sampling,
     Huang, Zhang, Rong, Huang 2018). With A the ``weight`` column (1 without) the estimator weight of an edge
-    e from u is ``A_e * times / mean``: how often u was drawn, over how often in the mean. Weighted sums over the drawn
+    e from u is ``A_e * times / mean``: how often u was drawn, over how often on average. Weighted sums over the drawn
     edges are then unbiased for the sum over all edges of the destination, but for candidates with score 0. With
     replacement their variance is ``(sum_u (A_vu h_u)^2 / q_u - (sum_u A_vu h_u)^2) / t`` for destination v, with
     "poisson" it is ``sum_u (A_vu h_u)^2 (1 / pi_u - 1)``.
@@ -63,7 +63,7 @@ class LayerSampler(Sampler):
             an ``nn.Module`` is fine, and a gradient is kept. It must be a pure function, but may change between calls
             (by training): then so do the draws. Not called where there is no candidate. None: all alike.
         draw: "replacement": t draws with replacement (with ``mean = t * q_u``). "poisson": every candidate on its own,
-            with probability pi_u = min(1, c q_u), t of them in the mean (Balin, Catalyurek 2023). "systematic": exactly
+            with probability pi_u = min(1, c q_u), t of them on average (Balin, Catalyurek 2023). "systematic": exactly
             t distinct ones, with the same probabilities (Deville 1998). In both c makes the pi_u add up to t; with no
             more than t candidates all are kept, with weight A.
         direction, include_dst, edge_filter, weight, seed: see ``Sampler``. With ``include_dst`` the destinations are in

@@ -27,7 +27,7 @@ DRAWS = ("replacement", "poisson", "systematic")
 
 
 class Picked(NamedTuple):
-    """Drawn candidates: their places, ascending, how often each was drawn, and how often in the mean.
+    """Drawn candidates: their places, ascending, how often each was drawn, and how often on average.
 
     ``places`` int64 ``[k]``, ``times`` int64 ``[k]`` (1 without replacement), ``mean`` float64 ``[k]``: ``size * q``
     with replacement, else the probability to be drawn. ``times / mean`` is what makes sums over them unbiased.
@@ -148,7 +148,7 @@ def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
     Args:
         scores: finite, not negative, float64 ``[n]``; candidates with 0 are never drawn.
         ids: what the random numbers of the candidates belong to, distinct, int64 ``[n]``.
-        size: how many draws; with "poisson" in the mean.
+        size: how many draws; with "poisson" on average.
         draw: "replacement": each draw takes candidate u with probability q_u = score / sum of the scores.
             "poisson": each candidate is drawn on its own, with probability ``min(1, c * score)``.
             "systematic": exactly ``size`` distinct candidates, with the same probabilities.

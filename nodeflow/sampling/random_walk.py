@@ -32,7 +32,7 @@ class RandomWalkSampler(Sampler):
     - with ``normalize=True``: visits / sum of the visits of the chosen neighbours, which adds up to 1 (the weights of
       PinSAGE's importance pooling);
     - with ``normalize=False``: visits / (num_walks * walk_length). With all visited nodes kept this is unbiased for the
-      probability that a walk is at that node after a step, in the mean over its steps.
+      probability that a walk is at that node after a step, on average over its steps.
 
     Args:
         graph: the parent graph; it is never written to.

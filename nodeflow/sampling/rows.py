@@ -39,7 +39,7 @@ class Drawn(NamedTuple):
     """What rows drew: ``indptr`` ``[n + 1]``, and per drawn edge its position and its neighbour, ``[E]``.
 
     Positions are int32 or int64, neighbours int64 (they become local ids in place). ``inverse`` gives 1 / probability
-    (with replacement: 1 / number of times drawn in the mean), ``[E]``; None is 1.
+    (with replacement: 1 / number of times drawn on average), ``[E]``; None is 1.
     """
 
     indptr: Ints

@@ -17,7 +17,7 @@ from nodeflow.sampling.saint_laws import EdgeLaw, Law, NodeLaw, WalkLaw
 from nodeflow.sampling.subgraph import Subgraph, SubgraphSampler, induced_subgraph
 
 _PRESAMPLES = 0x70726573616D70  # keeps the draws of the counting pass apart from those of training
-_COVERAGE = 50  # subgraphs are counted until a node has been in so many, in the mean
+_COVERAGE = 50  # subgraphs are counted until a node has been in so many, on average
 _MOST_DRAWS = 2**31 - 1
 
 
@@ -48,7 +48,7 @@ class SaintSampler(SubgraphSampler):
         walk_length: steps of a walk; for "walk" only, where it is needed.
         coefficients: "exact" computes p in closed form ("node" and "edge"); "presampled" counts in ``num_presamples``
             subgraphs, drawn when the sampler is made, apart from those of training. None: "exact" where there is one.
-        num_presamples: None goes on until nodes have been in 50 subgraphs in the mean.
+        num_presamples: None goes on until nodes have been in 50 subgraphs on average.
         direction, edge_filter, weight, seed: see ``SubgraphSampler``.
 
     A node or an edge that none of the counted subgraphs had counts as if one had had it. What can never be drawn
