@@ -197,31 +197,37 @@ def main() -> None:
 
 
 def plot(results: dict[str, dict[str, Found]], file: Path) -> None:
-    """Draw the spread of one draw over the number of sources it needs; biased estimators are crosses."""
+    """Draw, for every sampler and graph, the spread of one draw, the sources it needs, and bias over noise."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import FuncFormatter
 
-    figure, panels = plt.subplots(1, len(results), figsize=(5 * len(results), 5.4), layout="constrained", squeeze=False)
-    families = list(dict.fromkeys(family for family, _ in SAMPLERS.values()))
-    for panel, (graph, found) in zip(panels[0], results.items(), strict=True):
-        for number, (kind, value) in enumerate(found.items(), 1):
-            biased = value.bias > 3 * value.noise
-            color = f"C{families.index(SAMPLERS[kind][0])}"
-            panel.scatter(value.sources, value.spread, marker="x" if biased else "o", color=color, s=36)
-            panel.annotate(
-                str(number), (value.sources, value.spread), textcoords="offset points", xytext=(4, 4), size=8
-            )
-        panel.set(xscale="log", yscale="log", title=graph, xlabel="nodes whose features a draw needs")
-        panel.grid(alpha=0.3, which="both")
-    panels[0][0].set_ylabel("standard deviation of one draw / exact value")
-    names = [f"{number}  {kind}" for number, kind in enumerate(next(iter(results.values())), 1)]
-    thirds = [names[i::3] for i in range(3)]
-    for column, part in enumerate(thirds):
-        figure.text(0.02 + column / 3, -0.01, "\n".join(part), va="top", size=9)
-    figure.suptitle("dot: no bias seen; cross: biased (more than 3 times the noise)", size=11)
-    figure.savefig(file, dpi=110, bbox_inches="tight")
+    kinds = list(next(iter(results.values())))
+    height = 1.6 + 0.27 * len(kinds)
+    figure, panels = plt.subplots(1, 3, figsize=(12, height), layout="constrained", sharey=True)
+    titles = ("spread of one draw / exact value", "nodes whose features a draw needs", "bias / noise")
+    for panel, title in zip(panels, titles, strict=True):
+        panel.set(xscale="log", title=title)
+        panel.grid(alpha=0.3)
+        panel.grid(alpha=0.15, which="minor", axis="x")
+        panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        panel.xaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
+    rows = range(len(kinds))
+    for number, (graph, found) in enumerate(results.items()):
+        values = [found[kind] for kind in kinds]
+        style: dict[str, Any] = {"color": f"C{number}", "s": 32, "marker": "osD^v"[number % 5], "alpha": 0.8}
+        panels[0].scatter([value.spread for value in values], rows, label=graph, **style)
+        panels[1].scatter([value.sources for value in values], rows, **style)
+        panels[2].scatter([value.bias / value.noise for value in values], rows, **style)
+    panels[2].axvspan(0.67, 1.5, color="0.85", zorder=0, label="no bias seen")
+    panels[0].set_yticks(rows, kinds)
+    panels[0].invert_yaxis()
+    handles, names = panels[0].get_legend_handles_labels()
+    more = panels[2].get_legend_handles_labels()
+    figure.legend(handles + more[0], names + more[1], loc="outside lower center", ncols=len(names) + 1)
+    figure.savefig(file, dpi=110)
     plt.close(figure)
 
 
