@@ -123,8 +123,13 @@ class NodeFlowLoader:
         if not isinstance(state, Mapping) or not {"epoch", "batch"} <= set(state):
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
         for name, value in self._fixed().items():
-            if state.get(name) != value:
-                raise ValueError(f"the state is of a loader with {name}={state.get(name)}, this one has {value}")
+            theirs = state.get(name)
+            if theirs == value:
+                continue
+            if isinstance(theirs, Mapping) and isinstance(value, Mapping):  # of all settings only those that differ
+                names = [key for key in dict.fromkeys([*theirs, *value]) if theirs.get(key) != value.get(key)]
+                theirs, value = ({key: part[key] for key in names if key in part} for part in (theirs, value))
+            raise ValueError(f"the state is of a loader with {name}={theirs}, this one has {value}")
         batch, epoch = as_count(state["batch"], "state['batch']"), as_count(state["epoch"], "state['epoch']", -1)
         if batch > len(self):
             raise ValueError(f"state['batch'] is {batch}, but an epoch has {len(self)} batches")
@@ -138,7 +143,8 @@ class NodeFlowLoader:
             "num_seeds": len(self.seeds),
             "seeds_hash": hash_ids(self.seeds.numpy()),
             **({} if self.times is None else {"times_hash": _hash_times(self.times)}),
-            "sampler": repr(self.sampler.settings),
+            "sampler": {"class": type(self.sampler).__name__}
+            | {name: repr(value) for name, value in self.sampler.settings.items()},
         }
 
     def __iter__(self) -> Iterator[NodeFlow]:

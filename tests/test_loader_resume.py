@@ -7,7 +7,7 @@ import json
 import pytest
 from loader_tools import epoch, fingerprint, make, random_graph
 
-from nodeflow import NeighborSampler, NodeFlowLoader
+from nodeflow import FullSampler, NeighborSampler, NodeFlowLoader
 
 pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
 
@@ -103,7 +103,7 @@ def test_state_of_another_loader_raises(options, words):
 def test_state_of_another_sampler_raises():
     graph = random_graph()
     state = NodeFlowLoader(NeighborSampler(graph, [2], seed=1), [0]).state_dict()
-    with pytest.raises(ValueError, match=r"sampler=.*'seed': 1.*, this one has .*'seed': 0"):
+    with pytest.raises(ValueError, match=r"sampler=\{'seed': '1'\}, this one has \{'seed': '0'\}$"):
         NodeFlowLoader(NeighborSampler(graph, [2]), [0]).load_state_dict(state)
 
 
@@ -132,8 +132,12 @@ def test_broken_states_raise(change, error):
 def test_state_of_a_sampler_with_other_settings_raises(other):
     graph = random_graph()
     state = NodeFlowLoader(NeighborSampler(graph, [2]), [0]).state_dict()
-    with pytest.raises(ValueError, match="the state is of a loader with sampler="):
+    with pytest.raises(ValueError, match=r"sampler=\{'\w+': \S[^:]*\}, this one has \{'\w+': \S[^:]*\}$"):
         NodeFlowLoader(NeighborSampler(graph, **{"fanouts": [2], **other}), [0]).load_state_dict(state)
+    with pytest.raises(ValueError, match=r"'class': 'NeighborSampler'\}, this one has \{'class': 'FullSampler'\}"):
+        NodeFlowLoader(FullSampler(graph, 1), [0]).load_state_dict(
+            NodeFlowLoader(NeighborSampler(graph, [-1]), [0]).state_dict()
+        )
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -12,9 +12,9 @@ from nodeflow.ops import sparse_linear
 class GraphConv(nn.Module):
     """Graph convolution over a node and its neighbours (Kipf, Welling 2017, equation 2, with D^-1 (A + I)).
 
-    ``h'_v = W (h_v + sum of h_u for u in N(v)) / (1 + |N(v)|) + b``: the random-walk normalisation over the edges of the
-    flow. Estimator weights play no part: it is for samplers that draw all edges of a node with equal probability, such
-    as ``NeighborSampler`` without ``prob``.
+    ``h'_v = W (h_v + sum of h_u for u in N(v)) / (1 + |N(v)|) + b``: the random-walk normalisation over the edges of
+    the flow. Estimator weights play no part: it is for samplers that draw all edges of a node with equal probability,
+    such as ``NeighborSampler`` without ``prob``.
 
     Args:
         in_features, out_features: widths of the rows of ``h`` and of the result.

@@ -73,8 +73,13 @@ def test_one_part_sees_its_own_edges_only():
     assert sorted(batch.flows[0].parent_eid.tolist()) == sorted(eid[src % 4 == 1].tolist())
     assert batch.flows[0].weight.tolist() == [1.0] * batch.flow_sizes[0]
     # the same part twice is one part: no other probability, no other weights
-    assert_same_node_flow(ClusterSampler(graph, 2, parts)([1, 1]), batch)
-    assert_same_node_flow(ClusterSampler(graph, 2, parts)([1, 3, 1, 3, 3]), ClusterSampler(graph, 2, parts)([1, 3]))
+    sampler = ClusterSampler(graph, 2, parts)
+    for once, again in (([1], [1, 1]), ([1, 3], [1, 3, 1, 3, 3])):
+        one, two = sampler(once), sampler(again)
+        assert two.seed_ids.tolist() == again
+        assert torch.equal(one.seeds, two.seeds)
+        assert torch.equal(one.flows[0].parent_eid, two.flows[0].parent_eid)
+        assert torch.equal(one.flows[0].weight, two.flows[0].weight)
 
 
 def test_all_parts_are_the_whole_graph():
