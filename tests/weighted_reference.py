@@ -190,7 +190,7 @@ def by_rejection(weights: Sequence[float], count: int) -> bool:
         squares += (w / total) * (w / total)
     x = float(count - 1) * float(count) * (most / total + squares / 2)
     possible = count == 1 or 2 * count * most <= total
-    return possible and (x <= 2 or (x <= 4 and len(weights) > 500 * count))
+    return possible and (x <= 2 or (x <= 4 and len(weights) > 100 * count))
 
 
 def draw_weighted(weights: Sequence[float], count: int, replace: bool, key: int, ident: int) -> list[int]:

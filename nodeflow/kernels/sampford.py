@@ -16,7 +16,7 @@ from nodeflow.kernels.random import GOLDEN, U64, mix, stream
 
 UNIT = 2.0**-53
 _ROOM = 64  # places per draw for marks of the edges drawn, so that few meet
-_EASY, _HARD, _LONG = 2.0, 4.0, 500  # see ``may_reject``
+_EASY, _HARD, _LONG = 2.0, 4.0, 100  # see ``may_reject``
 
 
 @njit(inline="always")
