@@ -90,7 +90,7 @@ def build_tables(indptr, weights, table, sums):  # type: ignore[no-untyped-def]
         _fill(table[first : first + degree], bits, whole, units)
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # nobody but the kernel above calls it: less to compile
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
 def _fill(cells, bits, whole, units):  # type: ignore[no-untyped-def]
     """Fill the cells of a row (Hübschle-Schneider, Sanders 2022): light edges in turn, each filled up by a heavy one.
 
@@ -126,14 +126,14 @@ def _entry(part, own, other, alias, bits):  # type: ignore[no-untyped-def]
     return ((U64(part) << U64(16) | own << U64(8) | other) << bits) | alias
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
 def _next_light(units, o, degree, whole):  # type: ignore[no-untyped-def]
     while o < degree and units[o] > whole:
         o += U64(1)
     return o
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
 def _next_heavy(units, o, degree, whole):  # type: ignore[no-untyped-def]
     while o < degree and units[o] <= whole:
         o += U64(1)

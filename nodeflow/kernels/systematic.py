@@ -69,7 +69,7 @@ def draw_systematic(rows, begin, degree, weights, near, ident, key, unit, top, o
             read_near(near, out_indptr[i], out_indptr[i + 1], pos, ids)
 
 
-@njit(no_cfunc_wrapper=True)  # without what only calls from C need: compiling takes half a second less
+@njit(no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
 def lay_out(weights, first, size, unit, ends):  # type: ignore[no-untyped-def]
     """Lay the edges below ``unit`` on a line, the others with length 0; return how many others there are.
 
@@ -102,7 +102,7 @@ def lay_out(weights, first, size, unit, ends):  # type: ignore[no-untyped-def]
     return sure
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
 def strata(weights, ends, first, size, most, state, pos, start, begin, stop):  # type: ignore[no-untyped-def]
     """Draw an edge from each of the strata of a line, into ``pos[begin:stop]``; ``pos[start:begin]`` are certain ones.
 
@@ -144,7 +144,7 @@ def strata(weights, ends, first, size, most, state, pos, start, begin, stop):  #
         pos[U64(begin + j)] = first + o
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
 def _below(ends, block, point):  # type: ignore[no-untyped-def]
     """How many ends of a block are at most ``point``, without a branch, which could be guessed wrong."""
     below = U64(0)
@@ -153,7 +153,7 @@ def _below(ends, block, point):  # type: ignore[no-untyped-def]
     return below
 
 
-@njit(no_cfunc_wrapper=True)
+@njit(no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
 def left_over(weights, first, size, pos, start, stop):  # type: ignore[no-untyped-def]
     """The place of the last non-zero edge of a row that is not in ``pos[start:stop]``."""
     o = size
