@@ -2,8 +2,8 @@
 
 python benchmarks/variants.py [--rounds 11]
 
-Draws 3-hop neighbourhoods (fanouts 15, 10, 5 from 1,024 seeds, one thread) on the RMAT graph of ``compare.py``, in turn,
-and prints a table of medians.
+Draws 3-hop neighbourhoods (fanouts 15, 10, 5 from 1,024 seeds, one thread) on the RMAT graph of ``compare.py``, in
+turn, and prints a table of medians.
 """
 
 from __future__ import annotations
