@@ -13,6 +13,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
 
+# a machine with one core
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker processes")
+
 START = [method for method in ("fork", "spawn") if method in multiprocessing.get_all_start_methods()]
 
 
