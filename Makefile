@@ -10,7 +10,7 @@ train: $(VENV)/.run
 	$(BIN)/nodeflow train --output runs/debian
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
