@@ -99,7 +99,8 @@ def edge_mask(graph: Graph, value: Any) -> EdgeMask | None:
     mask = as_array(value, "edge_filter") if isinstance(value, Tensor) else np.asarray(value)
     if mask.dtype != np.bool_:
         raise TypeError(
-            f"edge_filter must give a bool for every edge, got {describe(value)}; for ids make a mask first"
+            f"edge_filter must give a bool for every edge, got {describe(value)}; for the edges of one kind pass a "
+            "function, as in lambda edata: edata['kind'] == 0, and for ids make a mask"
         )
     if mask.shape != (graph.num_edges,):
         raise ValueError(f"edge_filter must have one entry per edge ({graph.num_edges}), got shape {mask.shape}")

@@ -29,13 +29,14 @@ class Frame(MutableMapping[str, Tensor]):
     Frame(3 rows: h float32 [3, 2])
     """
 
-    __slots__ = ("_columns", "_num_rows")
+    __slots__ = ("_columns", "_num_rows", "_of_graph")
 
     def __init__(self, num_rows: int, columns: Mapping[str, Any] | None = None) -> None:
         self._num_rows = as_count(num_rows, "num_rows")
         self._columns: dict[str, Tensor] = {}
         checked = {name: self._checked(name, column) for name, column in (columns or {}).items()}
         self._columns.update(checked)
+        self._of_graph = False
 
     @property
     def num_rows(self) -> int:
@@ -46,10 +47,9 @@ class Frame(MutableMapping[str, Tensor]):
         try:
             return self._columns[name]
         except KeyError:
-            raise KeyError(
-                f"no column {name!r}; the frame has {self._names()} (batches get columns of their graph with "
-                "copy_from_parent, or ndata= and edata= of a NodeFlowLoader)"
-            ) from None
+            hint = " (batches get columns of their graph with copy_from_parent, or ndata= and edata= of a loader)"
+            words = f"no column {name!r}; the frame has {self._names()}{'' if self._of_graph else hint}"
+            raise KeyError(words) from None
 
     def __setitem__(self, name: str, column: Any) -> None:
         self._columns[name] = self._checked(name, column)

@@ -104,6 +104,7 @@ class Graph(Frozen):
         self._start(node_frame, edge_frame, str(uuid.uuid4()))
 
     def _start(self, ndata: Frame, edata: Frame, uid: str) -> None:
+        ndata._of_graph = edata._of_graph = True
         self._set(ndata=ndata, edata=edata, _out=[], _lock=threading.Lock(), _uid=uid)
         _alive[uid] = self
 

@@ -30,8 +30,9 @@ class NodeFlowLoader:
 
     Args:
         sampler: makes a NodeFlow of seeds.
-        seeds: parent ids, one-dimensional; repeats allowed.
-        batch_size: seeds per batch.
+        seeds: parent ids; repeats allowed. Of shape ``[P, m]``, such as pairs of nodes, every row stays together: a
+            batch has ``batch_size`` rows, and ``seed_index`` is ``[batch_size, m]``.
+        batch_size: seeds per batch (rows, where seeds come in rows).
         shuffle: a new random order of the seeds every epoch; else the order given.
         drop_last: leave out a last batch with fewer seeds.
         seed: of the order; the draws have the sampler's own.
@@ -77,23 +78,33 @@ class NodeFlowLoader:
         if not isinstance(sampler, SamplerBase):
             raise TypeError(f"sampler must be a nodeflow Sampler, got {describe(sampler)}")
         self.sampler = sampler
-        self.seeds = torch.from_numpy(as_ids(seeds, "seeds", sampler.num_seeds, sampler.seed_kind).copy())
+        asked, shape = sampler._flat(seeds)
+        ids = torch.from_numpy(as_ids(asked, "seeds", sampler.num_seeds, sampler.seed_kind).copy())
+        self.seeds = ids if shape is None else ids.view(shape)
         self.batch_size = as_count(batch_size, "batch_size", 1)
+        if sampler.most_seeds is not None and self.batch_size > sampler.most_seeds:
+            raise ValueError(
+                f"batch_size must be at most {sampler.most_seeds} for {type(sampler).__name__}, got {self.batch_size}"
+            )
         self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
         self.seed = as_int(seed, "seed")
         self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch", 1)
         if (times is not None) != sampler.takes_times:
-            rule = "needs a time for every seed" if sampler.takes_times else "takes no times"
-            raise TypeError(f"times: {type(sampler).__name__} {rule}, got {describe(times)}")
+            name = type(sampler).__name__
+            if times is None:
+                raise TypeError(
+                    f"times is missing: {name} needs a time for every seed, NodeFlowLoader(..., times=times)"
+                )
+            raise TypeError(f"times must be None: {name} takes no times")
         self.times = None if times is None else _times(times)
-        if self.times is not None and self.times.shape != self.seeds.shape:
+        if self.times is not None and self.times.shape not in (self.seeds.shape, self.seeds.shape[:1]):
             raise ValueError(
                 f"times must have one entry per seed ({len(self.seeds)}), got shape {tuple(self.times.shape)}"
             )
         self.ndata, self.edata = ndata, edata
         self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
         # where equal batches can occur, only their numbers tell them apart; else their seeds do, in any loader
-        self._numbered = sampler.numbered or len(torch.unique(self.seeds)) < len(self.seeds)
+        self._numbered = sampler.numbered or len(torch.unique(self.seeds, dim=0)) < len(self.seeds)
         self._epoch, self._next, self._resume = -1, 0, False
         # a batch of no seeds finds a wrong column now, not after an hour of sampling
         empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
@@ -126,9 +137,11 @@ class NodeFlowLoader:
             theirs = state.get(name)
             if theirs == value:
                 continue
-            if isinstance(theirs, Mapping) and isinstance(value, Mapping):  # of all settings only those that differ
-                names = [key for key in dict.fromkeys([*theirs, *value]) if theirs.get(key) != value.get(key)]
-                theirs, value = ({key: part[key] for key in names if key in part} for part in (theirs, value))
+            if isinstance(theirs, Mapping) and isinstance(value, Mapping):
+                for key in dict.fromkeys([*theirs, *value]):
+                    here, there = value.get(key, "no setting"), theirs.get(key, "no setting")
+                    if here != there:
+                        raise ValueError(f"the state is of another sampler: {key} is {there} there, and {here} here")
             raise ValueError(f"the state is of a loader with {name}={theirs}, this one has {value}")
         batch, epoch = as_count(state["batch"], "state['batch']"), as_count(state["epoch"], "state['epoch']", -1)
         if batch > len(self):
@@ -141,10 +154,10 @@ class NodeFlowLoader:
         names = ("batch_size", "shuffle", "drop_last", "seed")
         return {name: int(getattr(self, name)) for name in names} | {
             "num_seeds": len(self.seeds),
-            "seeds_hash": hash_ids(self.seeds.numpy()),
+            "seeds_hash": hash_ids(self.seeds.flatten().numpy()),
+            "shape": list(self.seeds.shape[1:]),
             **({} if self.times is None else {"times_hash": _hash_times(self.times)}),
-            "sampler": {"class": type(self.sampler).__name__}
-            | {name: repr(value) for name, value in self.sampler.settings.items()},
+            "sampler": _told(type(self.sampler).__name__, self.sampler.settings),
         }
 
     def __iter__(self) -> Iterator[NodeFlow]:
@@ -199,6 +212,17 @@ class NodeFlowLoader:
 
     def __repr__(self) -> str:
         return f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}, {self.sampler!r})"
+
+
+def _told(kind: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """The settings of a sampler in words, those of a sampler below it too."""
+    found = {"class": kind}
+    for name, value in settings.items():
+        if name == "sampler":
+            found.update({f"sampler.{key}": word for key, word in _told(*value).items()})
+        else:
+            found[name] = repr(value)
+    return found
 
 
 def _times(times: Any) -> Tensor:

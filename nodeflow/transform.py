@@ -5,6 +5,7 @@ Columns that need no new rows are shared with the graph, not copied.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -47,18 +48,28 @@ def add_reverse_edges(graph: Graph, *, mark: str | None = None) -> Graph:
     return _with_edges(graph, dst[added], src[added], added, mark)
 
 
-def add_self_loops(graph: Graph, *, mark: str | None = None) -> Graph:
+def add_self_loops(graph: Graph, *, mark: str | None = None, edata: Mapping[str, float] | None = None) -> Graph:
     """Return the graph with an edge from every node to itself added, also where it has one.
 
-    The loop of node ``v`` is edge ``num_edges + v``; its rows of edge columns are zeros.
+    The loop of node ``v`` is edge ``num_edges + v``; its rows of edge columns are zeros, or what ``edata`` says.
 
     Args:
         mark: name of a new int8 edge column that is 0 for an edge of ``graph`` and 1 for an added one.
+        edata: for names of edge columns the number that loops have there, such as a type of their own.
 
-    Raises ValueError when the column ``mark`` exists.
+    Raises ValueError when the column ``mark`` exists, KeyError for a name in ``edata`` that is no edge column.
+
+    >>> graph = Graph.from_edges([0], [1], edata={"kind": torch.tensor([0])})
+    >>> add_self_loops(graph, edata={"kind": 1}).edata["kind"]
+    tensor([0, 1, 1])
     """
     nodes = torch.from_numpy(np.arange(graph.num_nodes))
-    return _with_edges(graph, nodes, nodes, None, mark)
+    made = _with_edges(graph, nodes, nodes, None, mark)
+    for name, number in (edata or {}).items():
+        if name not in graph.edata:
+            raise KeyError(f"edata: the graph has no edge column {name!r}; it has {', '.join(graph.edata) or 'none'}")
+        made.edata[name][graph.num_edges :] = number  # a new column: it has new rows
+    return made
 
 
 def edge_norm(graph: Graph, norm: str = "both", *, direction: str = "in", edge_filter: Any = None) -> Tensor:

@@ -82,3 +82,62 @@ def test_without_parent_ids_there_are_none() -> None:
     pool = flow_from_edges([0], [0], num_src=1, num_dst=1)
     with pytest.raises(ValueError, match="no parent nodes"):
         _ = create_node_flow([pool], [[0], None], parent=GRAPH).seed_ids
+
+
+# ---- seeds that come in rows, such as pairs
+
+PAIRS = torch.tensor([[3, 1], [5, 3], [0, 0], [3, 1], [2, 4]])
+
+
+def test_rows_of_seeds_stay_together_in_a_shuffled_epoch() -> None:
+    sampler = NeighborSampler(GRAPH, [2, 1])
+    loader = NodeFlowLoader(sampler, PAIRS, batch_size=2, shuffle=True, ndata=None)
+    for _ in range(2):
+        batches = list(loader)
+        assert [tuple(batch.seed_index.shape) for batch in batches] == [(2, 2), (2, 2), (1, 2)]
+        found = torch.cat([batch.seed_ids for batch in batches])
+        assert sorted(found.tolist()) == sorted(PAIRS.tolist())
+        for batch in batches:
+            batch.validate()
+            assert torch.equal(batch.seeds[batch.seed_index], batch.seed_ids)
+    again = NodeFlowLoader(sampler, PAIRS.tolist(), batch_size=2, shuffle=True, num_workers=2)
+    again.set_epoch(1)
+    for one, two in zip(batches, again, strict=True):
+        assert_same_node_flow(one, two)
+    flat = NodeFlowLoader(sampler, PAIRS.flatten(), batch_size=2)
+    with pytest.raises(ValueError, match="the state is of a loader with"):
+        flat.load_state_dict(loader.state_dict())
+
+
+@pytest.mark.parametrize("every", [True, False])
+def test_rows_of_seeds_have_times(every: bool) -> None:
+    sampler = MAKERS["times"][0]
+    times = torch.tensor([9, 5, 9, 9, 2])
+    wanted = times.unsqueeze(1).expand(5, 2)
+    given = wanted if every else times
+    batch = sampler(PAIRS, times=given)
+    assert torch.equal(batch.back.data["time"][batch.seed_index], wanted)
+    assert torch.equal(batch.seed_ids, PAIRS)
+    loader = NodeFlowLoader(sampler, PAIRS, batch_size=5, times=given)
+    assert_same_node_flow(next(iter(loader)), sampler(PAIRS, times=wanted, batch=0))
+    for wrong in (times[:4], wanted[:, :1], wanted.flatten()):
+        with pytest.raises(ValueError, match="times must"):
+            sampler(PAIRS, times=wrong)
+        with pytest.raises(ValueError, match="times must"):
+            NodeFlowLoader(sampler, PAIRS, batch_size=5, times=wrong)
+
+
+def test_no_rows_and_rows_of_one() -> None:
+    sampler = NeighborSampler(GRAPH, [2])
+    assert sampler(PAIRS[:0]).seed_index.shape == (0, 2)
+    assert sampler(PAIRS[:, :1]).seed_ids.tolist() == [[3], [5], [0], [3], [2]]
+    assert sampler(torch.empty(0, 0, dtype=torch.int64)).seed_ids.shape == (0, 0)
+
+
+def test_samplers_without_rows_of_seeds_take_no_pairs() -> None:
+    with pytest.raises(ValueError, match="seeds must be one-dimensional"):
+        MAKERS["parts"][0](PAIRS)
+    with pytest.raises(ValueError, match="seeds must be one-dimensional"):
+        NodeFlowLoader(MAKERS["subgraphs"][0], PAIRS, batch_size=1)
+    with pytest.raises(ValueError, match="give pairs of nodes to the sampler of nodes itself"):
+        NodeFlowLoader(MAKERS["edges"][0], PAIRS)

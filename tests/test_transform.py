@@ -148,6 +148,17 @@ def test_edge_norms_are_entries_of_the_normalised_adjacency(graph: Graph) -> Non
     torch.testing.assert_close(sums, (graph.in_degrees() > 0).float())
 
 
+def test_what_self_loops_have_in_edge_columns() -> None:
+    columns = {"kind": torch.tensor([2, 1]), "w": torch.tensor([[0.5, 1.0], [2.0, 3.0]])}
+    graph = Graph.from_edges([0, 1], [1, 0], edata=columns)
+    made = add_self_loops(graph, edata={"kind": 7, "w": 1.5})
+    assert made.edata["kind"].tolist() == [2, 1, 7, 7]
+    assert made.edata["w"].tolist() == [[0.5, 1.0], [2.0, 3.0], [1.5, 1.5], [1.5, 1.5]]
+    assert graph.edata["kind"].tolist() == [2, 1]
+    with pytest.raises(KeyError, match="edata: the graph has no edge column 'p'; it has kind, w"):
+        add_self_loops(graph, edata={"p": 1})
+
+
 @given(some_graphs, st.data())
 def test_filtered_edges_count_in_no_norm(graph: Graph, data: st.DataObject) -> None:
     size = graph.num_edges

@@ -6,13 +6,14 @@ The laws are written from the papers, the draws from the rules in ``nodeflow/ker
 from __future__ import annotations
 
 import itertools
+import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from sampler_reference import Stream, hash_of, key_of
+from sampler_reference import MASK, Stream, hash_of, key_of
 
 from nodeflow import Graph, NodeFlow
 
@@ -107,6 +108,23 @@ def systematic(pi: Sequence[Fraction]) -> Law:
     return dict(law)
 
 
+def sampford(weights: Sequence[float | Fraction], count: int) -> Law:
+    """Sampford 1967: the first unit in proportion to pi, the others to pi / (1 - pi), given that all are distinct."""
+    exact = [Fraction(w) for w in weights]
+    pi = [count * w / sum(exact) for w in exact]
+    law: Law = defaultdict(Fraction)
+    for subset in itertools.combinations([i for i, p in enumerate(pi) if p > 0], count):
+        for first in subset:
+            law[subset] += pi[first] * math.prod(pi[i] / (1 - pi[i]) for i in subset if i != first)
+    total = sum(law.values())
+    return {subset: p / total for subset, p in law.items()}
+
+
+def law_of(weights: Sequence[float], count: int) -> Law:
+    """The law of the subset that a node draws without replacement."""
+    return sampford(weights, count) if by_rejection(weights, count) else pivotal(inclusion(weights, count))
+
+
 def marginals(law: Law, size: int) -> list[Fraction]:
     return [sum((p for subset, p in law.items() if i in subset), Fraction(0)) for i in range(size)]
 
@@ -118,23 +136,106 @@ def _uniform(rng: Stream) -> float:
     return (rng.word() >> 11) * 2.0**-53
 
 
+class Table:
+    """The alias table of one list of weights: ``cells`` are (part, alias) in units of which a cell has ``whole``."""
+
+    def __init__(self, weights: Sequence[float]) -> None:
+        self.size = len(weights)
+        self.whole = 1 << (46 - (self.size - 1).bit_length())
+        self.total, upto, units = 0.0, 0.0, []
+        for w in weights:
+            self.total += w
+        scale = float(self.size * self.whole) / self.total
+        for w in weights:
+            before = int(upto + 0.5)
+            upto += w * scale
+            units.append(int(upto + 0.5) - before)
+        units[weights.index(max(weights))] += self.size * self.whole - sum(units)
+        self.cells = [(self.whole, i) for i in range(self.size)]
+        light = (i for i, u in enumerate(units) if u <= self.whole)
+        heavy = (i for i, u in enumerate(units) if u > self.whole)
+        giver, rest = next(heavy, None), 0
+        while giver is not None:
+            rest += units[giver]
+            while rest > self.whole:
+                i = next(light)
+                self.cells[i] = (units[i], giver)
+                rest -= self.whole - units[i]
+            after = next(heavy, None)
+            if after is not None:
+                self.cells[giver] = (rest, after)
+                rest -= self.whole
+            giver = after
+
+    def probability(self) -> list[Fraction]:
+        """What the cells say that every edge is drawn with."""
+        found = [0] * self.size
+        for i, (part, alias) in enumerate(self.cells):
+            found[i] += part
+            found[alias] += self.whole - part
+        return [Fraction(units, self.size * self.whole) for units in found]
+
+    def pick(self, word: int) -> int:
+        product = word * self.size
+        cell, low = product >> 64, product & MASK
+        part, alias = self.cells[cell]
+        return cell if low * self.whole < part << 64 else alias
+
+
+def by_rejection(weights: Sequence[float], count: int) -> bool:
+    """Whether Sampford's method draws, not Deville's."""
+    *_, total = itertools.accumulate(weights)
+    most, squares = max(weights), 0.0
+    for w in weights:
+        squares += (w / total) * (w / total)
+    x = float(count - 1) * float(count) * (most / total + squares / 2)
+    possible = count == 1 or 2 * count * most <= total
+    return possible and (x <= 2 or (x <= 4 and len(weights) > 100 * count))
+
+
 def draw_weighted(weights: Sequence[float], count: int, replace: bool, key: int, ident: int) -> list[int]:
     """Places of the edges that one destination draws; -1 takes every non-zero one."""
     nonzero = [i for i, w in enumerate(weights) if w > 0]
     rng = Stream(key, ident)
-    if count < 0 or not nonzero or (not replace and len(nonzero) <= count):
+    if count < 0 or not nonzero:
         return nonzero
     if replace:
-        ends = list(itertools.accumulate(weights))
-        return [bisect_right(ends, _uniform(rng) * ends[-1]) for _ in range(count)]
+        table = Table(weights)
+        return [table.pick(rng.word()) for _ in range(count)]
+    if count and by_rejection(weights, count):
+        return sampford_draw(weights, count, rng)
+    if len(nonzero) <= count:
+        return nonzero
     pi = inclusion(weights, count)
-    sure, rest = [i for i in nonzero if pi[i] == 1], [i for i in nonzero if pi[i] < 1]
-    return sure + [rest[p] for p in strata([weights[i] for i in rest], count - len(sure), rng)]
+    sure = [i for i in nonzero if pi[i] == 1]
+    return sure + strata([0.0 if pi[i] == 1 else w for i, w in enumerate(weights)], count - len(sure), rng)
+
+
+def sampford_draw(weights: Sequence[float], count: int, rng: Stream) -> list[int]:
+    """Sampford's method, all draws anew whenever one does not stay or comes twice."""
+    table = Table(weights)
+    unit, top = table.total / count, max(weights) * count / table.total
+    while True:
+        picked = [table.pick(rng.word()) for _ in range(count)]
+        stays = [_uniform(rng) * (1 - weights[i] / unit) < 1 - top for i in picked[1:]]
+        if all(stays) and len(set(picked)) == count:
+            return picked
+
+
+def line(weights: Sequence[float]) -> list[float]:
+    """Where edges end that lie one after another: sums are made in fours."""
+    ends, base = [], 0.0
+    for i in range(0, len(weights), 4):
+        w = [*weights[i : i + 4], 0.0, 0.0, 0.0][:4]
+        two = w[0] + w[1]
+        ends += [base + w[0], base + two, base + (two + w[2]), base + (two + (w[2] + w[3]))]
+        base = ends[-1]
+    return ends[: len(weights)]
 
 
 def strata(weights: Sequence[float], count: int, rng: Stream) -> list[int]:
     """Deville's systematic method for weights none of which is certain to be drawn."""
-    ends = list(itertools.accumulate(weights))
+    ends = line(weights)
     step = ends[-1] / count
     picked: list[int] = []
     upto = border = 0.0
@@ -142,7 +243,7 @@ def strata(weights: Sequence[float], count: int, rng: Stream) -> list[int]:
         stop = step * (j + 1) if j + 1 < count else ends[-1]
         u, chance = _uniform(rng), _uniform(rng)
         if upto > border:
-            edge = bisect_right(ends, upto + u * (stop - upto))
+            edge = bisect_right(ends, max(upto, upto + u * (stop - upto)))
         else:
             edge, crossing = bisect_right(ends, border + u * (stop - border)), bisect_right(ends, border)
             if edge != crossing and crossing > 0:

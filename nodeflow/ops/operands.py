@@ -45,7 +45,9 @@ def check_rows(structure: Structure, kind: str, value: Any, name: str) -> Tensor
         )
     expected = getattr(structure, rows)
     if value.ndim == 0 or value.shape[0] != expected:
-        raise ValueError(f"{name} must have {expected} rows, one per {what}, got shape {tuple(value.shape)}")
+        layer = {"u": "src_layer", "v": "dst_layer"}.get(kind)
+        hint = f" (of a column of the graph take the rows flow.{layer}.parent_nid)" if layer else ""
+        raise ValueError(f"{name} must have {expected} rows, one per {what}, got shape {tuple(value.shape)}{hint}")
     if value.device != structure.device:
         raise ValueError(f"{name} is on {value.device}, but the flow is on {structure.device}: move one with .to(...)")
     if value.is_complex():

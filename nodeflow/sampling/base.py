@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._check import Ints, as_count, as_ids, as_int, describe
+from nodeflow._check import Ints, as_array, as_count, as_ids, as_int, describe
 from nodeflow.graph import Graph
 from nodeflow.node_flow import NodeFlow
 from nodeflow.random import derive_key, hash_ids
@@ -27,6 +28,27 @@ class Draw(NamedTuple):
     key: int
     epoch_key: int
     batch: int | None
+
+
+_OWN = ("graph", "num_flows", "numbered")  # attributes that other settings imply
+
+
+def _plain(value: Any) -> bool:
+    """Whether a value prints as what it is, in any process."""
+    if isinstance(value, dict):
+        return all(_plain(key) and _plain(part) for key, part in value.items())
+    if isinstance(value, (tuple, list)):
+        return all(map(_plain, value))
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+class _Missing:
+    """Stands for the graph until ``SamplerBase.__init__`` has set it: says what a subclass has forgotten."""
+
+    def __get__(self, sampler: Any, kind: type) -> Any:
+        if sampler is None:
+            return self
+        raise TypeError(f"the __init__ of {kind.__name__} must call super().__init__(graph, num_flows) first")
 
 
 class SamplerBase(ABC):
@@ -49,6 +71,11 @@ class SamplerBase(ABC):
     takes_times: bool = False
     """Whether it is called with ``times``, a time for every seed."""
 
+    most_seeds: int | None = None
+    """How many seeds a call takes at most; None: any number."""
+
+    graph: Graph = _Missing()  # type: ignore[assignment]
+
     def __init__(self, graph: Graph, num_flows: int, *, seed: int = 0) -> None:
         if not isinstance(graph, Graph):
             raise TypeError(f"graph must be a nodeflow.Graph, got {describe(graph)}")
@@ -68,8 +95,14 @@ class SamplerBase(ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values."""
-        return {name: self.__dict__[name] for name in self.fixed if name in self.__dict__}
+        """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values.
+
+        Numbers, strings, and lists, tuples or dicts of such, that a sampler of your own sets as public attributes are
+        settings too.
+        """
+        found = {name: self.__dict__[name] for name in self.fixed if name in self.__dict__}
+        more = {name: value for name, value in self.__dict__.items() if name not in _OWN and not name.startswith("_")}
+        return found | {name: value for name, value in more.items() if name not in found and _plain(value)}
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in ("graph", *self.fixed) and name in self.__dict__:
@@ -87,8 +120,9 @@ class SamplerBase(ABC):
 
         Args:
             seeds: parent ids of the nodes whose outputs are wanted; repeats collapse, and ``seed_index`` restores them.
-                A list of ids works too, so a sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader``
-                (which does not tell it the epoch: equal batches are then equal draws; see ``functools.partial``).
+                Of shape ``[B, m]``, such as pairs, they give a ``seed_index`` of this shape. A list of ids works too:
+                a sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader`` (which does not tell it the
+                epoch: equal batches are then equal draws; see ``functools.partial``).
             epoch: another epoch is another, independent draw.
             batch: number that tells this batch from the others of its epoch; None takes a hash of the seed ids.
             inputs: anything that the sampler may look at beside its settings, such as present activations.
@@ -99,8 +133,8 @@ class SamplerBase(ABC):
 
     def draw_batch(self, seeds: Any, *, epoch: int = 0, batch: int | None = None, inputs: Any = None) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without what ``complete`` adds; arguments as for a call."""
-        ids = self._seeds(seeds)
-        return self._sample(ids, self._draw(epoch, batch, hash_ids(ids)), inputs)
+        ids, shape = self._seeds(seeds)
+        return self._shaped(self._sample(ids, self._draw(epoch, batch, hash_ids(ids)), inputs), ids, shape)
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
         """Add what depends on the moment at which a batch is used, such as history: nothing, unless a sampler has it.
@@ -113,10 +147,34 @@ class SamplerBase(ABC):
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         """Make the NodeFlow of checked seeds."""
 
-    def _seeds(self, seeds: Any) -> Ints:
-        if "graph" not in self.__dict__:
-            raise TypeError(f"the __init__ of {type(self).__name__} must call super().__init__(graph, num_flows)")
-        return as_ids(_stack(seeds), "seeds", self.num_seeds, self.seed_kind)
+    def _seeds(self, seeds: Any) -> tuple[Ints, tuple[int, ...]]:
+        """The seeds one after another, and the shape in which they were given: ``[B]`` or ``[B, m]``."""
+        asked, shape = self._flat(_stack(seeds))
+        try:
+            ids = as_ids(asked, "seeds", self.num_seeds, self.seed_kind)
+        except IndexError as error:
+            if self.seed_kind == "node":
+                raise
+            raise IndexError(f"{error}; a seed of {type(self).__name__} is no node, but a {self.seed_kind}") from None
+        return ids, shape or (len(ids),)
+
+    def _flat(self, seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
+        """Seeds one after another, and their shape where it is ``[B, m]``, which seeds that are nodes may have."""
+        return flat(seeds) if self.seed_kind == "node" else (seeds, None)
+
+    def _shaped(self, batch: NodeFlow, ids: Ints, shape: tuple[int, ...]) -> NodeFlow:
+        """The batch of ``ids`` with a ``seed_index`` of the shape in which they were given."""
+        if len(shape) == 1:
+            return batch
+        index = batch.seed_index
+        if index.shape != ids.shape or not np.array_equal(batch.seeds[index].numpy(), ids):
+            raise ValueError(
+                f"{type(self).__name__} must have the rows of its seeds in seed_index, one for each of {shape}; "
+                "samplers of subgraphs that have no such rows do not go with pairs"
+            )
+        made = batch._rebuild(0, batch.num_layers)  # not in place: a sampler may hand out what it keeps
+        made._set(seed_index=index.reshape(shape))
+        return made
 
     def _draw(self, epoch: int, batch: int | None, *identity: int) -> Draw:
         """The draw of a batch told apart by its number, or else by ``identity``."""
@@ -131,6 +189,18 @@ class SamplerBase(ABC):
         other.__dict__.update(self.__dict__)
         other.__dict__.update(attributes)
         return other
+
+
+def flat(seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
+    """Seeds one after another, and their shape where it is ``[B, m]``; else they as they are, and None."""
+    nested = isinstance(seeds, Sequence) and any(isinstance(seed, (Sequence, Tensor, np.ndarray)) for seed in seeds)
+    if isinstance(seeds, str) or not (nested or getattr(seeds, "ndim", 1) == 2):
+        return seeds, None
+    array = torch.stack(list(seeds)) if nested and all(isinstance(seed, Tensor) for seed in seeds) else seeds
+    array = as_array(array, "seeds")
+    if array.ndim != 2:
+        return seeds, None
+    return array.reshape(-1), array.shape
 
 
 def _stack(seeds: Any) -> Any:

@@ -163,6 +163,11 @@ class Candidates(Frozen):
         return torch.from_numpy(np.diff(self._indptr))
 
     @property
+    def rows(self) -> Tensor:
+        """Which of the destinations, 0 to ``num_dst - 1``, each edge belongs to, int64 ``[E]``."""
+        return torch.repeat_interleave(torch.arange(len(self.dst_nid), device="cpu"), self.degrees)
+
+    @property
     def src(self) -> Tensor:
         """Parent id of the neighbour, int64 ``[E]``."""
         return torch.from_numpy(self._edges.near[self._positions].astype(np.int64))
@@ -202,7 +207,10 @@ class Candidates(Frozen):
         size = len(self._positions)
         if isinstance(keep, np.ndarray) and keep.dtype == np.bool_:
             keep = torch.from_numpy(keep)
-        if isinstance(keep, Tensor) and keep.dtype == torch.bool:
+        if getattr(getattr(keep, "dtype", None), "is_floating_point", False):
+            raise TypeError(f"keep must be a bool mask or row numbers, got {describe(keep)}")
+        mask = isinstance(keep, Tensor) and keep.dtype == torch.bool
+        if mask:
             if keep.shape != (size,):
                 raise ValueError(f"keep must have one entry per candidate ({size}), got shape {tuple(keep.shape)}")
             keep = keep.nonzero().squeeze(1)
@@ -220,6 +228,8 @@ class Candidates(Frozen):
                 )
             if not bool((chance > 0).all()):
                 raise ValueError("prob must be positive: what was chosen had a chance")
+            if mask and bool((chance > 1 + 1e-6).any()):
+                raise ValueError(f"prob must be at most 1 with a mask, which draws no edge twice; got {chance.max():g}")
             weight = (self.weight[torch.from_numpy(rows)] / chance).float()
         if isinstance(weight, (int, float)):
             weight = torch.full((len(rows),), float(weight), dtype=torch.float32, device="cpu")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from nodeflow._check import Ints, as_array, as_count, describe
 from nodeflow.node_flow import NodeFlow
 from nodeflow.random import derive_key, hash_ids
-from nodeflow.sampling.base import Draw, SamplerBase
+from nodeflow.sampling.base import Draw, SamplerBase, flat
 from nodeflow.sampling.edges import edges_along
 from nodeflow.sampling.negative import LAWS, Negatives, Pairs
 
@@ -38,8 +37,8 @@ class LinkSampler(SamplerBase):
     over the rows of ``seed_index``. ``batch.seeds[batch.seed_index]`` are the parent ids; ``batch.seed_ids`` are the
     edge ids asked for, ``[B]``, so ``graph.edata["label"][batch.seed_ids]`` are labels of the seed edges.
 
-    Pairs of nodes that are no edges, such as the fixed candidates of a benchmark, need no LinkSampler: call the sampler
-    of nodes with ``pairs.flatten()``, for pairs ``[B, 2]``; ``batch.seed_index.view(-1, 2)`` are then their rows.
+    Pairs of nodes that are not edges, such as the fixed candidates of a benchmark, need no LinkSampler: give them, of
+    shape ``[B, 2]``, to the sampler of nodes or its ``NodeFlowLoader``; ``seed_index`` then is ``[B, 2]`` too.
 
     A negative takes the place of the destination: pairs (source, negative k) are the ones to score low. By default
     it is any node, so it may by chance be the destination, the source, or another out-neighbour.
@@ -193,7 +192,7 @@ class LinkSampler(SamplerBase):
         self, seeds: Any, *, epoch: int = 0, batch: int | None = None, inputs: Any = None, times: Any = None
     ) -> NodeFlow:
         """Sample the NodeFlow of the edges ``seeds`` without what ``complete`` adds; arguments as for a call."""
-        ids = self._seeds(seeds)
+        ids, _ = self._seeds(seeds)
         identity = [hash_ids(ids)]
         when = None
         if times is not None:
@@ -204,14 +203,13 @@ class LinkSampler(SamplerBase):
         number = batch if batch is not None or self.sampler.numbered else derive_key(*identity) >> 1
         return self._sample(ids, draw, _Asked(epoch, number, inputs, when))
 
-    def _seeds(self, seeds: Any) -> Ints:
-        nested = isinstance(seeds, Sequence) and any(isinstance(seed, Sequence) for seed in seeds)
-        if nested or getattr(seeds, "ndim", 1) == 2:
+    def _flat(self, seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
+        if flat(seeds)[1] is not None:
             raise ValueError(
-                "seeds must be edge ids, one-dimensional, got rows of several; for pairs of nodes call "
-                "the sampler of nodes with pairs.flatten(), whose seed_index.view(-1, 2) are the rows of the pairs"
+                "seeds must be edge ids, one-dimensional, got rows of several; give pairs of nodes to the sampler of "
+                "nodes itself"
             )
-        return super()._seeds(seeds)
+        return seeds, None
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: _Asked) -> NodeFlow:
         src, dst = self._ends(seeds)
@@ -230,17 +228,10 @@ class LinkSampler(SamplerBase):
             sampler = sampler.without_edges(seeds)
         asked: dict[str, Any] = {"epoch": inputs.epoch, "batch": inputs.number, "inputs": inputs.inputs}
         if inputs.times is not None:
-            asked["times"] = np.repeat(inputs.times, nodes.shape[1])
-        made: NodeFlow = sampler.draw_batch(nodes.ravel(), **asked)
-        index = made.seed_index
-        if index.shape != (nodes.size,) or not np.array_equal(made.seeds[index].numpy(), nodes.ravel()):
-            raise ValueError(
-                f"{type(self.sampler).__name__} must have the rows of its seeds in seed_index, one for each of the "
-                f"{nodes.size} ends of pairs; samplers of subgraphs that have no such rows do not go with pairs"
-            )
-        batch = made._rebuild(0, made.num_layers)  # not in place: a sampler may hand out what it keeps
-        batch._set(seed_index=index.reshape(nodes.shape), _seed_ids=torch.from_numpy(seeds.copy()))
-        return batch
+            asked["times"] = inputs.times
+        made: NodeFlow = sampler.draw_batch(nodes, **asked)
+        made._set(_seed_ids=torch.from_numpy(seeds.copy()))  # it is new, since its seed_index is
+        return made
 
     def _ends(self, eid: Ints) -> tuple[Ints, Ints]:
         """Source and destination of edges, int64."""

@@ -14,8 +14,8 @@ from nodeflow._check import Ints, as_count, as_int, describe
 from nodeflow.columns import edge_integers
 from nodeflow.graph import Graph
 from nodeflow.kernels.draw import draw_with, draw_without, plan, step_over
-from nodeflow.sampling.cumulative import Cumulative, edge_weights
 from nodeflow.sampling.edges import NOTHING, Edges
+from nodeflow.sampling.proportional import Proportional, edge_weights
 from nodeflow.sampling.rows import Drawn, Rows, RowSampler
 from nodeflow.sampling.sampler import Step, check_size, check_sizes
 
@@ -40,19 +40,21 @@ class NeighborSampler(RowSampler):
         prob: name of an edge column of numbers, finite and at least 0, that draws are proportional to. With
             ``replace``, every draw takes edge e with probability w_e / W. Without, e is among the k edges drawn with
             probability exactly min(1, c w_e), with the c that makes these add up to k; edges for which it is 1 are
-            certain, and have the weight A. The others are drawn by Deville's systematic method (Deville 1998; Chauvet
-            2012; the law is that of the ordered pivotal method). Edges of weight 0 are never drawn and
-            count as no neighbours, also for fanout -1: a node that has no others gets no edges. The column is read
-            once, when the sampler is made; do not write to it in place afterwards. None: uniform.
+            certain, and have the weight A. Where no probability is above 1/2 and k^2 times the largest w / W is about 2
+            or less, the k are drawn by Sampford's method (1967); elsewhere those that are not certain are drawn by
+            Deville's systematic method (Deville 1998; Chauvet 2012; the law is that of the ordered pivotal method).
+            Edges of weight 0 are never drawn and count as no neighbours, also for fanout -1: a node that has no others
+            gets no edges. The column is read once, when the sampler is made; do not write to it in place afterwards.
+            None: uniform.
         edge_type: name of an edge column of integers: every node draws for each type on its own, and its edges are
             grouped by type, ascending.
         direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``.
 
-    Cost: proportional to the number of drawn edges, whatever the degrees (all edges for -1). With ``prob``, each draw
-    takes a search, logarithmic in the degree, and a node one of whose weights exceeds W / k is gone through edge by
-    edge; prefix sums take ``num_edges / 2 + 12 num_nodes`` bytes beside the weights in the order of the edges. Sums and
-    points are float64, so that probabilities are exact to about 1e-15 W per edge (times the square root of the degree
-    for hubs), and an edge below 1e-16 W may never be drawn.
+    Cost: proportional to the number of drawn edges, whatever the degrees (all edges for -1). With ``prob``, a draw
+    reads one number of an alias table; but without replacement a node that Sampford's method does not serve is gone
+    through edge by edge. The tables take ``8 num_edges + 24 num_nodes`` bytes (``num_nodes`` times the number of types,
+    with ``edge_type``) beside the weights in the order of the edges. They are exact to 2**-45 W per edge, and float64
+    sums to about 1e-15 W (times the square root of the degree for hubs): an edge below 1e-13 W may never be drawn.
 
     Raises TypeError for a bare int, ValueError for no fanouts, 0 or numbers below -1, an edge type that does not occur,
     or a ``prob`` column with a number that is negative, not finite, or (float64) beyond 1e-280 to 1e280; KeyError for
@@ -102,13 +104,13 @@ class NeighborSampler(RowSampler):
         }  # fmt: skip
         super().__init__(graph, len(self.fanouts), **options)
 
-    _bound = (*RowSampler._bound, "_counts", "_cumulative")
+    _bound = (*RowSampler._bound, "_counts", "_proportional")
 
     def _bind(self) -> None:
         super()._bind()
-        self._cumulative: Cumulative | None = None
+        self._proportional: Proportional | None = None
         if self.prob is not None:
-            self._cumulative = Cumulative(self._edges, edge_weights(self.graph, self.prob, "prob"))
+            self._proportional = Proportional(self._edges, edge_weights(self.graph, self.prob, "prob"))
 
     def _arranged(self, edges: Edges) -> Edges:
         if self.edge_type is None:
@@ -141,17 +143,17 @@ class NeighborSampler(RowSampler):
             unused = np.all([counts == 0 for counts in self._counts], axis=0)
             row = np.tile(unused, edges.num_rows // edges.rows_per_node)
             found[edges.parent_eid(np.flatnonzero(np.repeat(row, np.diff(edges.indptr))))] = 0
-        if self._cumulative is not None:
-            found[torch.from_numpy(self._cumulative.column == 0)] = 0
+        if self._proportional is not None:
+            found[torch.from_numpy(self._proportional.column == 0)] = 0
         return found
 
     def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
         """Draw ``fanouts[step.flow]`` neighbours for every row."""
         counts = self._counts[step.flow]
-        if self._cumulative is not None:
+        if self._proportional is not None:
             whole = edges is self._edges
-            sums = self._cumulative if whole else Cumulative(edges, self._cumulative.column)
-            return sums.draw(edges, rows, counts, step.random.key, replace=self.replace)
+            tables = self._proportional if whole else Proportional(edges, self._proportional.column)
+            return tables.draw(edges, rows, counts, step.random.key, replace=self.replace)
         left_out = NOTHING if edges.patch is None else edges.patch.out
         indptr, begin, degree = plan(edges.indptr, rows.at, counts, rows.ident, self.replace, left_out)
         positions, src = np.empty(indptr[-1], edges.place_type), np.empty(indptr[-1], np.int64)

@@ -112,6 +112,7 @@ class SaintSampler(SubgraphSampler):
         self._counts = self._presampled(count) if self.coefficients == "presampled" else None
         self.num_presamples = None if self._counts is None else self._counts.total
 
+    most_seeds = 1
     _bound = (*SubgraphSampler._bound, "_law")
 
     def _bind(self) -> None:
@@ -141,14 +142,14 @@ class SaintSampler(SubgraphSampler):
         optional = ("walk_length", "num_presamples")
         return {k: v for k, v in super().settings.items() if not (k in optional and v is None)}
 
-    def _seeds(self, seeds: Any) -> Ints:
-        found = super()._seeds(seeds)
+    def _seeds(self, seeds: Any) -> tuple[Ints, tuple[int, ...]]:
+        found, shape = super()._seeds(seeds)
         if len(found) != 1:
             raise ValueError(
                 f"seeds must be the number of one subgraph, as in sampler([7]), got {len(found)}; in a NodeFlowLoader "
                 "set batch_size=1"
             )
-        return found
+        return found, shape
 
     def choose_nodes(self, seeds: Ints, random: Random) -> Ints:
         """Draw the nodes of a subgraph, ascending."""

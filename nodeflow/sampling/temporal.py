@@ -134,8 +134,9 @@ class TemporalNeighborSampler(RowSampler):
 
         Args:
             seeds: parent ids of the nodes whose outputs are wanted.
-            times: a time for every seed, ``[num_seeds]``: integers where the time column holds integers, else integers
-                or finite floats. ``NodeFlowLoader`` has an argument ``times`` that it passes on.
+            times: a time for every seed, ``[num_seeds]`` (for seeds ``[B, m]`` of this shape, or ``[B]``): integers
+                where the time column holds integers, else integers or finite floats. ``NodeFlowLoader`` has an argument
+                ``times`` that it passes on.
             epoch, batch, inputs: see ``SamplerBase``. Without ``batch``, seeds and times tell this batch from others.
 
         Raises what every sampler raises, and TypeError for missing times or floats against an integer column,
@@ -147,11 +148,11 @@ class TemporalNeighborSampler(RowSampler):
         self, seeds: Any, *, times: Any = None, epoch: int = 0, batch: int | None = None, inputs: Any = None
     ) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without what ``complete`` adds; arguments as for a call."""
-        ids = self._seeds(seeds)
-        stamps = _as_times(times, len(ids), self._stamps.dtype.kind == "i")
+        ids, shape = self._seeds(seeds)
+        stamps = _as_times(_times_of_all(times, shape), len(ids), self._stamps.dtype.kind == "i")
         draw = self._draw(epoch, batch, hash_ids(ids), hash_ids(stamps.view(np.int64)))
         distinct, contexts = np.unique(stamps, return_inverse=True)
-        found = self._sample(ids, draw, _Asked(distinct, inputs), contexts)
+        found = self._shaped(self._sample(ids, draw, _Asked(distinct, inputs), contexts), ids, shape)
         times_of = torch.from_numpy(distinct)
         for layer in found.layers:
             layer.data["time"] = times_of[layer.context]
@@ -216,6 +217,18 @@ def _ascending(stamps: Stamps, indptr: Ints) -> bool:
     inner = indptr[(indptr > 0) & (indptr < len(stamps))]
     falls[inner - 1] = False  # from one row to the next
     return not falls.any()
+
+
+def _times_of_all(times: Any, shape: tuple[int, ...]) -> Any:
+    """A time for each of the seeds, one after another, where these are rows that may share one."""
+    if len(shape) == 1 or times is None:
+        return times
+    array = _numbers(times)
+    if array.shape == shape:
+        return array.reshape(-1)
+    if array.shape == shape[:1]:
+        return np.repeat(array, shape[1])
+    raise ValueError(f"times must have the shape of the seeds {shape}, or one per row ({shape[0]}), got {array.shape}")
 
 
 def _as_times(value: Any, size: int, integers: bool) -> Stamps:

@@ -30,6 +30,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """Import the strategies when one is first asked for: they alone need hypothesis."""
     if name not in ("graphs", "node_flows", "seeds"):

@@ -120,7 +120,7 @@ def assert_unbiased(
     if not isinstance(sampler, Sampler):
         raise TypeError(
             "sampler must choose edges layer by layer, so that sums over flows can be compared with sums over the "
-            f"graph; {type(sampler).__name__} is no nodeflow.Sampler"
+            f"graph; {type(sampler).__name__} is not a nodeflow.Sampler"
         )
     call: Callable[..., NodeFlow] = partial(sampler, seeds, **_times(times))
     first = call()

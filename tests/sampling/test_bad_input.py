@@ -35,8 +35,9 @@ BAD_SEEDS = [
     (["a"], TypeError, "seeds must"),
     ([2**70], (TypeError, IndexError), "seeds"),
     (torch.tensor(3), ValueError, "seeds must be one-dimensional"),
-    (torch.tensor([[1, 2]]), ValueError, "seeds must be one-dimensional"),
-    ([[1], [2]], ValueError, "seeds must be one-dimensional"),
+    (torch.tensor([[[1, 2]]]), ValueError, "seeds must be one-dimensional"),
+    ([[[1]], [[2]]], ValueError, "seeds must be one-dimensional"),
+    (torch.tensor([[1, 2], [3, 40]]), IndexError, r"seeds\[3\] is 40"),
     ([[1], [2, 3]], (ValueError, TypeError), "seeds"),
 ]
 

@@ -93,6 +93,27 @@ def test_bad_select(keep, weight, error, words):
         With(graph, lambda s, dst, _: s.candidates(dst).select(keep, weight))([2, 3, 1])
 
 
+def test_masks_and_probabilities_that_cannot_be():
+    graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
+    for keep, prob, error, words in (
+        (torch.ones(4), 1.0, TypeError, "keep must be a bool mask or row numbers, got Tensor of dtype torch.float32"),
+        (torch.ones(4, dtype=torch.bool), 2.0, ValueError, "prob must be at most 1 with a mask"),
+    ):
+        with pytest.raises(error, match=words):
+            With(graph, lambda s, dst, _, k=keep, p=prob: s.candidates(dst).select(k, prob=p))([2, 3, 1])
+    # row numbers may repeat: an edge that is drawn twice on average
+    batch = With(graph, lambda s, dst, _: s.candidates(dst).select([1, 1], prob=2.0))([2, 3, 1])
+    assert batch.flows[0].weight.tolist() == [0.5, 0.5]
+
+
+def test_rows_of_candidates():
+    found = []
+    graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
+    With(graph, lambda s, dst, _: found.append(s.candidates(dst)) or s.candidates(dst).select([]))([2, 3, 1])
+    assert found[0].rows.tolist() == [0, 0, 2, 2]
+    assert torch.equal(found[0].dst_nid[found[0].rows], found[0].dst)
+
+
 def test_probabilities_of_a_choice_are_one_per_chosen_edge():
     graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
     with pytest.raises(

@@ -129,7 +129,7 @@ def test_filters_show_and_tell_samplers_apart():
         ),
         (torch.ones(3, 1, dtype=torch.bool), ValueError, r"edge_filter must have one entry per edge \(3\)"),
         (torch.ones(3), TypeError, "edge_filter must give a bool for every edge, got Tensor of dtype torch.float32"),
-        ([0, 2], TypeError, "edge_filter must give a bool for every edge.*for ids make a mask first"),
+        ([0, 2], TypeError, "edge_filter must give a bool for every edge.*and for ids make a mask"),
         ("x", TypeError, "edge_filter must give a bool for every edge"),
         ("nothing", KeyError, "edge_filter: graph.edata has no column 'nothing'; it has x"),
         (lambda edata: edata["x"], TypeError, "edge_filter must give a bool for every edge"),

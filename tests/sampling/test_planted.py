@@ -7,6 +7,7 @@ their way. Where a check passes in spite of its fault, the check is worth nothin
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,12 +16,14 @@ from mutation_tools import mutated
 from sampler_families import LAYERED, graph_of_all
 from sampler_reference import chi_square, star
 from test_uniform import drawn, subset_counts
+from weighted_reference import crowd, law_of, subset_table
 
 from nodeflow import Graph, NeighborSampler, Sampler
 from nodeflow.flow import Flow
 from nodeflow.kernels import draw as draw_kernels
 from nodeflow.kernels import random as random_kernels
-from nodeflow.sampling import neighbor, sampler
+from nodeflow.kernels import sampford, systematic
+from nodeflow.sampling import neighbor, proportional, sampler
 from nodeflow.testing import assert_unbiased
 
 MODULO = (
@@ -73,6 +76,35 @@ def test_faults_in_the_draw(name, monkeypatch):
     monkeypatch.setattr(neighbor, "draw_without", mutated(draw_kernels, *changes)["draw_without"])
     with pytest.raises((AssertionError, ValueError)):
         check()
+
+
+def check_weighted() -> None:
+    """Chi-square over the subsets that nodes draw in proportion to weights, by each of the methods."""
+    for weights, k in (([3, 1, 4, 4, 4], 2), ([3, 1, 4, 1, 5, 3], 3), ([8, 2, 5, 1, 1], 3)):
+        law, hubs = law_of(weights, k), 40_000
+        table = subset_table(NeighborSampler(crowd(weights, hubs), [k], prob="w")(range(hubs)), len(weights))
+        assert set(table) <= set(law)
+        counts = np.array([table.get(subset, 0) for subset in law])
+        assert chi_square(counts, np.array([float(p) * hubs for p in law.values()])) < 1
+
+
+WEIGHTED: dict[str, tuple[ModuleType, str, list[tuple[str, str]]]] = {
+    "Sampford: all stay": (sampford, "draw_sampford", [("bad |= not stays", "pass")]),
+    "Sampford: repeats stay": (sampford, "draw_sampford", [("bad |= U64(pos[U64(v)]) == p", "pass")]),
+    "Sampford: one number twice": (sampford, "draw_sampford", [("- 1) + stop - start)", "- 1) + stop - start - 1)")]),
+    "systematic: no exchange": (systematic, "draw_systematic", [("elif chance < limit", "elif chance < 0")]),
+    "systematic: a border forgotten": (systematic, "draw_systematic", [("if upto > border:", "if upto < 0:")]),
+    "systematic: nothing certain": (systematic, "draw_systematic", [("if found == sure or", "if True or")]),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_faults_in_weighted_draws(name, monkeypatch):
+    check_weighted()
+    module, kernel, changes = WEIGHTED[name]
+    monkeypatch.setattr(proportional, kernel, mutated(module, *changes)[kernel])
+    with pytest.raises(AssertionError):
+        check_weighted()
 
 
 def test_a_modulo_instead_of_a_bounded_draw(monkeypatch):

@@ -169,6 +169,28 @@ def test_a_sampler_whose_init_forgets_the_base():
 
     with pytest.raises(TypeError, match=r"the __init__ of Forgets must call super\(\).__init__\(graph, num_flows\)"):
         Forgets(star(2))([0])
+    with pytest.raises(TypeError, match="must call super"):
+        NodeFlowLoader(Forgets(star(2)), [0])
+
+
+def test_numbers_that_a_sampler_sets_are_its_settings():
+    class Own(Sampler):
+        def __init__(self, graph, k, scale, **options):
+            super().__init__(graph, 1, **options)
+            self.k, self.scale, self._cache, self.table = k, [scale, None], 7, torch.ones(2)
+
+        def choose(self, dst, step):
+            return self.candidates(dst).select([])
+
+    own = Own(star(3), 2, 0.5, seed=4)
+    assert own.settings == {
+        "num_flows": 1, "direction": "in", "include_dst": True, "reuse": False, "seed": 4, "k": 2, "scale": [0.5, None],
+    }  # fmt: skip
+    assert "k=2, scale=[0.5, None]" in repr(own)
+    state = NodeFlowLoader(own, [0]).state_dict()
+    NodeFlowLoader(Own(star(3), 2, 0.5, seed=4), [0]).load_state_dict(state)
+    with pytest.raises(ValueError, match="the state is of another sampler: k is 2 there, and 3 here"):
+        NodeFlowLoader(Own(star(3), 3, 0.5, seed=4), [0]).load_state_dict(state)
 
 
 def test_a_sampler_without_choose_cannot_be_made():

@@ -263,6 +263,12 @@ def test_bad_arguments(options, error, words):
         SaintSampler(graph, 2, **options)
 
 
+def test_a_loader_takes_one_subgraph_at_a_time():
+    sampler = SaintSampler(random_graph(0), 2, **KINDS["edge"])
+    with pytest.raises(ValueError, match="batch_size must be at most 1 for SaintSampler, got 2"):
+        NodeFlowLoader(sampler, range(4), batch_size=2)
+
+
 def test_graphs_with_nothing_to_draw():
     nothing = Graph.from_edges([], [], num_nodes=3)
     for kind, words in (("node", "draws nodes in proportion"), ("edge", "draws edges, but there are none")):

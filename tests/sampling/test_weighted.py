@@ -1,8 +1,9 @@
 """NeighborSampler with ``prob``: its exact law, its weights, and the very draws.
 
-The proof has three steps. The law of the method over whole subsets, in fractions, is that of the ordered pivotal method
-(another algorithm, with the same law by a theorem), and its marginals are the promised probabilities. The package draws
-exactly what a Python version of the method draws. And counts of whole subsets agree with the law.
+The proof has four steps. The laws of the methods over whole subsets, in fractions, have the promised probabilities as
+marginals (Sampford's), and that of Deville's method is that of the ordered pivotal method (another algorithm, with the
+same law by a theorem). Alias tables say, in fractions, what the weights say. The package draws exactly what a Python
+version of the methods draws. And counts of whole subsets agree with the laws.
 
 Chi-square tests have a false-alarm rate of 1e-6; one with m cells nearly always finds a relative deviation r of all
 cells from n draws once n r^2 > 8 sqrt(m) + 40.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections import defaultdict
 from fractions import Fraction
 
 import numpy as np
@@ -20,11 +22,14 @@ import pytest
 import torch
 from sampler_reference import Stream, chi_square, hash_of, key_of, picked_positions, random_graph
 from weighted_reference import (
+    by_rejection,
     crowd,
     draw_weighted,
     inclusion,
+    law_of,
     marginals,
     pivotal,
+    sampford,
     strata,
     subset_table,
     systematic,
@@ -44,6 +49,14 @@ LISTS = [
     ([8, 4, 2, 1, 1], 3),  # a second one is, once the first is set aside
     ([2, 0, 1, 0, 1], 2),  # c w is exactly 1
     ([7, 6, 5, 4, 0, 5], 4),  # long parts on both sides of borders
+    ([0, 5, 0, 0], 1),  # a single edge
+]
+SHORT = [  # no probability is above 1/2, and few draws are repeats: Sampford's method
+    ([1, 1, 1, 1], 2),
+    ([2, 1, 3], 1),
+    ([1, 2, 3, 4, 5, 5, 0], 2),
+    ([3, 1, 4, 1, 5, 0, 9, 2, 6, 5, 3, 5, 8, 9, 7], 3),
+    ([1000, 999, 3, 998, 1, 1000], 2),
 ]
 
 
@@ -51,7 +64,7 @@ LISTS = [
 
 
 @pytest.mark.parametrize(("weights", "k"), LISTS)
-def test_the_law_is_the_pivotal_one_with_the_promised_marginals(weights, k):
+def test_devilles_law_is_the_pivotal_one_with_the_promised_marginals(weights, k):
     pi = inclusion(weights, k)
     assert sum(pi) == k
     law = systematic(pi)
@@ -73,10 +86,36 @@ def test_the_law_of_random_lists():
         assert marginals(pivotal(pi), len(pi)) == pi
 
 
-@pytest.mark.parametrize(("weights", "k"), LISTS)
+@pytest.mark.parametrize(("weights", "k"), SHORT)
+def test_sampfords_law_has_the_promised_marginals(weights, k):
+    assert by_rejection(weights, k)
+    law = sampford(weights, k)
+    assert sum(law.values()) == 1
+    assert marginals(law, len(weights)) == inclusion(weights, k)
+    # as it is drawn: in proportion to w, each but the first stays with (1 - top) / (1 - pi), else all are drawn anew
+    single = [Fraction(w, sum(weights)) for w in weights]
+    top, drawn = max(single) * k, defaultdict(Fraction)
+    for places in itertools.permutations(range(len(weights)), k):
+        stay = math.prod((1 - top) / (1 - k * single[i]) for i in places[1:])
+        drawn[tuple(sorted(places))] += math.prod(single[i] for i in places) * stay
+    total = sum(drawn.values())
+    assert {subset: p / total for subset, p in drawn.items() if p} == law
+    squares = sum(p * p for p in single)
+    assert -math.log(total) <= k * (k - 1) * (max(single) + squares / 2) * 2  # attempts are few
+
+
+def test_sampfords_marginals_are_exact_for_random_weights():
+    """Also from weights that are not whole numbers: float64 values are fractions."""
+    rng = np.random.default_rng(7)
+    for k in (2, 3, 4):
+        weights = (rng.random(11) * (rng.random(11) < 0.9) + 1e-3).tolist()
+        assert marginals(sampford(weights, k), 11) == [k * Fraction(w) / sum(map(Fraction, weights)) for w in weights]
+
+
+@pytest.mark.parametrize(("weights", "k"), [*LISTS, *SHORT])
 def test_every_subset_is_as_likely_as_the_law_says(weights, k):
     """40,000 draws: a subset that is drawn 5 % too often or too rarely among 20 is found (noncentrality 100)."""
-    law, hubs = pivotal(inclusion(weights, k)), 40_000
+    law, hubs = law_of(weights, k), 40_000
     batch = NeighborSampler(crowd(weights, hubs), [k], prob="w")(range(hubs))
     table = subset_table(batch, len(weights))
     assert set(table) <= set(law)  # what has no probability is never drawn
@@ -99,9 +138,10 @@ def test_with_replacement_every_sequence_is_as_likely_as_the_product(weights, k)
         assert chi_square(counts[chance > 0], chance[chance > 0] * hubs) < 1
 
 
-def test_one_node_over_epochs_batches_and_seeds():
-    weights, k = [3, 1, 4, 1, 5], 2
-    graph, law = crowd(weights, 1), pivotal(inclusion(weights, k))
+@pytest.mark.parametrize("weights", [[3, 1, 4, 1, 5], [3, 1, 4, 4, 4]])
+def test_one_node_over_epochs_batches_and_seeds(weights):
+    k = 2
+    graph, law = crowd(weights, 1), law_of(weights, k)
     sampler = NeighborSampler(graph, [k], prob="w")
     subsets = sorted(law)
     for draws in (
@@ -146,13 +186,13 @@ def test_draws_are_independent(name, replace):
 # ---- the weights
 
 
-@pytest.mark.parametrize(("weights", "k"), LISTS)
+@pytest.mark.parametrize(("weights", "k"), [*LISTS, *SHORT[:3]])
 def test_unbiased_exactly(weights, k):
     """Probability times estimate over all subsets is the full sum; the package has these weights for each subset."""
     pi, d = inclusion(weights, k), len(weights)
-    law = pivotal(pi)
-    a = [Fraction(3, 2), Fraction(-2), Fraction(1, 4), Fraction(5), Fraction(0), Fraction(-7, 8)][:d]
-    h = [Fraction(v) for v in (3, -1, 4, 1, -5, 9)][:d]
+    law = law_of(weights, k)
+    a = [Fraction(3, 2), Fraction(-2), Fraction(1, 4), Fraction(5), Fraction(0), Fraction(-7, 8), Fraction(3)][:d]
+    h = [Fraction(v) for v in (3, -1, 4, 1, -5, 9, 2)][:d]
     estimate = {s: sum(a[i] / pi[i] * h[i] for i in s) for s in law}
     total = sum(x * y for x, y, p in zip(a, h, pi, strict=True) if p > 0)
     assert sum(law[s] * estimate[s] for s in law) == total
@@ -224,9 +264,9 @@ def test_equals_pure_python(direction, replace):
 
 @pytest.mark.parametrize("order", ["mixed", "ascending", "descending", "rare"])
 def test_long_lists_equal_pure_python(order):
-    """Lists of several hundred edges, in which guesses of blocks go wrong where weights are sorted or mostly 0."""
+    """Lists of several hundred edges, drawn from in both ways."""
     rng = np.random.default_rng(2)
-    lists = [rng.random(n) ** 4 for n in (15, 16, 17, 33, 500, 777)]
+    lists = [rng.random(n) ** 4 for n in (7, 8, 9, 33, 500, 777)]
     if order in ("ascending", "descending"):
         lists = [np.sort(w)[:: 1 if order == "ascending" else -1] for w in lists]
     elif order == "rare":
@@ -245,7 +285,10 @@ def test_long_lists_equal_pure_python(order):
 
 @pytest.mark.parametrize("replace", [False, True])
 def test_points_have_all_their_bits(replace):
-    """On 300,000 edges 2 % of the draws depend on the bits of a point beyond 24, and so some 40 of these 2,000."""
+    """On 300,000 edges 2 % of the draws depend on the bits of a point beyond 24, and so some 40 of these 2,000.
+
+    Without replacement they are too many for Sampford's method.
+    """
     degree, k = 300_000, 2000
     weights = np.random.default_rng(5).random(degree)
     batch = NeighborSampler(crowd(weights, 1, np.float64), [k], prob="w", replace=replace)([0])
@@ -258,15 +301,16 @@ def test_points_have_all_their_bits(replace):
 
 
 @pytest.mark.parametrize("replace", [False, True])
-@pytest.mark.parametrize("kind", ["mild", "heavy"])
-def test_hub_of_50_000(kind, replace):
+@pytest.mark.parametrize(("kind", "k"), [("mild", 400), ("heavy", 200), ("mild", 120)])
+def test_hub_of_70_000(kind, k, replace):
     """61 bins of every 61st edge, 60,000 draws: a bin drawn 25 % too often has noncentrality 60 and is found.
 
-    "heavy" has a few edges that are certain, so that the whole list is gone through.
+    "heavy" has a few edges that are certain; 120 are drawn by Sampford's method, 400 are too many for it.
     """
-    rng, degree, k = np.random.default_rng(3), 50_000, 200
+    rng, degree = np.random.default_rng(3), 70_000
     weights = (rng.random(degree) if kind == "mild" else rng.pareto(1.1, degree)).astype(np.float32)
     weights[rng.random(degree) < 0.1] = 0
+    assert by_rejection(weights.tolist(), k) == (k == 120)
     sampler = NeighborSampler(crowd(weights, 1), [k], prob="w", replace=replace)
     batches = [sampler([0], epoch=epoch) for epoch in range(300)]
     rows = torch.stack([batch.flows[0].parent_eid for batch in batches]).numpy()
@@ -286,7 +330,7 @@ def test_hub_of_50_000(kind, replace):
         rows, expected = rows[~sure[rows]], np.where(sure, 0, expected)
     counts = np.bincount(rows.ravel() % 61, minlength=61)
     assert chi_square(counts, np.bincount(np.arange(degree) % 61, expected) * 300) < 1
-    # the head of the list and its tail too: where prefix sums would go wrong
+    # the head of the list and its tail too: where sums would go wrong
     blocks = np.bincount(rows.ravel() * 40 // degree, minlength=40)
     assert chi_square(blocks, np.bincount(np.arange(degree) * 40 // degree, expected) * 300) < 1
     flow = batches[0].flows[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 
 import numpy as np
@@ -11,10 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sampler_reference import fingerprint, picked_positions, random_graph
-from weighted_reference import crowd
+from weighted_reference import crowd, line
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader
-from nodeflow.kernels.weighted import _left_over, _scan, block_sums
+from nodeflow.kernels.systematic import lay_out, left_over
 from nodeflow.testing import graphs, seeds
 
 # ---- arithmetic at its edges
@@ -59,28 +58,26 @@ def test_powers_of_two_are_certain_one_after_the_other():
     assert {0, 1, 2, 3, 60, 61, 62, 63} <= set(picked)
 
 
-def test_a_point_at_the_very_end_hits_the_last_edge_that_is_not_zero():
+@pytest.mark.parametrize("size", range(1, 40))
+def test_edges_lie_one_after_another(size):
+    """Sums made in fours never descend, and leave no room for edges of weight 0 and for certain ones."""
+    weights = np.random.default_rng(size).random(size).astype(np.float32) * (np.arange(size) % 3 > 0)
+    ends = np.full(size + 8, -1.0)
+    sure = lay_out(weights, np.uint64(0), np.uint64(size), 0.8, ends)
+    lengths = np.where(weights < 0.8, weights, 0)
+    assert sure == (weights >= 0.8).sum()
+    assert ends[:size].tolist() == line(lengths.tolist())
+    np.testing.assert_allclose(ends[:size], np.cumsum(lengths, dtype=np.float64), rtol=1e-14)
+    assert ((np.diff(ends[:size], prepend=0) > 0) == (lengths > 0)).all()
+    assert (ends[size : size // 8 * 8 + 8] == np.inf).all()
+
+
+def test_no_edge_is_taken_twice_where_rounding_has_used_up_the_line():
     weights = np.array([1, 2, 0, 3, 0, 0], np.float32)
-    sums, most = block_sums(np.array([0, 6]), weights)
-    assert sums.tolist() == [6]
-    assert most.tolist() == [3]
-    assert _scan(weights, sums, 0, 0, 6, 0, 6.0)[0] == 3
-    assert [_scan(weights, sums, 0, 0, 6, 0, x)[0] for x in (0.0, 0.99, 1.0, 2.99, 3.0, 5.99)] == [0, 0, 1, 1, 3, 3]
-    # nor is an edge taken twice where rounding has used up the line
-    assert _left_over(weights, 0, 6, np.array([7, 3, 1]), 1, 2) == 1
-    assert _left_over(weights, 0, 6, np.array([7, 3, 1]), 1, 3) == 0
-
-
-def test_sums_of_rows_that_share_a_block_lie_apart():
-    """Every row length from 0 to 40 at every offset: prefix sums are those of the row, whatever comes before it."""
-    lengths = np.random.default_rng(4).integers(0, 41, 500)
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    weights = np.arange(indptr[-1], dtype=np.float64) % 7
-    sums, _ = block_sums(indptr, weights)
-    assert len(sums) == indptr[-1] // 16 + 500
-    for r, (first, end) in enumerate(itertools.pairwise(indptr.tolist())):
-        for b in range(first >> 4, ((end - 1) >> 4) + 1):
-            assert end == first or sums[b + r] == weights[first : min(end, 16 * b + 16)].sum()
+    first, size = np.uint64(0), np.uint64(6)
+    assert left_over(weights, first, size, np.array([7, 3, 1]), 1, 1) == 3
+    assert left_over(weights, first, size, np.array([7, 3, 1]), 1, 2) == 1
+    assert left_over(weights, first, size, np.array([7, 3, 1]), 1, 3) == 0
 
 
 # ---- structure and options

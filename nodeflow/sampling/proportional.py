@@ -1,4 +1,4 @@
-"""Draws in proportion to an edge column: the weights beside the edge arrays, and prefix sums to search in."""
+"""Draws in proportion to an edge column: the weights beside the edge arrays, and tables to draw from."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from nodeflow._check import Ints
 from nodeflow._frozen import Frozen
 from nodeflow.columns import edge_numbers
 from nodeflow.graph import Graph
-from nodeflow.kernels.weighted import (
-    block_sums,
-    draw_proportional,
-    draw_systematic,
-    inverse_probability,
-    plan_weighted,
-)
+from nodeflow.kernels.alias import build_tables, draw_alias
+from nodeflow.kernels.sampford import draw_sampford
+from nodeflow.kernels.systematic import draw_systematic
+from nodeflow.kernels.weighted import KEEP, SCAN, TABLE, inverse_probability, keep_nonzero, plan_weighted
 from nodeflow.sampling.edges import Edges
 from nodeflow.sampling.rows import Drawn, Rows
 
@@ -41,41 +38,50 @@ def edge_weights(graph: Graph, name: Any, argument: str) -> NDArray[Any]:
     return np.ascontiguousarray(column)
 
 
-class Cumulative(Frozen):
-    """Weights of the edges of every row, and their prefix sums at the ends of blocks of 16 edges.
+class Proportional(Frozen):
+    """Weights of the edges of every row, and alias tables to draw in proportion to them.
 
     Args:
         edges: the edge arrays, without a patch.
         column: weights by edge id, ``[num_edges]``, from ``edge_weights``.
 
-    ``weights`` has them by position: the column itself where positions are edge ids. The sums and the largest weight of
-    every row take ``num_edges / 2 + 12 num_rows`` bytes (16 with float64 weights). Made in one pass over all edges.
+    ``weights`` has them by position: the column itself where positions are edge ids. ``table`` and ``sums`` take
+    ``8 num_edges + 24 num_rows`` bytes (see ``kernels/alias.py``). Made in one pass over all edges.
     """
 
-    __slots__ = ("column", "most", "sums", "weights")
+    __slots__ = ("column", "sums", "table", "weights")
     column: NDArray[Any]
     weights: NDArray[Any]
+    table: NDArray[np.uint64]
     sums: NDArray[np.float64]
-    most: NDArray[Any]
 
     def __init__(self, edges: Edges, column: NDArray[Any]) -> None:
         weights = edges.by_position(column)
-        sums, most = block_sums(edges.indptr, weights)
-        self._set(column=column, weights=weights, sums=sums, most=most)
+        # made here, since numpy asks for large pages where it can: random access to small ones takes twice the time
+        table, sums = np.zeros(len(weights), np.uint64), np.zeros((edges.num_rows, 3), np.float64)
+        build_tables(edges.indptr, weights, table, sums)
+        self._set(column=column, weights=weights, table=table, sums=sums)
 
     def draw(self, edges: Edges, rows: Rows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
         """Draw for ``rows`` of ``edges``, as many as ``fanouts`` (one number per kind of row, -1 = all) says."""
-        weights, sums = self.weights, self.sums
-        indptr, begin, degree, way, numbers = plan_weighted(
-            edges.indptr, sums, self.most, weights, rows.at, rows.ident, fanouts, replace
+        weights, number = self.weights, np.uint64(key)
+        indptr, begin, degree, unit, top, ways, sizes = plan_weighted(
+            edges.indptr, self.sums, weights, rows.at, rows.ident, fanouts, replace
         )
         positions, src = np.empty(indptr[-1], edges.place_type), np.empty(indptr[-1], np.int64)
-        draw = draw_proportional if replace else draw_systematic
-        lines = (begin, degree, edges.near, weights, sums, rows.at, rows.ident)
-        draw(*lines, np.uint64(key), way, numbers, indptr, positions, src)
+        table, scan, keep = (ways[way, : sizes[way]] for way in (TABLE, SCAN, KEEP))
+        drawn = (edges.near, rows.ident, number)
+        if replace:
+            draw_alias(table, begin, degree, self.table, *drawn, indptr, positions, src)
+        elif len(table):
+            draw_sampford(table, begin, degree, self.table, weights, *drawn, unit, top, indptr, positions, src)
+        if len(scan):
+            draw_systematic(scan, begin, degree, weights, *drawn, unit, top, indptr, positions, src)
+        if len(keep):
+            keep_nonzero(keep, begin, weights, edges.near, indptr, positions, src)
 
         def inverse() -> NDArray[Any]:
-            found: NDArray[Any] = inverse_probability(weights, positions, indptr, numbers, replace)
+            found: NDArray[Any] = inverse_probability(weights, positions, indptr, unit, replace)
             return found
 
         return Drawn(indptr, positions, src, None if (fanouts < 0).all() else inverse)
