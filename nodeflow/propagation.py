@@ -33,7 +33,7 @@ class Propagation(Frozen):
         direction: "out" sums over the edges v -> u instead.
         edge_filter: edges that do not count, as for a ``Sampler``.
 
-    Raises KeyError for an unknown column, ValueError for one that is not finite, and what a sampler raises for a filter.
+    Raises KeyError for an unknown column, ValueError for one that is not finite, what a sampler raises for a filter.
 
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
     >>> mean = Propagation(graph, weight="p")

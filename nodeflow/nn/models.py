@@ -41,9 +41,13 @@ class FlowModel(nn.Module):
         if batch.num_flows != len(self.convs):
             raise ValueError(f"a model of {len(self.convs)} layers needs as many flows, got {batch!r}")
         for i, flow in enumerate(batch.flows):
-            h = self.activate(i, h)
-            h = self.convs[i](flow, self.dropout(h) if i else h)
+            h = self.convs[i](flow, self.step(i, h))
         return h
+
+    def step(self, i: int, h: Tensor) -> Tensor:
+        """What happens to the rows that enter convolution ``i``: nothing for the first, else ReLU and dropout."""
+        h = self.activate(i, h)
+        return self.dropout(h) if i else h
 
     def activate(self, i: int, h: Tensor) -> Tensor:
         """Return the rows that enter convolution ``i``, before dropout: ReLU of what came before, but for the first."""

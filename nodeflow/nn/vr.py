@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nodeflow.cv.estimators import control_variate, control_variate_dropout, neighbor_sampling
+from nodeflow.control_variates.estimators import control_variate, control_variate_dropout, neighbor_sampling
 from nodeflow.flow import Flow
 from nodeflow.nn.models import FlowModel, _widths
 from nodeflow.node_flow import NodeFlow
@@ -61,7 +61,7 @@ class VRModel(FlowModel):
         convs: one per flow.
         estimator: "cv" control variates, "cvd" control variates for dropout, "ns" neighbour sampling without history.
         dropout: probability of an entry to be zeroed before every convolution but the first, while training.
-        embed: maps the rows of the input layer before the first flow, where their first propagation was made beforehand.
+        embed: maps the rows of the input layer before the first flow, where their first propagation is made before.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class VRGCN(VRModel):
 class VRGraphSAGE(VRModel):
     """GraphSAGE over sampled flows, with P of ``transform.edge_norm(graph, "right")``; arguments as for ``VRGCN``.
 
-    With ``precomputed`` the rows of the input layer are a node's own beside its propagated ones, ``[n, 2 in_features]``.
+    With ``precomputed`` the rows of the input layer are a node's own beside its propagated, ``[n, 2 in_features]``.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from nodeflow._check import as_count, describe
-from nodeflow.cv.history import History
+from nodeflow.control_variates.history import History
 from nodeflow.propagation import Propagation
 
 
@@ -86,9 +86,8 @@ class Updater:
                         continue
                     target = new[f"h_{i}"]
                     if h.shape != target.shape:
-                        raise ValueError(
-                            f"layer {i} of the history is {tuple(target.shape)}, but the model's rows are {tuple(h.shape)}"
-                        )
+                        shapes = f"{tuple(target.shape)}, but the model's rows are {tuple(h.shape)}"
+                        raise ValueError(f"layer {i} of the history is {shapes}")
                     target.copy_(h)
                     if history.stored:
                         new[f"agg_h_{i}"].copy_(history.propagation(target))

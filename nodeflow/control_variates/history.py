@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow._check import as_count, as_ids, describe
-from nodeflow.cv.store import Files, fingerprint
+from nodeflow.control_variates.store import Files, fingerprint
 from nodeflow.graph import Graph
 from nodeflow.node_flow import NodeFlow
 from nodeflow.propagation import Propagation
@@ -107,7 +107,7 @@ class History(nn.Module):
     # ---- reading
 
     def rows(self, layer: int, nodes: Any) -> Tensor:
-        """Return the rows of ``nodes`` (parent ids) in a history layer, ``[len(nodes), width]``; zeros where never written."""
+        """Return the rows of ``nodes`` (parent ids) in a layer, ``[len(nodes), width]``: zeros where never written."""
         return self._of("h", layer).index_select(0, self._ids(nodes))
 
     def age(self, layer: int, nodes: Any = None) -> Tensor:
@@ -123,7 +123,7 @@ class History(nn.Module):
         return self.propagation(self._of("h", layer), self._ids(nodes))
 
     def pull(self, batch: NodeFlow, *, missing: str = "zero") -> Tensor:
-        """Give a batch its history: columns ``h_i`` of layer i, and ``agg_h_i`` of layer i + 1, for every history layer.
+        """Give a batch its history: for every history layer the columns ``h_i`` of layer i, ``agg_h_i`` of layer i + 1.
 
         Args:
             batch: a NodeFlow of this graph.
@@ -188,8 +188,8 @@ class History(nn.Module):
         """Take new rows ``[len(nodes), width]`` of some nodes, to be written by ``commit``; as ``push``."""
         if self.stored:
             raise ValueError(
-                "a history with aggregated='stored' is written by an Updater only, all of it: its sums must be those of "
-                "its rows; use aggregated='on demand' to push rows"
+                "a history with aggregated='stored' is written by an Updater only, all of it, since its sums must be "
+                "those of its rows; use aggregated='on demand' to push rows"
             )
         target = self._of("h", layer)
         if layer in self._staged:
@@ -211,7 +211,7 @@ class History(nn.Module):
         """Write what was pushed: all of it, or, if anything raises, nothing; then nothing waits any more."""
         staged, self._staged = self._staged, {}
         step = int(self.step) + 1
-        undo: list[tuple[Tensor, Tensor | None, Tensor]] = []
+        undo: list[tuple[Tensor, Tensor, Tensor]] = []
         for i, (ids, _) in staged.items():
             for target in (self._of("h", i), self._of("written", i)):
                 undo.append((target, ids, target.index_select(0, ids)))
@@ -238,11 +238,10 @@ class History(nn.Module):
         At its end they take the place of the old ones, at once, as one commit; if anything raises, the old ones stay.
         What was pushed and waits for a commit is dropped. This is what an ``Updater`` does.
         """
-        name, new = "", {}
         if self._files is not None:
             name, new = self._files.successor()
         else:
-            new = {key: torch.zeros_like(buffer) for key, buffer in self.named_buffers()}
+            name, new = "", {key: torch.zeros_like(buffer) for key, buffer in self.named_buffers()}
         yield {key: tensor for key, tensor in new.items() if key.startswith(("h_", "agg_h_"))}
         step = int(self.step) + 1
         new["step"].fill_(step)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodeflow.cv.estimators import self_scale
-from nodeflow.cv.history import History
+from nodeflow.control_variates.estimators import self_scale
+from nodeflow.control_variates.history import History
 from nodeflow.graph import Graph
 from nodeflow.node_flow import NodeFlow
 from nodeflow.sampling.neighbor import NeighborSampler

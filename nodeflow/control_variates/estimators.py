@@ -26,8 +26,9 @@ def neighbor_sampling(flow: Flow, h: Tensor) -> Tensor:
 def control_variate(flow: Flow, h: Tensor) -> Tensor:
     """Estimate the full propagation of ``h`` with the history as control variate (Chen, Zhu, Song 2018, equation 5).
 
-    ``CV_v = sum over drawn u of (n(v) / D) P_vu (h_u - history_u) + sum over all u of P_vu history_u``. Unbiased whatever
-    the history is; exact with all edges, and where the history is ``h``. Gradients flow through the drawn ``h`` only.
+    ``CV_v = sum over drawn u of (n(v) / D) P_vu (h_u - history_u) + sum over all u of P_vu history_u``. It is unbiased
+    whatever the history is, and exact with all edges, or where the history is ``h``. Gradients flow through the drawn
+    ``h`` only.
 
     Args:
         flow: flow i of a batch that has the columns ``h_i`` in layer i and ``agg_h_i`` in layer i + 1
@@ -43,9 +44,9 @@ def control_variate(flow: Flow, h: Tensor) -> Tensor:
 def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
     """Estimate the propagation of ``h``, rows under dropout, and of ``mean``, their means (Chen, Zhu, Song 2018, CVD).
 
-    ``CVD_v = sum over drawn u of sqrt(n(v) / D) P_vu (h_u - mean_u) + CV_v(mean)``, section 4.3: the noise of dropout is
-    independent from node to node, so a sum over D of n nodes times sqrt(n / D) has the variance of the sum over all. Its
-    mean is that of the propagation, its variance has no term of dropout times n / D.
+    ``CVD_v = sum over drawn u of sqrt(n(v) / D) P_vu (h_u - mean_u) + CV_v(mean)``. The noise of dropout is independent
+    from node to node, so its sum over D of n nodes, times sqrt(n / D), has the variance of the sum over all: unbiased,
+    as CV is, but dropout adds no more variance than it does to the full propagation.
 
     Args:
         flow: as for ``control_variate``, with the column ``scale`` in layer i + 1 (n(v) / D).
@@ -70,8 +71,8 @@ def _columns(flow: Flow, h: Tensor) -> tuple[Tensor, Tensor]:
     for layer, name in ((flow.src_layer, own), (flow.dst_layer, total)):
         if name not in layer.data:
             raise ValueError(
-                f"the batch has no column {name!r}; sample with a ControlVariateSampler whose history has layer {i}, or "
-                "call history.pull(batch)"
+                f"the batch has no column {name!r}; sample with a ControlVariateSampler whose history has layer {i}, "
+                "or call history.pull(batch)"
             )
     history, sums = flow.src_layer.data[own], flow.dst_layer.data[total]
     if history.shape[1:] != h.shape[1:]:
@@ -80,6 +81,6 @@ def _columns(flow: Flow, h: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def self_scale(flow: Flow, degrees: Tensor) -> Tensor:
-    """Return n(v) / D of every destination, float32 ``[num_dst]``: its edges in the graph over those drawn; 1 for none."""
+    """Return n(v) / D of every destination, float32 ``[num_dst]``: its edges over those drawn, 1 where none are."""
     drawn = flow.in_degrees
     return torch.where(drawn > 0, degrees / drawn.clamp(min=1), 1.0).float()

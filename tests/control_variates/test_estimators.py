@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nodeflow import Graph, NodeFlow, Sampler
-from nodeflow.cv import ControlVariateSampler, History, control_variate, control_variate_dropout, neighbor_sampling
+from nodeflow.control_variates import (
+    ControlVariateSampler,
+    History,
+    control_variate,
+    control_variate_dropout,
+    neighbor_sampling,
+)
 from nodeflow.sampling import Choice, Step
 from nodeflow.testing import graphs
 
@@ -89,8 +95,8 @@ def test_the_worked_case() -> None:
         row = graph.in_edges([v])[0].tolist().index(u)
         batch = with_history(Fixed(graph, [row], "p")([v]), history)
         assert control_variate(batch.flows[0], h[batch.front.parent_nid]).item() == pytest.approx(value, abs=1e-12)
-    assert (0.75 + 2.25) / 2 == full_sum(graph, h, 2).item()
-    assert (1.25 + 2.75) / 2 == full_sum(graph, h, 1).item()
+    assert full_sum(graph, h, 2).item() == (0.75 + 2.25) / 2
+    assert full_sum(graph, h, 1).item() == (1.25 + 2.75) / 2
 
 
 @given(graphs(min_nodes=1), st.integers(1, 3), st.integers(0, 99))
@@ -139,8 +145,10 @@ def test_the_moments_of_estimates_under_dropout() -> None:
     for values in moments.values():
         assert values.mean().item() == pytest.approx(full, abs=1e-6)
     noise = float((p * mean[1:, 0]).square().sum())  # of dropout: h has the variance mean^2 for a rate of one half
+
     def of_draw(x: Tensor) -> float:
         return n**2 / drawn * (1 - drawn / n) * float(x.var())
+
     expected = {
         "exact": noise,
         "ns": of_draw(p * mean[1:, 0]) + n / drawn * noise,
