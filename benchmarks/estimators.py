@@ -193,6 +193,7 @@ def main() -> None:
                 flush=True,
             )
     if options.plot:
+        options.plot.parent.mkdir(parents=True, exist_ok=True)
         plot(results, options.plot)
 
 

@@ -85,6 +85,7 @@ def main() -> None:
     first, last = options.scales[0], options.scales[-1]
     print(f"\ntime per edge at scale {last} over that at scale {first}: {medians[last] / medians[first]:.2f}")
     if options.plot:
+        options.plot.parent.mkdir(parents=True, exist_ok=True)
         plot(cases, options.plot)
 
 

@@ -118,9 +118,13 @@ def test_an_error_names_its_cause(workers):
     gc.collect()  # the workers of a DataLoader that raised end when its iterator is collected: not in another test
 
 
+def test_samples_that_are_rows_of_ids():
+    sampler = NeighborSampler(random_graph(), [2])
+    found = list(DataLoader(TensorDataset(torch.arange(4), torch.arange(4, 8)), batch_size=2, collate_fn=sampler))
+    assert [batch.seed_ids.tolist() for batch in found] == [[[0, 4], [1, 5]], [[2, 6], [3, 7]]]
+
+
 def test_samples_that_are_no_ids_raise():
     sampler = NeighborSampler(random_graph(), [2])
-    with pytest.raises((TypeError, ValueError), match="seeds"):
-        list(DataLoader(TensorDataset(torch.arange(4)), batch_size=2, collate_fn=sampler))
     with pytest.raises(TypeError, match="seeds"):
         list(DataLoader(torch.ones(4), batch_size=2, collate_fn=sampler))

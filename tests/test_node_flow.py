@@ -184,7 +184,7 @@ def test_self_terms_are_right_with_and_without_destinations(graph: Graph, data: 
             flow.take_dst(torch.zeros(flow.num_src + 1))
 
 
-@pytest.mark.parametrize("seeds", [[6], [-1], [0, 1.5], torch.ones(6, dtype=torch.bool), [True], [[1]], 3, "1", None])
+@pytest.mark.parametrize("seeds", [[6], [-1], [0, 1.5], torch.ones(6, dtype=torch.bool), [True], [[[1]]], 3, "1", None])
 def test_bad_seeds(graph: Graph, seeds: Any) -> None:
     for sampler in (
         NeighborSampler(graph, [1]),

@@ -188,7 +188,7 @@ def test_samplers_of_other_kinds(star: Graph) -> None:
         (LinkSampler(NeighborSampler(star, [2])), [0, 5]),
     ):
         assert_reproducible(sampler, seeds)
-        with pytest.raises(TypeError, match=f"{type(sampler).__name__} is no nodeflow.Sampler"):
+        with pytest.raises(TypeError, match=f"{type(sampler).__name__} is not a nodeflow.Sampler"):
             assert_unbiased(sampler, seeds)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="pass a time for every seed"):
         assert_reproducible(TemporalNeighborSampler(Graph.from_edges([], [], edata={"time": torch.empty(0)}), [1]), [])

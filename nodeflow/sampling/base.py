@@ -101,8 +101,10 @@ class SamplerBase(ABC):
         settings too.
         """
         found = {name: self.__dict__[name] for name in self.fixed if name in self.__dict__}
-        more = {name: value for name, value in self.__dict__.items() if name not in _OWN and not name.startswith("_")}
-        return found | {name: value for name, value in more.items() if name not in found and _plain(value)}
+        # what a base class has in ``fixed``, but not this one, means nothing to it
+        known = {*_OWN, *(name for kind in type(self).__mro__ for name in getattr(kind, "fixed", ()))}
+        more = {name: value for name, value in self.__dict__.items() if name not in known and not name.startswith("_")}
+        return found | {name: value for name, value in more.items() if _plain(value)}
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in ("graph", *self.fixed) and name in self.__dict__:
