@@ -79,7 +79,9 @@ def read(folder: Path, name: str) -> Data:
         x = from_scipy(scipy.sparse.diags_array(np.float32(1) / total.astype(np.float32)) @ rows)
         y = torch.from_numpy(np.load(folder / name / "labels.npy"))
         if (folder / name / "train.npy").exists():
-            split = {part: torch.from_numpy(np.load(folder / name / f"{part}.npy")).long() for part in ("train", "test")}
+            split = {
+                part: torch.from_numpy(np.load(folder / name / f"{part}.npy")).long() for part in ("train", "test")
+            }
         else:
             order = torch.randperm(len(y), generator=torch.Generator().manual_seed(0))
             order = order[y[order] >= 0]
@@ -110,7 +112,8 @@ class Run:
         options: dict[str, Any] = {"estimator": way.estimator, "dropout": 0.5, "precomputed": way.precomputed}
         self.model = nn.VRGCN(data.x.shape[1], data.hidden, classes, 2, **options)
         self.x = data.px if way.precomputed else data.x
-        self.history = History(data.graph, self.model.history_widths, weight="p")
+        inputs = None if way.precomputed or way.estimator == "ns" else self.x
+        self.history = History(data.graph, self.model.history_widths, weight="p", inputs=inputs)
         fanouts = [way.fanout] * len(self.model.convs)
         self.sampler = ControlVariateSampler(data.graph, fanouts, self.history, seed=seed)
         if way.estimator == "ns":
@@ -153,7 +156,10 @@ def accuracy(options: argparse.Namespace) -> None:
                 seconds.append(time.perf_counter() - start)
                 found.append(run.accuracy())
             spread = 2.26 * statistics.stdev(found) / len(found) ** 0.5 if len(found) > 1 else float("nan")
-            print(f"| {way} | {statistics.mean(found):.2f} | {spread:.2f} | {statistics.median(seconds):.1f} |", flush=True)
+            print(
+                f"| {way} | {statistics.mean(found):.2f} | {spread:.2f} | {statistics.median(seconds):.1f} |",
+                flush=True,
+            )
 
 
 def gradients(options: argparse.Namespace) -> None:
@@ -163,9 +169,11 @@ def gradients(options: argparse.Namespace) -> None:
         kinds = [Way("ns", 2), Way("cv", 2), Way("ns", 1), Way("cv", 1)]
         print("| epochs | " + " | ".join(map(str, kinds)) + " |\n|" + "---|" * (len(kinds) + 1))
         run = Run(data, Way("cv", 2), 0)
-        for epochs in range(0, (options.epochs or data.epochs) + 1):
+        for epochs in range((options.epochs or data.epochs) + 1):
             if epochs in (0, 1, 2, 5, 10, 20, 50, 100, 200):
-                print(f"| {epochs} | " + " | ".join(f"{value:.3g}" for value in variances(run, kinds)) + " |", flush=True)
+                print(
+                    f"| {epochs} | " + " | ".join(f"{value:.3g}" for value in variances(run, kinds)) + " |", flush=True
+                )
             run.epoch()
 
 

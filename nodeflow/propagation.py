@@ -72,7 +72,7 @@ class Propagation(Frozen):
         """Return the sums at ``rows``, ``[len(rows), ...]``.
 
         Args:
-            h: ``[num_nodes, ...]`` floats, dense, or sparse CSR (then for all rows only, and the result is sparse CSR).
+            h: ``[num_nodes, ...]`` floats, dense, or sparse CSR (then the result is sparse CSR).
             rows: parent ids, repeats allowed; None: all nodes in order.
 
         float16 and bfloat16 give float32. Memory beside the result: about ten MB (on another device than the CPU, the
@@ -85,9 +85,7 @@ class Propagation(Frozen):
             raise ValueError(f"h must have a row per node of the graph ({size}), got shape {tuple(h.shape)}")
         h = h.detach()
         if h.layout != torch.strided:
-            if rows is not None:
-                raise ValueError("rows of a sparse h are not chosen here; propagate all, and take rows of the result")
-            return self._sparse(h)
+            return self._sparse(h, None if rows is None else as_ids(rows, "rows", size))
         nodes = None if rows is None else as_ids(rows, "rows", size)
         exact = h.dtype if h.dtype == torch.float64 else torch.float32
         out = torch.zeros((size if nodes is None else len(nodes), *h.shape[1:]), dtype=exact, device=h.device)
@@ -145,12 +143,15 @@ class Propagation(Frozen):
                 yield start, stop, *csr_rows(indptr, nodes[start:stop])
             start = stop
 
-    def _sparse(self, h: Tensor) -> Tensor:
+    def _sparse(self, h: Tensor, nodes: Any) -> Tensor:
         import scipy.sparse
 
-        indptr, size = self._edges.indptr, self.graph.num_nodes
-        weights = np.ones(len(self._edges.near)) if self._weights is None else self._weights
-        values = weights.astype(np.float64 if h.dtype == torch.float64 else np.float32)
-        matrix = scipy.sparse.csr_array((values, self._edges.near, indptr), shape=(size, size))
+        indptr, near, weights = self._edges.indptr, self._edges.near, self._weights
+        if nodes is not None:
+            indptr, positions = csr_rows(indptr, nodes)
+            near, weights = near[positions], None if weights is None else weights[positions]
+        kind = np.float64 if h.dtype == torch.float64 else np.float32
+        values = np.ones(len(near), kind) if weights is None else weights.astype(kind)
+        matrix = scipy.sparse.csr_array((values, near, indptr), shape=(len(indptr) - 1, self.graph.num_nodes))
         parts = (h.values().cpu().numpy(), h.col_indices().cpu().numpy(), h.crow_indices().cpu().numpy())
         return from_scipy(matrix @ scipy.sparse.csr_array(parts, shape=tuple(h.shape))).to(h.device)

@@ -65,6 +65,20 @@ def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor
     return noise + estimate, estimate
 
 
+def exact_sums(flow: Flow) -> Tensor:
+    """Return the exact sums of the inputs over all neighbours, ``[num_dst, width]``, which a history with ``inputs`` has.
+
+    Raises ValueError for a batch without them.
+    """
+    name = f"agg_h_{flow.layers[0]}"
+    if name not in flow.dst_layer.data:
+        raise ValueError(
+            f"the batch has no column {name!r}, the sums of the inputs over all neighbours: make the history with "
+            "inputs=x, or the model with precomputed=True"
+        )
+    return flow.dst_layer.data[name]
+
+
 def _columns(flow: Flow, h: Tensor) -> tuple[Tensor, Tensor]:
     i = flow.layers[0]
     own, total = f"h_{i}", f"agg_h_{i}"

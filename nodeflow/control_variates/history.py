@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from nodeflow._check import as_count, as_ids, describe
 from nodeflow.control_variates.store import Files, fingerprint
+from nodeflow.features import take_rows
 from nodeflow.graph import Graph
 from nodeflow.node_flow import NodeFlow
 from nodeflow.propagation import Propagation
@@ -39,6 +40,9 @@ class History(nn.Module):
         device: where they lie. ``.to`` moves them later.
         folder: keep them in memory-mapped files there, which may be larger than memory. A folder that an equal history
             of the same graph has left is gone on with.
+        inputs: rows of the input layer for all nodes, dense or sparse CSR. They never change, so their sums over all
+            neighbours are exact: batches get them as ``agg_h_0``, and nothing is drawn in the first flow. With "stored"
+            they are computed once. (It is no buffer: a checkpoint does not have it.)
 
     It is an ``nn.Module`` whose tensors are buffers: ``state_dict`` has all of it.
 
@@ -67,6 +71,7 @@ class History(nn.Module):
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
         folder: str | Path | None = None,
+        inputs: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.propagation = Propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
@@ -97,6 +102,12 @@ class History(nn.Module):
         for name, tensor in found.items():
             self.register_buffer(name, tensor)
         self._staged: dict[int, tuple[Tensor, Tensor]] = {}
+        if inputs is not None and 0 in self.widths:
+            raise ValueError("layer 0 has a history of its own in widths; leave it out, or leave out inputs")
+        if inputs is not None and len(inputs) != size:
+            raise ValueError(f"inputs must have a row per node ({size}), got shape {tuple(inputs.shape)}")
+        self.inputs = inputs
+        self._sums_of_inputs = self.propagation(inputs) if inputs is not None and self.stored else None
         self.register_load_state_dict_pre_hook(_check_state)
 
     @property
@@ -154,6 +165,12 @@ class History(nn.Module):
             if missing == "mask":
                 columns.append((i, f"known_{i}", age >= 0))
             columns.append((i + 1, f"agg_h_{i}", self.aggregated_rows(i, batch.layers[i + 1].parent_nid)))
+        if self.inputs is not None and batch.num_flows:
+            nodes = batch.layers[1].parent_nid
+            sums = self._sums_of_inputs
+            columns.append(
+                (1, "agg_h_0", self.propagation(self.inputs, nodes) if sums is None else take_rows(sums, nodes))
+            )
         for i, name, column in columns:
             batch.ldata[i][name] = column.to(batch.device)
         return torch.cat(ages).double().mean() if ages else torch.tensor(torch.nan, dtype=torch.float64)

@@ -5,7 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nodeflow.control_variates.estimators import control_variate, control_variate_dropout, neighbor_sampling
+from nodeflow.control_variates.estimators import (
+    control_variate,
+    control_variate_dropout,
+    exact_sums,
+    neighbor_sampling,
+)
 from nodeflow.flow import Flow
 from nodeflow.nn.models import FlowModel, _widths
 from nodeflow.node_flow import NodeFlow
@@ -50,8 +55,8 @@ class PropagationConv(nn.Module):
 
     def combine(self, total: Tensor, flow: Flow, h: Tensor) -> Tensor:
         """Return the result for propagated rows ``total`` ``[num_dst, in_features]``, however they were estimated."""
-        out: Tensor = self.linear(total)
-        return out if self.own is None else out + self.own(flow.take_dst(h))
+        out = sparse_linear(total, self.linear.weight, self.linear.bias)
+        return out if self.own is None else out + sparse_linear(flow.take_dst(h), self.own.weight)
 
 
 class VRModel(FlowModel):
@@ -103,7 +108,11 @@ class VRModel(FlowModel):
             h, mean = self.activate(i, h), self.activate(i, mean) if self.estimator == "cvd" else h
             conv = self.convs[i]
             if i not in self.history_widths:
-                h = mean = conv(flow, h)
+                if self.estimator == "ns":
+                    h = conv(flow, h)
+                else:
+                    h = conv.combine(exact_sums(flow), flow, h)  # type: ignore[operator]
+                mean = h
                 continue
             kept = mean if self.estimator == "cvd" else h
             batch.ldata[i]["h"] = kept.detach()

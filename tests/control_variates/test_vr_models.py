@@ -39,7 +39,8 @@ def test_with_all_neighbours_it_is_the_full_pass(kind: type, estimator: str, pre
     x = torch.randn(40, 5, dtype=torch.float64)
     model = kind(5, 6, 3, num_layers=3, estimator=estimator, dropout=0.5, precomputed=precomputed).double().eval()
     rows = inputs(model, graph, x, kind)
-    history = History(graph, model.history_widths, weight="p", dtype=torch.float64)
+    inputs_of = {} if precomputed else {"inputs": x}
+    history = History(graph, model.history_widths, weight="p", dtype=torch.float64, **inputs_of)
     for i, width in history.widths.items():
         history.write(i, range(40), torch.randn(40, width))  # any history
     history.commit()
@@ -68,9 +69,9 @@ def test_history_holds_rows_before_dropout_and_dropout_acts() -> None:
     torch.manual_seed(0)
     graph = random_graph()
     model = VRGCN(5, 64, 3, num_layers=2, estimator="cvd", dropout=0.5)
-    history = History(graph, model.history_widths, weight="p")
-    sampler = ControlVariateSampler(graph, [-1, 2], history)
     x = torch.randn(40, 5)
+    history = History(graph, model.history_widths, weight="p", inputs=x)
+    sampler = ControlVariateSampler(graph, [-1, 2], history)
     one, two = sampler([0, 1]), sampler([0, 1])
     first, second = (model(batch, x[batch.front.parent_nid]) for batch in (one, two))
     assert not torch.equal(first, second)
@@ -85,8 +86,30 @@ def test_mistakes() -> None:
         VRGCN(5, 4, 3, estimator="best")
     graph = random_graph()
     model = VRGCN(5, 4, 3, num_layers=2)
-    with pytest.raises(ValueError, match="the batch has no column 'h_1'"):
-        model(FullSampler(graph, 2, weight="p")(range(40)), torch.randn(40, 5))
+    x = torch.randn(40, 5)
+    batch = FullSampler(graph, 2, weight="p")(range(40))
+    with pytest.raises(ValueError, match="no column 'agg_h_0', the sums of the inputs .* make the history with inputs=x"):
+        model(batch, x)
+    History(graph, {1: 9}, weight="p", inputs=x).pull(batch)
+    with pytest.raises(ValueError, match="layer 1 of the history has width 9, but the rows have 4"):
+        model(batch, x)
+    with pytest.raises(ValueError, match="inputs must have a row per node"):
+        History(graph, {1: 9}, inputs=x[:3])
+    with pytest.raises(ValueError, match="layer 0 has a history of its own"):
+        History(graph, {0: 5}, inputs=x)
+
+
+@pytest.mark.parametrize("aggregated", ["on demand", "stored"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sums_of_inputs_are_exact(aggregated: str, sparse: bool) -> None:
+    graph = random_graph()
+    x = torch.randn(40, 5).relu()
+    rows = from_scipy(scipy.sparse.csr_array(x.numpy())) if sparse else x
+    history = History(graph, {1: 4}, weight="p", inputs=rows, aggregated=aggregated)
+    batch = ControlVariateSampler(graph, [1, 1], history)([3, 7])
+    found = batch.ldata[1]["agg_h_0"]
+    expected = Propagation(graph, weight="p")(x)[batch.layers[1].parent_nid]
+    torch.testing.assert_close(found.to_dense() if sparse else found, expected)
 
 
 def test_after_as_many_epochs_as_layers_outputs_are_exact(shared_data: Path) -> None:
