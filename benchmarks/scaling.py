@@ -104,6 +104,7 @@ def plot(cases: dict[int, Case], file: Path) -> None:
     for scale, size, value in zip(cases, sizes, middle, strict=True):
         axes.annotate(f"scale {scale}", (size, value), textcoords="offset points", xytext=(6, -12), fontsize=8)
     axes.set(xscale="log", xlabel="edges of the graph", ylabel="ns per sampled edge, one thread", ylim=(0, None))
+    axes.set_xlim(sizes[0] / 2, sizes[-1] * 4)  # room for the words beside the last one
     axes.set_title("Neighbour sampling, 1,024 seeds, fanouts 15, 10, 5 from the seeds", fontsize=10)
     axes.grid(alpha=0.3)
     figure.savefig(file, dpi=150)

@@ -36,6 +36,13 @@ def test_compare_prints_a_table(job: str, count: int, tmp_path: Path) -> None:
     assert all(float(row[1]) > 0 for row in rows)
 
 
+def test_variants_print_a_table(tmp_path: Path) -> None:
+    names = ["uniform", "weighted"]
+    rows = rows_of(run("variants.py", "--scale", 8, *SMALL, "--rounds", 2, "--data", tmp_path, "--variants", *names))
+    assert [row[0] for row in rows[1:]] == names
+    assert all(float(row[1]) > 0 for row in rows[1:])
+
+
 def test_scaling_prints_a_table_and_draws(tmp_path: Path) -> None:
     picture = tmp_path / "scaling.png"
     options = ["--scales", 7, 8, *SMALL, "--rounds", 1, "--data", tmp_path, "--plot", picture]

@@ -134,6 +134,19 @@ def test_no_rows_and_rows_of_one() -> None:
     assert sampler(torch.empty(0, 0, dtype=torch.int64)).seed_ids.shape == (0, 0)
 
 
+def test_pairs_that_are_no_edges_need_the_sampler_of_nodes_only() -> None:
+    sampler = NeighborSampler(GRAPH, [2])
+    pairs = torch.tensor([[3, 1], [3, 3], [0, 1]])
+    for way in (pairs, pairs.tolist(), pairs.numpy(), list(pairs)):
+        batch = sampler(way)
+        assert torch.equal(batch.seeds[batch.seed_index], pairs)
+        assert torch.equal(batch.seed_ids, pairs)
+    flat = sampler(pairs.flatten())
+    assert torch.equal(flat.seed_index.view(-1, 2), batch.seed_index)
+    assert [layer.parent_nid.tolist() for layer in flat.layers] == [layer.parent_nid.tolist() for layer in batch.layers]
+    assert flat.flows[0].parent_eid.tolist() == batch.flows[0].parent_eid.tolist()
+
+
 def test_samplers_without_rows_of_seeds_take_no_pairs() -> None:
     with pytest.raises(ValueError, match="seeds must be one-dimensional"):
         MAKERS["parts"][0](PAIRS)

@@ -1,6 +1,6 @@
 """LADIES and FastGCN as their papers' formulas read, in numpy and scipy: what nodeflow's samplers are compared with.
 
-python benchmarks/workers/layerwise_scipy.py FOLDER [--rounds 5] [--size 512] [--seeds 1024] [--ones]
+python benchmarks/workers/layerwise_scipy.py FOLDER [--rounds 25] [--size 512] [--seeds 1024] [--ones]
 
 FOLDER has indptr.npy and indices.npy (see rmat.py). Both sides sample the same seeds in turn, 3 layers, with
 replacement, A = the symmetrically normalised adjacency or 1 (``--ones``); printed are medians and their ratio.
@@ -59,7 +59,7 @@ def timed(run: Callable[[int], object], number: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--size", type=int, default=512)
     parser.add_argument("--seeds", type=int, default=1024)
     parser.add_argument("--ones", action="store_true")

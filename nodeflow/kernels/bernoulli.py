@@ -9,6 +9,7 @@ from numba import float64, int64, njit
 
 from nodeflow.kernels.prefetch import prefetch
 from nodeflow.kernels.random import GOLDEN, U64, mix, stream
+from nodeflow.kernels.room import room
 
 _AHEAD = 16  # rows whose part of indptr is asked for early
 _LAG = 64  # edges between asking for a neighbour's id and reading it
@@ -53,7 +54,7 @@ def draw_bernoulli(begin, degree, near, ident, key, rejection):  # type: ignore[
     for i in range(n):
         first, d = begin[i], degree[i]
         if rejection[i] == -np.inf:
-            pos = _room(pos, w, d)
+            pos = room(pos, w, d)
             for j in range(d):
                 pos[w + j] = first + j
                 prefetch(near, first + j)
@@ -69,7 +70,7 @@ def draw_bernoulli(begin, degree, near, ident, key, rejection):  # type: ignore[
                 break
             at += int64(skip)
             if w == pos.shape[0]:
-                pos = _room(pos, w, 1)
+                pos = room(pos, w, 1)
             pos[w] = first + at
             prefetch(near, first + at)
             w += 1
@@ -82,13 +83,3 @@ def draw_bernoulli(begin, degree, near, ident, key, rejection):  # type: ignore[
             prefetch(near, pos[j + _LAG])
         ids[j] = near[pos[j]]
     return indptr, pos, ids
-
-
-@njit
-def _room(pos, used, more):  # type: ignore[no-untyped-def]
-    """The array, or a larger copy, with room for ``more`` numbers after the first ``used``."""
-    if used + more <= pos.shape[0]:
-        return pos
-    larger = np.empty(2 * (used + more), np.int64)
-    larger[:used] = pos[:used]
-    return larger

@@ -10,6 +10,7 @@ from numba import int64, njit
 
 from nodeflow.kernels.prefetch import prefetch
 from nodeflow.kernels.random import GOLDEN, U64
+from nodeflow.kernels.room import room
 
 _AHEAD = 12  # neighbours whose slot is asked for early
 
@@ -59,8 +60,8 @@ def induced(indptr, near, keys, num_nodes, table):  # type: ignore[no-untyped-de
     mask, shift = table.shape[0] // 2 - 1, _shift(table)
     out = np.empty(n + 1, np.int64)
     out[0] = 0
-    room = max(1024, 4 * n)
-    src, positions = np.empty(room, np.int64), np.empty(room, np.int64)
+    start = max(1024, 4 * n)
+    src, positions = np.empty(start, np.int64), np.empty(start, np.int64)
     w = 0
     for i in range(n):
         node = keys[i] % num_nodes
@@ -77,18 +78,10 @@ def induced(indptr, near, keys, num_nodes, table):  # type: ignore[no-untyped-de
                 h = (h + 1) & mask
             if table[2 * h] == -1:
                 continue
-            if w == room:
-                src, positions = _twice(src), _twice(positions)
-                room *= 2
+            if w == src.shape[0]:
+                src, positions = room(src, w, 1), room(positions, w, 1)
             src[w] = table[2 * h + 1]
             positions[w] = p
             w += 1
         out[i + 1] = w
     return out, src[:w].copy(), positions[:w].copy()
-
-
-@njit(nogil=True, cache=True)
-def _twice(array):  # type: ignore[no-untyped-def]
-    larger = np.empty(2 * array.shape[0], np.int64)
-    larger[: array.shape[0]] = array
-    return larger

@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 
 from nodeflow.kernels.prefetch import prefetch
 from nodeflow.kernels.random import GOLDEN, U64, mix, stream
+from nodeflow.kernels.room import room
 
 U32 = np.uint32
 _BLOCK = 512  # numbers hashed at a time: they and their sources stay in the first-level cache
@@ -116,16 +117,6 @@ def _below(numbers, g, size, bound):  # type: ignore[no-untyped-def]
     if size - g < _MASK:
         mask &= (_ONE << U64(size - g)) - _ONE
     return mask
-
-
-@njit(inline="always")
-def room(array, used, more):  # type: ignore[no-untyped-def]
-    """Return the array, or a larger one with its first ``used`` entries, so that ``more`` fit."""
-    if used + more <= array.shape[0]:
-        return array
-    grown = np.empty(2 * (used + more), np.int64)
-    grown[:used] = array[:used]
-    return grown
 
 
 @njit(inline="always")
@@ -234,7 +225,9 @@ def draw_smallest(begin, degree, near, fanout, keys, early, again, copies, indpt
 def _sort(array, size):  # type: ignore[no-untyped-def]
     """Sort the first entries in place."""
     if size > _FEW:
-        array[:size] = np.sort(array[:size])
+        ordered = np.sort(array[:size])
+        for i in range(size):
+            array[i] = ordered[i]
         return
     for i in range(1, size):
         entry, j = array[i], i

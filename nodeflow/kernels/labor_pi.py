@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nodeflow.kernels.labor import is_renewed, room
+from nodeflow.kernels.labor import is_renewed
 from nodeflow.kernels.prefetch import prefetch
 from nodeflow.kernels.random import GOLDEN, U64, mix, stream
+from nodeflow.kernels.room import room
 
 _AHEAD = 4
 _FRACTION = 2.0**-53

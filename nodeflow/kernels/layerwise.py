@@ -12,6 +12,7 @@ from numba import int64, njit
 from nodeflow.kernels.pps import find, uniform
 from nodeflow.kernels.prefetch import prefetch
 from nodeflow.kernels.random import GOLDEN, U64, bounded, stream
+from nodeflow.kernels.room import room
 from nodeflow.kernels.rows import step_past
 
 _AHEAD = 8  # destinations whose row is asked for early
@@ -177,7 +178,7 @@ def edges_from(indptr, near, rows, nodes, column, out):  # type: ignore[no-untyp
         end = indptr[rows[i] + 1]
         for begin in range(indptr[rows[i]], end, _PIECE):
             if w + _PIECE > places.shape[0]:
-                places, which = _longer(places), _longer(which)
+                places, which = room(places, w, _PIECE), room(which, w, _PIECE)
             number = _scan(near[begin : min(begin + _PIECE, end)], there, likely)
             w = _sure(near, begin, likely[:number], nodes, table, column, out, norms, places, which, w)
         ends[i + 1] = w
@@ -224,8 +225,7 @@ def edges_by_chance(indptr, near, rows, prob, out, key):  # type: ignore[no-unty
     for i in range(rows.shape[0]):
         end = indptr[rows[i] + 1]
         for begin in range(indptr[rows[i]], end, _PIECE):
-            if w + _PIECE > places.shape[0]:
-                places = _longer(places)
+            places = room(places, w, _PIECE)
             w = _flip(near, begin, min(begin + _PIECE, end), prob, key, places, w)
         ends[i + 1] = w
     if out.shape[0]:
@@ -248,10 +248,3 @@ def _flip(near, begin, end, prob, key, places, w):  # type: ignore[no-untyped-de
         places[w] = p
         w += U64(uniform(stream(key, u) + GOLDEN) < prob[u])
     return int64(w)
-
-
-@njit(nogil=True, cache=True)
-def _longer(array):  # type: ignore[no-untyped-def]
-    out = np.empty(2 * array.shape[0], array.dtype)
-    out[: array.shape[0]] = array
-    return out

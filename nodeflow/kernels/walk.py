@@ -7,6 +7,7 @@ from numba import int64, njit
 
 from nodeflow.kernels.prefetch import prefetch
 from nodeflow.kernels.random import GOLDEN, U64, bounded, mix, stream
+from nodeflow.kernels.room import longer
 
 _AHEAD = 8  # destinations whose row of indptr is asked for early
 _UNIT = 2.0**-53
@@ -79,7 +80,7 @@ def count_visits(  # type: ignore[no-untyped-def]
                     distinct = _count(table, u, seen, count, slots, distinct)
         if base + limit > nodes.shape[0]:
             more = max(2 * nodes.shape[0], base + limit)
-            nodes, visits = _longer(nodes, base, more), _longer(visits, base, more)
+            nodes, visits = longer(nodes, base, more), longer(visits, base, more)
         out[i + 1] = base + _most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
         for j in range(distinct):
             table[slots[j]] = -1
@@ -131,10 +132,3 @@ def _most_visited(seen, count, distinct, rank, limit, nodes, visits):  # type: i
             nodes[r], visits[r] = seen[j], count[j]
     rank[: top + 1] = 0
     return min(distinct, limit)
-
-
-@njit(nogil=True, cache=True)
-def _longer(array, used, size):  # type: ignore[no-untyped-def]
-    grown = np.empty(size, array.dtype)
-    grown[:used] = array[:used]
-    return grown

@@ -22,7 +22,7 @@ def plan_weighted(indptr, sums, weights, rows, ident, fanouts, replace):  # type
     """Return ``(indptr of the draw [n + 1], first position, degree, unit, top [n], ways [3, n], sizes [3])``.
 
     Row w of ``ways`` has the numbers of the rows that draw in way w, ascending, ``sizes[w]`` of them. ``unit`` is
-    W / k, the weight that is drawn once in the mean, 0 for rows that keep all; ``top`` the largest weight in units of
+    W / k, the weight that is drawn once on average, 0 for rows that keep all; ``top`` the largest weight in units of
     it. ``fanouts`` is as in ``draw.plan``.
     """
     n, kinds = rows.shape[0], fanouts.shape[0]
@@ -82,7 +82,7 @@ def keep_nonzero(rows, begin, weights, near, out_indptr, pos, ids):  # type: ign
 def inverse_probability(weights, positions, out_indptr, unit, replace):  # type: ignore[no-untyped-def]
     """Return 1 / probability of every drawn edge: ``unit`` of its row over its weight, at least 1 without replacement.
 
-    (With replacement 1 / number of times drawn in the mean.) 1 in rows that keep all.
+    (With replacement 1 / number of times drawn on average.) 1 in rows that keep all.
     """
     found = np.empty(positions.shape[0], np.float64)
     for i in range(unit.shape[0]):

@@ -38,7 +38,7 @@ class LaborSampler(RowSampler):
     """Layer-neighbour sampling: as good as neighbour sampling for every destination, with fewer sources in all.
 
     LABOR of Balin and Catalyurek (NeurIPS 2023, arXiv:2210.13339). Every source t has one uniform random number r_t per
-    flow, and the edge t -> s is drawn when ``r_t <= c_s pi_t``: what one destination draws, others draw too. For k =
+    flow, and the edge t -> s is drawn when ``r_t < c_s pi_t``: what one destination draws, others draw too. For k =
     fanout and d = degree of s, c_s is such that ``sum_t 1 / min(1, c_s pi_t) = d**2 / min(k, d)``, so that the variance
     of a mean over neighbours is that of k neighbours drawn without replacement, where their values are uncorrelated.
 

@@ -24,19 +24,21 @@ class NeighborSampler(RowSampler):
     """Every node draws a fixed number of its neighbours: uniformly (Hamilton, Ying, Leskovec 2017, algorithm 2), or in
     proportion to an edge column.
 
-    Estimator weights: A W / (k w) for k drawn edges, where A is the ``weight`` column (1 without), w the ``prob``
-    column, and W its sum over the node's edges: degree / k without ``prob``. With them the weighted sum over the drawn
-    edges is unbiased for the sum of A times value over all in-edges, with and without replacement; weights of 1 over a
-    mean are what GraphSAGE uses. A node with no more neighbours than its fanout keeps all of them once, in the graph's
-    order, with weight A (with replacement it still draws ``fanout`` of them); a node without neighbours gets no edges.
+    Estimator weights: A over the probability to be drawn (with replacement: over how often it is on average), where A
+    is the ``weight`` column (1 without). For k drawn edges of d this is A d / k without ``prob``; with ``prob``, the
+    column w, and W, its sum over the node's edges, it is A W / (k w) with replacement, and A / min(1, c w) without. The
+    weighted sum over the drawn edges is thus unbiased for the sum of A times value over all in-edges (with ``prob``:
+    those with w above 0); weights of 1 over a mean are what GraphSAGE uses. A node with no more neighbours than its
+    fanout keeps all of them once, in the graph's order, with weight A (with replacement it still draws ``fanout`` of
+    them); a node without neighbours gets no edges.
 
     Args:
         graph: the parent graph; it is never written to.
         fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
             inputs; -1 takes all neighbours. With ``edge_type``, each may be a dict from edge type to number; types that
             it does not name draw nothing, and a bare number is for every type.
-        replace: draw with replacement, so that a neighbour may be drawn repeatedly. Without, every subset of the
-            neighbours is equally likely.
+        replace: draw with replacement, so that a neighbour may be drawn repeatedly. Without it, and without ``prob``,
+            every subset of the neighbours is equally likely.
         prob: name of an edge column of numbers, finite and at least 0, that draws are proportional to. With
             ``replace``, every draw takes edge e with probability w_e / W. Without, e is among the k edges drawn with
             probability exactly min(1, c w_e), with the c that makes these add up to k; edges for which it is 1 are

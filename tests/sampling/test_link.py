@@ -388,18 +388,6 @@ def test_bad_arguments(make, error, words):
         make()
 
 
-def test_pairs_that_are_no_edges_need_the_sampler_of_nodes_only():
-    pairs = torch.tensor([[3, 1], [3, 3], [0, 1]])
-    for way in (pairs, pairs.tolist(), pairs.numpy(), list(pairs)):
-        batch = BASE(way)
-        assert torch.equal(batch.seeds[batch.seed_index], pairs)
-        assert torch.equal(batch.seed_ids, pairs)
-    flat = BASE(pairs.flatten())
-    assert torch.equal(flat.seed_index.view(-1, 2), batch.seed_index)
-    assert [layer.parent_nid.tolist() for layer in flat.layers] == [layer.parent_nid.tolist() for layer in batch.layers]
-    assert flat.flows[0].parent_eid.tolist() == batch.flows[0].parent_eid.tolist()
-
-
 def test_settings_stay_and_show():
     links = LinkSampler(BASE, num_negatives=2, negatives="degree")
     assert repr(links) == (
