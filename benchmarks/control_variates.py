@@ -1,8 +1,7 @@
-"""Control variates on real graphs: accuracy of training, variance of gradients, and time of a step.
+"""Control variates on real graphs: accuracy of training, and variance of gradients.
 
-python benchmarks/control_variates.py accuracy  --data FOLDER [--graphs cora ...] [--seeds 10] [--plot FILE.png]
-python benchmarks/control_variates.py gradients --data FOLDER [--graphs cora ...] [--plot FILE.png]
-python benchmarks/control_variates.py speed     --data FOLDER
+python benchmarks/control_variates.py accuracy  --data FOLDER [--graphs cora ...] [--seeds 10]
+python benchmarks/control_variates.py gradients --data FOLDER [--graphs cora ...]
 
 FOLDER holds a folder per graph, with adjacency.npz, features.npz, labels.npy and, where there is a customary split,
 train.npy, val.npy and test.npy (else half, a quarter and a quarter of the nodes, at random); "debian" is the bundled

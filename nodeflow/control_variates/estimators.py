@@ -66,7 +66,7 @@ def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor
 
 
 def exact_sums(flow: Flow) -> Tensor:
-    """Return the exact sums of the inputs over all neighbours, ``[num_dst, width]``, which a history with ``inputs`` has.
+    """Return the sums of the inputs over all neighbours, ``[num_dst, width]``, which a history with ``inputs`` has.
 
     Raises ValueError for a batch without them.
     """

@@ -1,4 +1,4 @@
-"""Full propagation against dense matrices: all rows, some rows, filters, both directions, sparse rows, narrow floats."""
+"""Full propagation against dense matrices: all rows, some, filters, both directions, sparse rows, narrow floats."""
 
 from __future__ import annotations
 
