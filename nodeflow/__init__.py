@@ -6,6 +6,7 @@ from types import ModuleType
 from nodeflow import fn
 from nodeflow._check import ALL
 from nodeflow.build import create_full_node_flow, create_node_flow, flow_from_csr, flow_from_edges
+from nodeflow.control_variates import ControlVariateSampler, History, Updater
 from nodeflow.flow import Flow, Layer
 from nodeflow.frame import Frame
 from nodeflow.graph import Graph
@@ -34,11 +35,13 @@ __all__ = [
     "ALL",
     "BernoulliSampler",
     "ClusterSampler",
+    "ControlVariateSampler",
     "FastGCNSampler",
     "Flow",
     "Frame",
     "FullSampler",
     "Graph",
+    "History",
     "LaborSampler",
     "LadiesSampler",
     "Layer",
@@ -52,6 +55,7 @@ __all__ = [
     "Sampler",
     "ShadowSampler",
     "TemporalNeighborSampler",
+    "Updater",
     "create_full_node_flow",
     "create_node_flow",
     "flow_from_csr",
@@ -60,7 +64,19 @@ __all__ = [
 ]
 
 _SUBMODULES = frozenset(
-    {"checkpoint", "convert", "datasets", "draw", "nn", "random", "sampling", "testing", "training", "transform"}
+    {
+        "checkpoint",
+        "control_variates",
+        "convert",
+        "datasets",
+        "draw",
+        "nn",
+        "random",
+        "sampling",
+        "testing",
+        "training",
+        "transform",
+    }
 )
 
 

@@ -173,6 +173,7 @@ class NodeFlowLoader:
             for number, batch in enumerate(batches, start):
                 if self._newest is this:  # an older iteration that goes on does not undo set_epoch or a newer one
                     self._epoch, self._next = epoch, number + 1
+                batch = self.sampler.complete(batch)
                 yield batch if self.device is None else batch.to(self.device, non_blocking=self.pin_memory)
 
     def _batches(self, order: Tensor, epoch: int, start: int) -> Generator[NodeFlow, None, None]:
@@ -198,7 +199,7 @@ class NodeFlowLoader:
         which: dict[str, Any] = {"epoch": epoch, "batch": number if self._numbered else None}
         if self.times is not None:
             which["times"] = self.times[chosen]
-        batch = self.sampler(self.seeds[chosen], **which)
+        batch = self.sampler.draw_batch(self.seeds[chosen], **which)
         if self.ndata is not None or self.edata is not None:
             batch.copy_from_parent(self.ndata, self.edata)
         return batch.pin_memory() if self.pin_memory else batch

@@ -79,6 +79,21 @@ def test_estimators_print_a_table_and_draw(tmp_path: Path) -> None:
     assert (tmp_path / "picture.png").stat().st_size > 1000
 
 
+@pytest.mark.parametrize("job", ["accuracy", "gradients"])
+def test_control_variates_print_tables(job: str, tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    adjacency = scipy.sparse.random(200, 200, 0.05, "csr", rng=rng)
+    scipy.sparse.save_npz(folder / "adjacency.npz", (adjacency + adjacency.T).tocsr())
+    scipy.sparse.save_npz(folder / "features.npz", scipy.sparse.random(200, 20, 0.3, "csr", np.float32, rng=rng))
+    np.save(folder / "labels.npy", rng.integers(0, 3, 200))
+    options = ["--data", tmp_path, "--graphs", "small", "--seeds", 2, "--epochs", 2]
+    rows = rows_of(run("control_variates.py", job, *options))[1:]
+    assert len(rows) == (14 if job == "accuracy" else 3)
+    assert all(float(cell) >= 0 for row in rows for cell in row[1:])
+
+
 def test_the_graph_is_symmetric_without_loops_or_repeats() -> None:
     sys.path.insert(0, str(SCRIPTS))
     try:

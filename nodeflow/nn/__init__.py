@@ -3,5 +3,16 @@
 from nodeflow.nn.gcn import GraphConv
 from nodeflow.nn.models import GCN, FlowModel, GraphSAGE
 from nodeflow.nn.sage import SAGEConv
+from nodeflow.nn.vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel
 
-__all__ = ["GCN", "FlowModel", "GraphConv", "GraphSAGE", "SAGEConv"]
+__all__ = [
+    "GCN",
+    "VRGCN",
+    "FlowModel",
+    "GraphConv",
+    "GraphSAGE",
+    "PropagationConv",
+    "SAGEConv",
+    "VRGraphSAGE",
+    "VRModel",
+]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from tqdm import tqdm
 
 from nodeflow._check import as_count
-from nodeflow.build import create_full_node_flow
 from nodeflow.graph import Graph
 from nodeflow.nn.gcn import GraphConv
 from nodeflow.nn.sage import SAGEConv
 from nodeflow.node_flow import NodeFlow
+from nodeflow.propagation import Propagation
 
 
 class FlowModel(nn.Module):
@@ -38,17 +41,22 @@ class FlowModel(nn.Module):
         if batch.num_flows != len(self.convs):
             raise ValueError(f"a model of {len(self.convs)} layers needs as many flows, got {batch!r}")
         for i, flow in enumerate(batch.flows):
-            h = self.step(i, h)
-            h = self.convs[i](flow, h)
+            h = self.convs[i](flow, self.step(i, h))
         return h
 
     def step(self, i: int, h: Tensor) -> Tensor:
         """What happens to the rows that enter convolution ``i``: nothing for the first, else ReLU and dropout."""
-        dropped: Tensor = self.dropout(h.relu()) if i else h
-        return dropped
+        h = self.activate(i, h)
+        return self.dropout(h) if i else h
+
+    def activate(self, i: int, h: Tensor) -> Tensor:
+        """Return the rows that enter convolution ``i``, before dropout: ReLU of what came before, but for the first."""
+        return h.relu() if i else h
 
     @torch.no_grad()
-    def inference(self, graph: Graph, h: Tensor, *, weight: str | None = None) -> Tensor:
+    def inference(
+        self, graph: Graph, h: Tensor, *, weight: str | None = None, rows: int | None = None, progress: bool = False
+    ) -> Tensor:
         """Return the outputs of all nodes from their full neighbourhoods, ``[num_nodes, out_features]``.
 
         Computed layer by layer over the whole graph, without dropout. Every module is left in the mode it was in.
@@ -57,19 +65,54 @@ class FlowModel(nn.Module):
             graph: the graph.
             h: rows of all nodes, ``[num_nodes, in_features]``, dense or sparse CSR.
             weight: for convolutions that use ``flow.weight``: the edge column that the sampler had as ``weight``.
+            rows: how many nodes are computed at a time, which bounds what a convolution needs beside the rows of two
+                layers; None: all at once. (Convolutions that multiply first do so for all rows each time.)
+            progress: show a bar.
 
-        Raises what ``create_full_node_flow`` raises.
+        Raises what ``Propagation`` raises.
         """
+        for out in self.layers(Propagation(graph, weight=weight), h, rows=rows, progress=progress):
+            h = out
+        return h
+
+    @torch.no_grad()
+    def layers(
+        self, propagation: Propagation, h: Tensor, *, rows: int | None = None, progress: bool = False
+    ) -> Iterator[Tensor]:
+        """Give the rows of all nodes that enter each convolution, before dropout, and at last the outputs.
+
+        Arguments as for ``inference``; the propagation says along which edges, and with which weights.
+        """
+        ranges = propagation.ranges(rows)
         modes = {module: module.training for module in self.modules()}  # parts may be frozen in evaluation mode
         self.eval()
         try:
-            flow = create_full_node_flow(graph, 1, weight=weight).to(h.device).flows[0]
-            for i, conv in enumerate(self.convs):
-                h = conv(flow, self.step(i, h))
-            return h
+            with tqdm(total=len(ranges) * len(self.convs), disable=not progress, desc="full pass", leave=False) as bar:
+                for i, conv in enumerate(self.convs):
+                    h = self.activate(i, h)
+                    yield h
+                    h = _computed(conv, propagation, h, ranges, bar)
+            yield h
         finally:
             for module, training in modes.items():
                 module.training = training
+
+
+def _computed(
+    conv: nn.Module, propagation: Propagation, h: Tensor, ranges: list[tuple[int, int]], bar: tqdm[Any]
+) -> Tensor:
+    """The outputs of a convolution for all nodes, a range at a time."""
+    out: Tensor | None = None
+    for start, stop in ranges:
+        part: Tensor = conv(propagation.flow(start, stop, h.device), h)
+        if len(ranges) == 1:
+            out = part
+        elif out is None:
+            out = part.new_empty((ranges[-1][1], *part.shape[1:]))
+        if len(ranges) > 1:
+            out[start:stop] = part
+        bar.update()
+    return h if out is None else out
 
 
 def _widths(in_features: int, hidden: int, out_features: int, num_layers: int) -> list[tuple[int, int]]:

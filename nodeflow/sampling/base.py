@@ -131,8 +131,19 @@ class SamplerBase(ABC):
 
         Raises TypeError for float or bool seeds, IndexError for an id out of range.
         """
+        return self.complete(self.draw_batch(seeds, epoch=epoch, batch=batch, inputs=inputs))
+
+    def draw_batch(self, seeds: Any, *, epoch: int = 0, batch: int | None = None, inputs: Any = None) -> NodeFlow:
+        """Sample the NodeFlow of ``seeds`` without what ``complete`` adds; arguments as for a call."""
         ids, shape = self._seeds(seeds)
         return self._shaped(self._sample(ids, self._draw(epoch, batch, hash_ids(ids)), inputs), ids, shape)
+
+    def complete(self, batch: NodeFlow) -> NodeFlow:
+        """Add what depends on the moment at which a batch is used, such as history: nothing, unless a sampler has it.
+
+        A loader draws batches ahead, in its threads, and completes each in the caller's thread when it is taken.
+        """
+        return batch
 
     @abstractmethod
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:

@@ -182,6 +182,16 @@ class LinkSampler(SamplerBase):
         Raises TypeError for float or bool seeds, or ``times`` that the sampler does not take; IndexError for an id out
         of range; with ``filter_known`` ValueError for a source that has no negative left.
         """
+        return self.complete(self.draw_batch(seeds, epoch=epoch, batch=batch, inputs=inputs, times=times))
+
+    def complete(self, batch: NodeFlow) -> NodeFlow:
+        """Add what the sampler of nodes adds."""
+        return self.sampler.complete(batch)
+
+    def draw_batch(
+        self, seeds: Any, *, epoch: int = 0, batch: int | None = None, inputs: Any = None, times: Any = None
+    ) -> NodeFlow:
+        """Sample the NodeFlow of the edges ``seeds`` without what ``complete`` adds; arguments as for a call."""
         ids, _ = self._seeds(seeds)
         identity = [hash_ids(ids)]
         when = None
@@ -219,7 +229,7 @@ class LinkSampler(SamplerBase):
         asked: dict[str, Any] = {"epoch": inputs.epoch, "batch": inputs.number, "inputs": inputs.inputs}
         if inputs.times is not None:
             asked["times"] = inputs.times
-        made: NodeFlow = sampler(nodes, **asked)
+        made: NodeFlow = sampler.draw_batch(nodes, **asked)
         made._set(_seed_ids=torch.from_numpy(seeds.copy()))  # it is new, since its seed_index is
         return made
 

@@ -142,6 +142,12 @@ class TemporalNeighborSampler(RowSampler):
         Raises what every sampler raises, and TypeError for missing times or floats against an integer column,
         ValueError for times that are not one per seed, or not finite.
         """
+        return self.complete(self.draw_batch(seeds, times=times, epoch=epoch, batch=batch, inputs=inputs))
+
+    def draw_batch(
+        self, seeds: Any, *, times: Any = None, epoch: int = 0, batch: int | None = None, inputs: Any = None
+    ) -> NodeFlow:
+        """Sample the NodeFlow of ``seeds`` without what ``complete`` adds; arguments as for a call."""
         ids, shape = self._seeds(seeds)
         stamps = _as_times(_times_of_all(times, shape), len(ids), self._stamps.dtype.kind == "i")
         draw = self._draw(epoch, batch, hash_ids(ids), hash_ids(stamps.view(np.int64)))

@@ -1,0 +1,76 @@
+"""Neighbour sampling for control variates: batches that carry their history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodeflow.control_variates.estimators import self_scale
+from nodeflow.control_variates.history import History
+from nodeflow.graph import Graph
+from nodeflow.node_flow import NodeFlow
+from nodeflow.sampling.neighbor import NeighborSampler
+
+
+class ControlVariateSampler(NeighborSampler):
+    """Neighbour sampling whose batches carry the history of their nodes (Chen, Zhu, Song 2018, section 4).
+
+    Draws, weights and options are those of ``NeighborSampler``; the propagation P (column, direction and filter) is
+    that of the history. Every batch has, for every history layer i, the columns ``h_i`` in layer i (rows of the
+    history), ``agg_h_i`` in layer i + 1 (their sums over *all* edges of its nodes), and in every layer but the first
+    ``scale``, float32: n(v) / D, the edges of a node over those drawn. They are those of the moment at which the batch
+    is taken: a ``NodeFlowLoader`` draws ahead, and adds them in the caller's thread.
+
+    Args:
+        graph: the parent graph, that of the history.
+        fanouts: one number per flow in flow order; one or two are enough.
+        history: see ``History``.
+        missing: what rows are that were never written, see ``History.pull``.
+        replace, prob, include_dst, reuse, seed: see ``NeighborSampler``.
+
+    Cost: that of ``NeighborSampler``, of gathering the rows, and with ``aggregated="on demand"`` of reading the
+    history of *all* neighbours of the nodes in layers 1 and above.
+
+    Raises ValueError for a history of another graph, and what ``NeighborSampler`` raises.
+
+    >>> import torch
+    >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
+    >>> history = History(graph, {1: 3}, weight="p")
+    >>> batch = ControlVariateSampler(graph, [1, 1], history)([2])
+    >>> batch.ldata[1]["h_1"].shape, batch.ldata[2]["agg_h_1"].shape, batch.ldata[2]["scale"]
+    (torch.Size([2, 3]), torch.Size([1, 3]), tensor([2.]))
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        fanouts: Any,
+        history: History,
+        *,
+        missing: str = "zero",
+        replace: bool = False,
+        prob: str | None = None,
+        include_dst: bool = True,
+        reuse: bool = False,
+        seed: int = 0,
+    ) -> None:
+        if not isinstance(history, History):
+            raise TypeError(f"history must be a History, got {type(history).__name__}")
+        if history.graph is not graph:
+            raise ValueError("history must belong to the very graph that is sampled")
+        of = history.propagation
+        options: dict[str, Any] = {
+            "replace": replace, "prob": prob, "direction": of.direction, "include_dst": include_dst, "reuse": reuse,
+            "edge_filter": of.edge_filter, "weight": of.weight, "seed": seed,
+        }  # fmt: skip
+        super().__init__(graph, fanouts, **options)
+        self.history = history
+        self.missing = missing
+        self._degrees = of.degrees
+
+    def complete(self, batch: NodeFlow) -> NodeFlow:
+        """Add the columns of the history."""
+        self.history.pull(batch, missing=self.missing)
+        for flow in batch.flows:
+            nodes = flow.dst_layer.parent_nid
+            flow.dst_layer.data["scale"] = self_scale(flow, self._degrees[nodes])
+        return batch

@@ -1,0 +1,132 @@
+"""Where the rows of a history lie: tensors in memory or on a device, or files larger than memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow.random import hash_ids
+
+_FORMAT = 1
+_POINTER, _DESCRIPTION, _OPEN = "current", "history.json", "commit-begun"
+Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
+
+
+def fingerprint(graph: Any) -> str:
+    """Return a hash of a graph's structure, which tells graphs apart in files and checkpoints."""
+    indptr, near, edge_ids = graph.csc()
+    parts = [hash_ids(np.asarray(part, np.int64)) for part in (indptr, near)]
+    parts.append(0 if edge_ids is None else hash_ids(np.asarray(edge_ids, np.int64)))
+    return "-".join(f"{part:016x}" for part in parts)
+
+
+class Files:
+    """Named arrays in a folder, memory-mapped; a whole new set of them takes the place of the old one at once.
+
+    Args:
+        folder: made when missing. What is there must be of the same ``description``, else ValueError.
+        shapes: of every array its shape and dtype.
+        description: what the arrays belong to, in JSON.
+
+    Raises ValueError for a folder of something else, a file of the wrong size, or a commit that was interrupted;
+    OSError when the disk cannot hold the arrays, which leaves the folder as it was.
+    """
+
+    def __init__(self, folder: Path, shapes: Shapes, description: Mapping[str, Any]) -> None:
+        self.folder, self.shapes = folder, dict(shapes)
+        told = {"format": _FORMAT, **description}
+        there = (folder / _POINTER).exists()
+        self.is_new = not there
+        if there:
+            known = json.loads((folder / _DESCRIPTION).read_text())
+            wrong = [name for name in told if known.get(name) != told[name]]
+            if wrong:
+                raise ValueError(
+                    f"{folder} holds a history with {wrong[0]} {known.get(wrong[0])}, not {told[wrong[0]]}; choose "
+                    "another folder, or delete that one"
+                )
+            if (folder / _OPEN).exists():
+                raise ValueError(
+                    f"{folder}: writing a commit was interrupted, so its rows may be of two steps; delete the folder "
+                    "and fill the history anew"
+                )
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.iterdir()):
+                raise ValueError(f"{folder} holds other files; a history needs a folder of its own")
+            (folder / _DESCRIPTION).write_text(json.dumps(told))
+            try:
+                self._point_to(self._make("0"))
+            except OSError:
+                (folder / _DESCRIPTION).unlink()
+                raise
+        self.arrays = self._map((folder / _POINTER).read_text())
+
+    def begin(self) -> None:
+        """Note that rows are being written: found on the next opening, if the process ends before ``end``."""
+        (self.folder / _OPEN).touch()
+
+    def end(self) -> None:
+        """Note that all rows are written."""
+        (self.folder / _OPEN).unlink()
+
+    def successor(self) -> tuple[str, dict[str, Tensor]]:
+        """Make a second set of arrays, zeros, and return its name and them."""
+        name = str(int((self.folder / _POINTER).read_text()) + 1)
+        shutil.rmtree(self.folder / name, ignore_errors=True)  # of a pass that did not end
+        return self._make(name), self._map(name)
+
+    def replace(self, name: str) -> None:
+        """Let the set ``name`` take the place of the present one."""
+        old = (self.folder / _POINTER).read_text()
+        self._point_to(name)
+        self.arrays = self._map(name)
+        shutil.rmtree(self.folder / old, ignore_errors=True)
+
+    def _make(self, name: str) -> str:
+        path = self.folder / name
+        path.mkdir()
+        try:
+            for array, (shape, dtype) in self.shapes.items():
+                with (path / array).open("wb") as file:
+                    size = _bytes(shape, dtype)
+                    if size:  # the disk is asked now: a write to a mapped page that it cannot hold ends the process
+                        os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            shutil.rmtree(path, ignore_errors=True)
+            total = sum(_bytes(*value) for value in self.shapes.values())
+            raise OSError(
+                error.errno, f"{os.strerror(error.errno or 0)}: a history of {total:,} bytes", str(path)
+            ) from None
+        return name
+
+    def _point_to(self, name: str) -> None:
+        draft = self.folder / (_POINTER + ".new")
+        draft.write_text(name)
+        os.replace(draft, self.folder / _POINTER)
+
+    def _map(self, name: str) -> dict[str, Tensor]:
+        found = {}
+        for array, (shape, dtype) in self.shapes.items():
+            file, size = self.folder / name / array, _bytes(shape, dtype)
+            if not file.exists() or file.stat().st_size != size:
+                there = f"{file.stat().st_size} bytes" if file.exists() else "missing"
+                raise ValueError(f"{file} should have {size} bytes, but is {there}: it is damaged, or was cut off")
+            if size == 0:
+                found[array] = torch.zeros(shape, dtype=dtype)
+            else:
+                raw = torch.from_numpy(np.memmap(file, np.uint8, "r+"))
+                found[array] = raw.view(dtype).view(shape)
+        return found
+
+
+def _bytes(shape: tuple[int, ...], dtype: torch.dtype) -> int:
+    return int(np.prod(shape)) * dtype.itemsize

@@ -1,0 +1,157 @@
+"""Full propagation: weighted sums over all edges of some nodes, or of all, straight from the parent graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._check import as_count, as_ids
+from nodeflow._frozen import Frozen, Lazy
+from nodeflow.columns import EdgeMask, edge_mask, edge_numbers
+from nodeflow.features import from_scipy
+from nodeflow.flow import Flow, Layer
+from nodeflow.graph import Graph
+from nodeflow.kernels.rows import csr_rows
+from nodeflow.ops.spmm import bag
+from nodeflow.sampling.edges import edges_along
+from nodeflow.structure import Structure
+
+_EDGES = 2**20  # edges whose indices are held at a time
+
+
+class Propagation(Frozen):
+    """The linear map ``out[v] = sum over all edges u -> v of P_uv h[u]``, with P an edge column, or 1.
+
+    Args:
+        graph: the parent graph.
+        weight: name of the edge column P, finite numbers; None: 1. ``transform.edge_norm`` makes those of a mean and
+            of a GCN. It is read once: do not write to it in place afterwards.
+        direction: "out" sums over the edges v -> u instead.
+        edge_filter: edges that do not count, as for a ``Sampler``.
+
+    Raises KeyError for an unknown column, ValueError for one that is not finite, what a sampler raises for a filter.
+
+    >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
+    >>> mean = Propagation(graph, weight="p")
+    >>> mean(torch.tensor([[0.5], [0.0], [1.0]]), rows=[2, 1])
+    tensor([[0.2500],
+            [0.7500]])
+    """
+
+    __slots__ = ("_all", "_edges", "_weights", "direction", "edge_filter", "graph", "weight")
+    graph: Graph
+    weight: str | None
+    direction: str
+    edge_filter: EdgeMask | None
+    _edges: Any
+    _weights: Any
+    _all: Lazy[Tensor]
+
+    def __init__(
+        self, graph: Graph, *, weight: str | None = None, direction: str = "in", edge_filter: Any = None
+    ) -> None:
+        mask = edge_mask(graph, edge_filter)
+        edges = edges_along(graph, direction)
+        edges = edges if mask is None else edges.keep(mask.mask)
+        weights = None if weight is None else edges.by_position(edge_numbers(graph, weight, "weight"))
+        self._set(
+            graph=graph, weight=weight, direction=direction, edge_filter=mask, _edges=edges, _weights=weights,
+            _all=Lazy(lambda: torch.from_numpy(np.arange(graph.num_nodes))),
+        )  # fmt: skip
+
+    @property
+    def degrees(self) -> Tensor:
+        """Number of edges that count, of every node, int64 ``[num_nodes]``."""
+        return torch.from_numpy(np.diff(self._edges.indptr))
+
+    def __call__(self, h: Tensor, rows: Any = None) -> Tensor:
+        """Return the sums at ``rows``, ``[len(rows), ...]``.
+
+        Args:
+            h: ``[num_nodes, ...]`` floats, dense, or sparse CSR (then the result is sparse CSR).
+            rows: parent ids, repeats allowed; None: all nodes in order.
+
+        float16 and bfloat16 give float32. Memory beside the result: about ten MB (on another device than the CPU, the
+        gathered rows too). Not recorded for gradients.
+
+        Raises ValueError for a wrong number of rows.
+        """
+        size = self.graph.num_nodes
+        if len(h) != size:
+            raise ValueError(f"h must have a row per node of the graph ({size}), got shape {tuple(h.shape)}")
+        h = h.detach()
+        if h.layout != torch.strided:
+            return self._sparse(h, None if rows is None else as_ids(rows, "rows", size))
+        nodes = None if rows is None else as_ids(rows, "rows", size)
+        exact = h.dtype if h.dtype == torch.float64 else torch.float32
+        out = torch.zeros((size if nodes is None else len(nodes), *h.shape[1:]), dtype=exact, device=h.device)
+        for start, stop, indptr, positions in self._pieces(nodes):
+            near = torch.from_numpy(self._edges.near[positions].astype(np.int64)).to(h.device)
+            weights = None
+            if self._weights is not None:
+                weights = torch.from_numpy(np.ascontiguousarray(self._weights[positions])).to(h.device, exact)
+            ends = torch.from_numpy(indptr).to(h.device)
+            if h.dtype == exact:
+                out[start:stop] = bag(ends, near, h, weights)
+            else:  # sums of narrow numbers are made of wide ones
+                used, near = torch.unique(near, return_inverse=True)
+                out[start:stop] = bag(ends, near, h[used].to(exact), weights)
+        return out
+
+    def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> Flow:
+        """Return the flow of all edges into the nodes ``start`` to ``stop - 1``, from all nodes; its weights are P.
+
+        Its source layer holds all nodes of the graph in order, so that ``conv(flow, h)`` computes a range of rows from
+        the rows ``h`` of all nodes.
+        """
+        indptr = self._edges.indptr
+        first, last = int(indptr[start]), int(indptr[stop])
+        indices = torch.from_numpy(self._edges.near[first:last].astype(np.int64))
+        structure = Structure(torch.from_numpy(indptr[start : stop + 1] - first), indices, self.graph.num_nodes).to(
+            device
+        )
+        eid = Lazy(lambda: self._edges.parent_eid(np.arange(first, last)).to(device))
+        weight = None
+        if self._weights is not None:
+            weight = Lazy.of(torch.from_numpy(self._weights[first:last].astype(np.float32)).to(device))
+        ids = self._all.get().to(device)
+        ends = Layer(len(ids), ids), Layer(stop - start, ids[start:stop])
+        whole = start == 0 and stop == self.graph.num_nodes
+        return Flow(structure, *ends, (0, 1), parent_eid=eid, weight=weight, prefix=whole)
+
+    def ranges(self, rows: int | None = None) -> list[tuple[int, int]]:
+        """Return ranges of ``rows`` nodes that cover all; None: one range."""
+        size = self.graph.num_nodes
+        step = max(size, 1) if rows is None else as_count(rows, "rows", 1)
+        return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]
+
+    def _pieces(self, nodes: Any) -> Iterator[tuple[int, int, Any, Any]]:
+        """Ranges of rows with about a million edges each, their indptr, and positions of their edges."""
+        indptr = self._edges.indptr
+        sizes = np.diff(indptr) if nodes is None else indptr[nodes + 1] - indptr[nodes]
+        upto = np.concatenate([[0], np.cumsum(sizes)])
+        start = 0
+        while start < len(sizes):
+            stop = max(start + 1, int(np.searchsorted(upto, upto[start] + _EDGES, side="right")) - 1)
+            if nodes is None:
+                yield start, stop, indptr[start : stop + 1] - indptr[start], slice(indptr[start], indptr[stop])
+            else:
+                yield start, stop, *csr_rows(indptr, nodes[start:stop])
+            start = stop
+
+    def _sparse(self, h: Tensor, nodes: Any) -> Tensor:
+        import scipy.sparse
+
+        indptr, near, weights = self._edges.indptr, self._edges.near, self._weights
+        if nodes is not None:
+            indptr, positions = csr_rows(indptr, nodes)
+            near, weights = near[positions], None if weights is None else weights[positions]
+        kind = np.float64 if h.dtype == torch.float64 else np.float32
+        values = np.ones(len(near), kind) if weights is None else weights.astype(kind)
+        matrix = scipy.sparse.csr_array((values, near, indptr), shape=(len(indptr) - 1, self.graph.num_nodes))
+        parts = (h.values().cpu().numpy(), h.col_indices().cpu().numpy(), h.crow_indices().cpu().numpy())
+        return from_scipy(matrix @ scipy.sparse.csr_array(parts, shape=tuple(h.shape))).to(h.device)

@@ -1,0 +1,335 @@
+"""History: what is read is what was written, all or nothing, whatever fails and wherever it lies."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from nodeflow import Graph, NeighborSampler, TemporalNeighborSampler, create_full_node_flow
+from nodeflow.control_variates import ControlVariateSampler, History, Updater
+from nodeflow.nn import VRGCN
+from nodeflow.transform import edge_norm
+
+
+@pytest.fixture
+def ring() -> Graph:
+    graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 3, 4, 5, 0, 3], num_nodes=7)
+    graph.edata["p"] = edge_norm(graph, "right")
+    return graph
+
+
+def filled(graph: Graph, **options: Any) -> History:
+    history = History(graph, {1: 2, 0: 3}, weight="p", **options)
+    history.write(1, [2, 5], torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    history.write(0, [0], torch.tensor([[5.0, 6.0, 7.0]]))
+    history.commit()
+    return history
+
+
+def everything(history: History) -> dict[str, list[Any]]:
+    return {name: buffer.tolist() for name, buffer in history.named_buffers()}
+
+
+def test_rows_ages_and_what_was_never_written(ring: Graph) -> None:
+    history = filled(ring)
+    assert history.rows(1, [5, 5, 0]).tolist() == [[3.0, 4.0], [3.0, 4.0], [0.0, 0.0]]
+    assert history.age(1, [2, 0]).tolist() == [0, -1]
+    history.write(1, [2], torch.zeros(1, 2))  # zeros that were written are not what was never written
+    history.commit()
+    history.commit()  # a commit of nothing is a step too
+    assert history.age(1).tolist() == [-1, -1, 1, -1, -1, 2, -1]
+    assert history.age(0, [0]).tolist() == [2]
+    history.clear()
+    assert history.age(1).tolist() == [-1] * 7
+    assert int(history.step) == 0
+
+
+def test_a_batch_pulls_and_pushes(ring: Graph) -> None:
+    history = filled(ring)
+    batch = NeighborSampler(ring, [2, 2])([3, 1])
+    age = history.pull(batch, missing="mask")
+    for i in (0, 1):
+        nodes = batch.layers[i].parent_nid
+        assert torch.equal(batch.ldata[i][f"h_{i}"], history.rows(i, nodes))
+        assert torch.equal(batch.ldata[i][f"known_{i}"], history.age(i, nodes) >= 0)
+        above = batch.layers[i + 1].parent_nid
+        assert torch.equal(batch.ldata[i + 1][f"agg_h_{i}"], history.propagation(history.rows(i, range(7)), above))
+    assert float(age) == 0
+    with pytest.raises(ValueError, match="layer 1 of the history has no row yet of node"):
+        history.pull(batch, missing="refuse")
+    with pytest.raises(ValueError, match="missing must be"):
+        history.pull(batch, missing="none")
+    batch.ldata[1]["h"] = torch.full((batch.layer_sizes[1], 2), 9.0, requires_grad=True)
+    history.push(batch)
+    with pytest.raises(ValueError, match="layer 1 has rows that wait for a commit"):
+        history.push(batch)
+    before = history.rows(1, batch.layers[1].parent_nid)
+    history.commit()
+    assert not torch.equal(history.rows(1, batch.layers[1].parent_nid), before)
+    assert (history.rows(1, batch.layers[1].parent_nid) == 9).all()
+
+
+def test_nothing_keeps_a_gradient_or_a_batch_alive(ring: Graph) -> None:
+    history = filled(ring)
+    weight = torch.ones(2, requires_grad=True)
+    rows = torch.ones(1, 2) * weight
+    history.write(1, [3], rows)
+    alive = weakref.ref(weight)
+    del rows, weight
+    gc.collect()
+    assert alive() is None
+    history.commit()
+    assert all(not buffer.requires_grad for buffer in history.buffers())
+
+
+@pytest.mark.parametrize(
+    ("write", "error", "words"),
+    [
+        (lambda h, g: h.write(1, [2, 2], torch.ones(2, 2)), ValueError, "holds a node twice"),
+        (lambda h, g: h.write(1, [2], torch.ones(1, 3)), ValueError, r"must have shape \(1, 2\), got \(1, 3\)"),
+        (lambda h, g: h.write(1, [2], torch.tensor([[1.0, torch.nan]])), ValueError, "row 0 is not"),
+        (lambda h, g: h.write(1, [2], torch.tensor([[1.0, torch.inf]])), ValueError, "must be finite in torch.float32"),
+        (
+            lambda h, g: h.write(2, [2], torch.ones(1, 2)),
+            ValueError,
+            r"layer 2 is no layer .*\[0, 1\]",
+        ),
+        (lambda h, g: h.write(1, [7], torch.ones(1, 2)), IndexError, r"nodes\[0\] is 7"),
+        (lambda h, g: h.push(create_full_node_flow(Graph.from_edges([0], [1]), 2)), ValueError, "another graph"),
+        (
+            lambda h, g: h.pull(NeighborSampler(g, [1])([0]).with_parent(None)),
+            ValueError,
+            "another graph",
+        ),
+        (lambda h, g: h.push(NeighborSampler(g, [1, 1])([0])), ValueError, "no column 'h' in any history layer"),
+        (lambda h, g: h.push(NeighborSampler(g, [1, 1])([0]), {1: torch.ones(9, 2)}), ValueError, "must have shape"),
+    ],
+)
+def test_what_is_refused_changes_nothing(write: Any, error: Any, words: str, ring: Graph) -> None:
+    history = filled(ring)
+    before = everything(history)
+    with pytest.raises(error, match=words):
+        write(history, ring)
+    assert everything(history) == before
+    history.write(1, [0], torch.ones(1, 2))  # and nothing waits
+    history.commit()
+    assert history.rows(1, [0]).tolist() == [[1.0, 1.0]]
+
+
+def test_a_push_of_which_one_layer_is_wrong_takes_nothing(ring: Graph) -> None:
+    history = filled(ring)
+    batch = NeighborSampler(ring, [1, 1])([3])
+    right, wrong = torch.ones(batch.layer_sizes[0], 3), torch.ones(batch.layer_sizes[1], 5)
+    with pytest.raises(ValueError, match="must have shape"):
+        history.push(batch, {0: right, 1: wrong})
+    history.push(batch, {0: right})
+
+
+def test_layers_that_hold_a_node_in_several_contexts_are_refused() -> None:
+    graph = Graph.from_edges([1, 2], [0, 0], edata={"time": torch.tensor([1, 2])})
+    batch = TemporalNeighborSampler(graph, [2, 2])([0, 0], times=[1, 2])
+    with pytest.raises(ValueError, match="holds a node twice"):
+        History(graph, {1: 1}).push(batch, {1: torch.ones(batch.layer_sizes[1], 1)})
+
+
+class FailAt(TorchDispatchMode):
+    """Raises at the n-th operation."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.n, self.seen = n, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen += 1
+        if self.seen == self.n:
+            raise MemoryError(f"operation {self.n}")
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("files", [False, True])
+def test_a_fault_at_any_operation_leaves_the_old_history_or_the_new(files: bool, ring: Graph, tmp_path: Path) -> None:
+    def made(name: str) -> History:
+        return filled(ring, folder=tmp_path / name if files else None)
+
+    batch = NeighborSampler(ring, [2, 2], seed=3)([3, 1, 5])
+    rows = {0: torch.full((batch.layer_sizes[0], 3), 8.0), 1: torch.full((batch.layer_sizes[1], 2), 9.0)}
+
+    def step(history: History) -> None:
+        history.push(batch, rows)
+        history.commit()
+
+    fresh = made("fresh")
+    old = everything(fresh)
+    with FailAt(0) as counter:
+        step(fresh)
+    new, total = everything(fresh), counter.seen
+    assert old != new
+    assert total > 10
+    for n in range(1, total + 1):
+        history = made(f"at{n}")
+        with pytest.raises(MemoryError, match=f"operation {n}"), FailAt(n):
+            step(history)
+        assert everything(history) in (old, new), n
+        history._staged.clear()  # what a push before the fault had taken
+        step(history)  # and it goes on
+        if files:
+            again = History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / f"at{n}")
+            assert everything(again) == everything(history)
+
+
+def test_state_dict_and_resuming(ring: Graph) -> None:
+    history = filled(ring)
+    other = History(ring, {1: 2, 0: 3}, weight="p")
+    other.load_state_dict(history.state_dict())
+    assert everything(other) == everything(history)
+    wrong = History(ring, {1: 3, 0: 3}, weight="p")
+    before = everything(wrong)
+    with pytest.raises(ValueError, match="the state is of another history: h_1 is"):
+        wrong.load_state_dict(history.state_dict())
+    assert everything(wrong) == before
+    model = torch.nn.Sequential()
+    model.history = history
+    assert "history.h_1" in model.state_dict()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_other_types(dtype: torch.dtype, ring: Graph) -> None:
+    history = filled(ring, dtype=dtype)
+    assert history.rows(1, [5]).dtype == dtype
+    sums = history.aggregated_rows(1, [3])
+    assert sums.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    assert sums.tolist() == [[0.5, 1.0]]
+    with pytest.raises(ValueError, match="must be finite"):
+        history.write(1, [0], torch.tensor([[1e300, 0.0]], dtype=torch.float64) * 1e10)
+
+
+# ---- files
+
+
+def test_files_are_gone_on_with(ring: Graph, tmp_path: Path) -> None:
+    before = everything(filled(ring, folder=tmp_path / "h"))
+    again = History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "h")
+    assert everything(again) == before
+    with again.renewal() as new:
+        new["h_1"].fill_(4.0)
+    assert again.age(1).tolist() == [0] * 7
+    assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "h")) == everything(again)
+    assert len([path for path in (tmp_path / "h").iterdir() if path.is_dir()]) == 1
+
+    def give_up() -> None:
+        with again.renewal() as new:
+            new["h_1"].fill_(5.0)
+            raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        give_up()
+    assert (again.rows(1, range(7)) == 4).all()
+
+
+def test_damaged_files_and_those_of_others(ring: Graph, tmp_path: Path) -> None:
+    folder = tmp_path / "h"
+    before = everything(filled(ring, folder=folder))
+    other = Graph.from_edges([0, 1, 2, 3, 4, 5, 1], [1, 2, 3, 4, 5, 0, 3], num_nodes=7, edata={"p": torch.ones(7)})
+    with pytest.raises(ValueError, match="holds a history with graph"):
+        History(other, {1: 2, 0: 3}, weight="p", folder=folder)
+    with pytest.raises(ValueError, match="holds a history with arrays"):
+        History(ring, {1: 3, 0: 3}, weight="p", folder=folder)
+    (folder / "commit-begun").touch()
+    with pytest.raises(ValueError, match="writing a commit was interrupted"):
+        History(ring, {1: 2, 0: 3}, weight="p", folder=folder)
+    (folder / "commit-begun").unlink()
+    file = folder / "0" / "h_1"
+    content = file.read_bytes()
+    file.write_bytes(content[:-1])
+    with pytest.raises(ValueError, match=r"h_1 should have 56 bytes, but is 55 bytes: it is damaged, or was cut off"):
+        History(ring, {1: 2, 0: 3}, weight="p", folder=folder)
+    file.write_bytes(content)
+    assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=folder)) == before
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    with pytest.raises(ValueError, match="holds other files"):
+        History(ring, {1: 2}, folder=tmp_path / "mine")
+
+
+def test_a_full_disk(ring: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    history = filled(ring, folder=tmp_path / "h")
+    before = everything(history)
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match=r"No space left on device: a history of .* bytes"):
+        filled(ring, folder=tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == []
+    with pytest.raises(OSError, match="No space left"), history.renewal():
+        pass
+    assert everything(history) == before
+    monkeypatch.undo()
+    assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "h")) == before
+
+
+# ---- sampler and updater
+
+
+def test_batches_of_a_loader_have_the_history_of_the_moment(ring: Graph) -> None:
+    from nodeflow import NodeFlowLoader
+
+    found = []
+    for workers in (0, 2):
+        history = filled(ring)
+        sampler = ControlVariateSampler(ring, [1, 1], history, seed=2)
+        rows = []
+        for batch in NodeFlowLoader(sampler, range(6), 2, num_workers=workers):
+            assert torch.equal(batch.ldata[1]["h_1"], history.rows(1, batch.layers[1].parent_nid))
+            degree = ring.in_degrees()[batch.seeds].clamp(min=1)
+            assert torch.equal(batch.ldata[2]["scale"], degree.float())
+            history.push(batch, {1: batch.ldata[1]["h_1"] + 1})
+            history.commit()
+            rows.append(batch.ldata[1]["h_1"].tolist())
+        found.append((rows, everything(history)))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("rows", [None, 2])
+def test_an_updater_writes_what_full_neighbourhoods_compute(stored: bool, rows: int | None, ring: Graph) -> None:
+    torch.manual_seed(0)
+    model = VRGCN(3, 4, 2, num_layers=3, dropout=0.5)
+    x = torch.randn(7, 3)
+    history = History(ring, model.history_widths, weight="p", aggregated="stored" if stored else "on demand")
+    updater = Updater(model, history, x, every=2, rows=rows)
+    assert [updater.step() for _ in range(3)] == [True, False, True]
+    src, dst = ring.edges()
+    p = torch.zeros(7, 7).index_put_((dst, src), ring.edata["p"], accumulate=True)
+    h = x
+    for i, conv in enumerate(model.convs):
+        if i:
+            h = h.relu()
+            torch.testing.assert_close(history.rows(i, range(7)), h)
+            torch.testing.assert_close(history.aggregated_rows(i, range(7)), p @ h)
+            assert history.age(i).tolist() == [0] * 7
+        h = p @ h @ conv.linear.weight.T + conv.linear.bias
+    torch.testing.assert_close(model.inference(ring, x, weight="p", rows=rows), h)
+    assert model.training
+    if stored:
+        with pytest.raises(ValueError, match="is written by an Updater only"):
+            history.write(1, [0], torch.ones(1, 4))
+
+
+def test_an_updater_that_fails_leaves_the_old_history(ring: Graph) -> None:
+    model = VRGCN(3, 4, 2, num_layers=2)
+    history = History(ring, {1: 5}, weight="p")
+    with pytest.raises(ValueError, match=r"layer 1 of the history is \(7, 5\), but the model's rows are \(7, 4\)"):
+        Updater(model, history, torch.ones(7, 3)).run()
+    assert int(history.step) == 0
+    with pytest.raises(ValueError, match=r"the model has no layers \[2\]"):
+        Updater(VRGCN(3, 5, 2, num_layers=1), History(ring, {2: 5}, weight="p"), torch.ones(7, 3)).run()
+    assert model.training

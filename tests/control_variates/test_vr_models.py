@@ -1,0 +1,138 @@
+"""Models over sampled flows: equal to the full pass where they must be, and to each other where nothing is left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+from nodeflow import FullSampler, Graph, NodeFlowLoader, transform
+from nodeflow.control_variates import ControlVariateSampler, History, Propagation
+from nodeflow.features import from_scipy, take_rows
+from nodeflow.nn import VRGCN, VRGraphSAGE, VRModel
+
+
+def random_graph(seed: int = 0, nodes: int = 40, edges: int = 200) -> Graph:
+    rng = np.random.default_rng(seed)
+    ends = rng.integers(nodes, size=(2, edges))
+    graph = transform.add_self_loops(Graph.from_edges(*ends, num_nodes=nodes))
+    graph.edata["p"] = transform.edge_norm(graph)
+    return graph
+
+
+def inputs(model: VRModel, graph: Graph, x: torch.Tensor, kind: type) -> torch.Tensor:
+    if model.embed is None:
+        return x
+    px = Propagation(graph, weight="p")(x)
+    return px if kind is VRGCN else torch.cat([x, px], 1)
+
+
+@pytest.mark.parametrize("precomputed", [False, True])
+@pytest.mark.parametrize("estimator", ["ns", "cv", "cvd"])
+@pytest.mark.parametrize("kind", [VRGCN, VRGraphSAGE])
+def test_with_all_neighbours_it_is_the_full_pass(kind: type, estimator: str, precomputed: bool) -> None:
+    torch.manual_seed(0)
+    graph = random_graph()
+    x = torch.randn(40, 5, dtype=torch.float64)
+    model = kind(5, 6, 3, num_layers=3, estimator=estimator, dropout=0.5, precomputed=precomputed).double().eval()
+    rows = inputs(model, graph, x, kind)
+    inputs_of = {} if precomputed else {"inputs": x}
+    history = History(graph, model.history_widths, weight="p", dtype=torch.float64, **inputs_of)
+    for i, width in history.widths.items():
+        history.write(i, range(40), torch.randn(40, width))  # any history
+    history.commit()
+    flows = len(model.convs)
+    batch = ControlVariateSampler(graph, [-1] * flows, history)([3, 1, 7])
+    out = model(batch, rows[batch.front.parent_nid])
+    torch.testing.assert_close(out, model.inference(graph, rows, weight="p")[[3, 1, 7]], rtol=1e-6, atol=1e-6)
+    assert sorted(i for i in range(batch.num_layers) if "h" in batch.ldata[i]) == sorted(model.history_widths)
+    with pytest.raises(ValueError, match="needs as many flows"):
+        model(FullSampler(graph, flows + 1)([0]), rows)
+
+
+def test_a_model_of_the_papers_formula() -> None:
+    """relu(P relu(P X W) W): dense matrices, with all neighbours."""
+    torch.manual_seed(0)
+    graph, x = random_graph(), torch.randn(40, 5, dtype=torch.float64)
+    model = VRGCN(5, 6, 3, num_layers=2, estimator="ns").double()
+    src, dst = graph.edges()
+    p = torch.zeros(40, 40, dtype=torch.float64).index_put_((dst, src), graph.edata["p"].double(), accumulate=True)
+    w, v = (conv.linear for conv in model.convs)
+    expected = p @ (p @ x @ w.weight.T + w.bias).relu() @ v.weight.T + v.bias
+    torch.testing.assert_close(model.inference(graph, x, weight="p"), expected.detach(), rtol=1e-6, atol=1e-6)
+
+
+def test_history_holds_rows_before_dropout_and_dropout_acts() -> None:
+    torch.manual_seed(0)
+    graph = random_graph()
+    model = VRGCN(5, 64, 3, num_layers=2, estimator="cvd", dropout=0.5)
+    x = torch.randn(40, 5)
+    history = History(graph, model.history_widths, weight="p", inputs=x)
+    sampler = ControlVariateSampler(graph, [-1, 2], history)
+    one, two = sampler([0, 1]), sampler([0, 1])
+    first, second = (model(batch, x[batch.front.parent_nid]) for batch in (one, two))
+    assert not torch.equal(first, second)
+    assert torch.equal(one.ldata[1]["h"], two.ldata[1]["h"])
+    assert not one.ldata[1]["h"].requires_grad
+    first.sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ValueError, match="estimator must be 'cv', 'cvd' or 'ns', got 'best'"):
+        VRGCN(5, 4, 3, estimator="best")
+    graph = random_graph()
+    model = VRGCN(5, 4, 3, num_layers=2)
+    x = torch.randn(40, 5)
+    batch = FullSampler(graph, 2, weight="p")(range(40))
+    with pytest.raises(ValueError, match=r"no column 'agg_h_0'.* make the history with inputs=x"):
+        model(batch, x)
+    History(graph, {1: 9}, weight="p", inputs=x).pull(batch)
+    with pytest.raises(ValueError, match="layer 1 of the history has width 9, but the rows have 4"):
+        model(batch, x)
+    with pytest.raises(ValueError, match="inputs must have a row per node"):
+        History(graph, {1: 9}, inputs=x[:3])
+    with pytest.raises(ValueError, match="layer 0 has a history of its own"):
+        History(graph, {0: 5}, inputs=x)
+
+
+@pytest.mark.parametrize("aggregated", ["on demand", "stored"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sums_of_inputs_are_exact(aggregated: str, sparse: bool) -> None:
+    graph = random_graph()
+    x = torch.randn(40, 5).relu()
+    rows = from_scipy(scipy.sparse.csr_array(x.numpy())) if sparse else x
+    history = History(graph, {1: 4}, weight="p", inputs=rows, aggregated=aggregated)
+    batch = ControlVariateSampler(graph, [1, 1], history)([3, 7])
+    found = batch.ldata[1]["agg_h_0"]
+    expected = Propagation(graph, weight="p")(x)[batch.layers[1].parent_nid]
+    torch.testing.assert_close(found.to_dense() if sparse else found, expected)
+
+
+def test_after_as_many_epochs_as_layers_outputs_are_exact(shared_data: Path) -> None:
+    """Chen, Zhu, Song 2018, theorem 1: fixed weights, no dropout, cora, one drawn neighbour."""
+    folder = shared_data / "cora"
+    adjacency = scipy.sparse.load_npz(folder / "adjacency.npz").tocoo()
+    graph = transform.add_self_loops(Graph.from_edges(adjacency.row, adjacency.col, num_nodes=adjacency.shape[0]))
+    graph.edata["p"] = transform.edge_norm(graph)
+    x = Propagation(graph, weight="p")(from_scipy(scipy.sparse.load_npz(folder / "features.npz")))
+    torch.manual_seed(0)
+    model = VRGCN(x.shape[1], 16, 7, num_layers=3, precomputed=True)
+    exact = model.inference(graph, x, weight="p")
+    history = History(graph, model.history_widths, weight="p")
+    loader = NodeFlowLoader(ControlVariateSampler(graph, [1, 1], history), range(graph.num_nodes), 500, shuffle=True)
+    errors = []
+    for _ in range(3):
+        worst = 0.0
+        for batch in loader:
+            with torch.no_grad():
+                out = model(batch, take_rows(x, batch.front.parent_nid))
+            worst = max(worst, float((out - exact[batch.seeds]).abs().max()))
+            history.push(batch)
+            history.commit()
+        errors.append(worst)
+    assert errors[0] > 1e-2  # while the history is not there yet
+    assert errors[2] < 1e-5 * float(exact.abs().max())
