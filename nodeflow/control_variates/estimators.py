@@ -94,7 +94,7 @@ def _columns(flow: Flow, h: Tensor) -> tuple[Tensor, Tensor]:
     return history.to(h.dtype), sums.to(h.dtype)
 
 
-def self_scale(flow: Flow, degrees: Tensor) -> Tensor:
+def scale_of(flow: Flow, degrees: Tensor) -> Tensor:
     """Return n(v) / D of every destination, float32 ``[num_dst]``: its edges over those drawn, 1 where none are."""
     drawn = flow.in_degrees
     return torch.where(drawn > 0, degrees / drawn.clamp(min=1), 1.0).float()

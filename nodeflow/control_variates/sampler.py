@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodeflow.control_variates.estimators import self_scale
-from nodeflow.control_variates.history import History
+from nodeflow.control_variates.estimators import scale_of
+from nodeflow.control_variates.history import MISSING, History
 from nodeflow.graph import Graph
 from nodeflow.node_flow import NodeFlow
 from nodeflow.sampling.neighbor import NeighborSampler
@@ -30,7 +30,8 @@ class ControlVariateSampler(NeighborSampler):
     Cost: that of ``NeighborSampler``, of gathering the rows, and with ``aggregated="on demand"`` of reading the
     history of *all* neighbours of the nodes in layers 1 and above.
 
-    Raises ValueError for a history of another graph, and what ``NeighborSampler`` raises.
+    Raises TypeError for what is no History, ValueError for one of another graph or another ``missing``, and what
+    ``NeighborSampler`` raises.
 
     >>> import torch
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
@@ -57,6 +58,8 @@ class ControlVariateSampler(NeighborSampler):
             raise TypeError(f"history must be a History, got {type(history).__name__}")
         if history.graph is not graph:
             raise ValueError("history must belong to the very graph that is sampled")
+        if missing not in MISSING:
+            raise ValueError(f"missing must be 'zero', 'mask' or 'refuse', got {missing!r}")
         of = history.propagation
         options: dict[str, Any] = {
             "replace": replace, "prob": prob, "direction": of.direction, "include_dst": include_dst, "reuse": reuse,
@@ -72,5 +75,5 @@ class ControlVariateSampler(NeighborSampler):
         self.history.pull(batch, missing=self.missing)
         for flow in batch.flows:
             nodes = flow.dst_layer.parent_nid
-            flow.dst_layer.data["scale"] = self_scale(flow, self._degrees[nodes])
+            flow.dst_layer.data["scale"] = scale_of(flow, self._degrees[nodes])
         return batch

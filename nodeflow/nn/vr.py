@@ -46,7 +46,11 @@ class PropagationConv(nn.Module):
             nn.init.zeros_(self.linear.bias)
 
     def forward(self, flow: Flow, h: Tensor) -> Tensor:
-        """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR."""
+        """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
+
+        With ``own``, raises ValueError when a destination is not in the source layer (sample with
+        ``include_dst=True``).
+        """
         if h.layout != torch.strided or self.linear.out_features < self.linear.in_features:
             total = neighbor_sampling(flow, sparse_linear(h, self.linear.weight))
             total = total if self.linear.bias is None else total + self.linear.bias
@@ -65,8 +69,10 @@ class VRModel(FlowModel):
     Args:
         convs: one per flow.
         estimator: "cv" control variates, "cvd" control variates for dropout, "ns" neighbour sampling without history.
-        dropout: probability of an entry to be zeroed before every convolution but the first, while training.
+        dropout: probability of an entry to be zeroed before every convolution that has a history, while training.
         embed: maps the rows of the input layer before the first flow, where their first propagation is made before.
+
+    Raises ValueError for another estimator.
     """
 
     def __init__(

@@ -333,3 +333,13 @@ def test_an_updater_that_fails_leaves_the_old_history(ring: Graph) -> None:
     with pytest.raises(ValueError, match=r"the model has no layers \[2\]"):
         Updater(VRGCN(3, 5, 2, num_layers=1), History(ring, {2: 5}, weight="p"), torch.ones(7, 3)).run()
     assert model.training
+
+
+def test_samplers_of_other_histories(ring: Graph) -> None:
+    history, other = filled(ring), Graph.from_edges([0], [1])
+    with pytest.raises(TypeError, match="history must be a History, got str"):
+        ControlVariateSampler(ring, [1], "history")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the very graph that is sampled"):
+        ControlVariateSampler(other, [1], history)
+    with pytest.raises(ValueError, match="missing must be 'zero', 'mask' or 'refuse', got 'none'"):
+        ControlVariateSampler(ring, [1], history, missing="none")
