@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._check import as_count, as_ids, as_int, describe
+from nodeflow._check import Ints, as_count, as_ids, as_int, describe
 from nodeflow.build import empty_node_flow
 from nodeflow.node_flow import NodeFlow
 from nodeflow.random import Random, derive_key, hash_ids
@@ -104,7 +105,7 @@ class NodeFlowLoader:
         self.ndata, self.edata = ndata, edata
         self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
         # where equal batches can occur, only their numbers tell them apart; else their seeds do, in any loader
-        self._numbered = sampler.numbered or len(torch.unique(self.seeds, dim=0)) < len(self.seeds)
+        self._numbered = sampler.numbered or _repeats(self.seeds.numpy())
         self._epoch, self._next, self._resume = -1, 0, False
         # a batch of no seeds finds a wrong column now, not after an hour of sampling
         empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
@@ -223,6 +224,13 @@ def _told(kind: str, settings: Mapping[str, Any]) -> dict[str, str]:
         else:
             found[name] = repr(value)
     return found
+
+
+def _repeats(seeds: Ints) -> bool:
+    """Whether a seed, or a row of seeds, comes twice."""
+    rows = seeds.reshape(len(seeds), math.prod(seeds.shape[1:]))
+    rows = rows[np.lexsort(rows.T)]
+    return bool((rows[1:] == rows[:-1]).all(1).any())
 
 
 def _times(times: Any) -> Tensor:

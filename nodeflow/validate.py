@@ -69,9 +69,9 @@ def _check_parent_edges(
     upper = torch.iinfo(torch.int64).max if graph is None else graph.num_edges
     _require(len(edges) == flow.num_edges, f"{name}: wrong number of parent edge ids")
     _require(_within(edges, -1, upper), f"{name}: a parent edge id is out of range")
-    if all_ends is None or not (flow.src_layer.has_parent and flow.dst_layer.has_parent):
-        return
     kept = edges >= 0
+    if all_ends is None or not (flow.src_layer.has_parent and flow.dst_layer.has_parent and bool(kept.any())):
+        return
     from_, to = flow.edges()
     src, dst = flow.src_layer.parent_nid[from_][kept].cpu(), flow.dst_layer.parent_nid[to][kept].cpu()
     ends = tuple(end[edges[kept].cpu()] for end in all_ends.get())

@@ -396,3 +396,9 @@ def test_times_go_with_samplers_that_take_them():
         NodeFlowLoader(NeighborSampler(graph, [1]), [0], times=[1])
     with pytest.raises(TypeError, match="times is missing: TemporalNeighborSampler needs a time for every seed"):
         NodeFlowLoader(TemporalNeighborSampler(graph, [1]), [0])
+
+
+def test_what_a_loader_costs_does_not_grow_with_the_graph(monkeypatch: pytest.MonkeyPatch):
+    graph = random_graph()
+    monkeypatch.setattr(Graph, "edges", lambda self: pytest.fail("the ends of all edges were made"))
+    NodeFlowLoader(NeighborSampler(graph, [2]), [0, 1, 2], 2)
