@@ -76,15 +76,16 @@ def build_tables(indptr, weights, table, sums):  # type: ignore[no-untyped-def]
         bits = bit_length(degree - U64(1))
         whole = int64(1) << int64(U64(46) - bits)
         left = int64(degree) * whole
-        scale, upto, squares = float64(left) / total, 0.0, 0.0
+        scale, share, per_class = float64(left) / total, 1 / total, _BELOW / largest
+        upto, squares = 0.0, 0.0
         for o in range(degree):
             w = float64(weights[first + o])
             before = np.int64(upto + 0.5)  # sums are rounded, not weights: so what is lost here is found there
             upto += w * scale
             units[o] = np.int64(upto + 0.5) - before
             left -= units[o]
-            squares += (w / total) * (w / total)
-            table[first + o] = U64(int64(w / largest * _BELOW))
+            squares += (w * share) * (w * share)
+            table[first + o] = U64(int64(w * per_class))
         units[heaviest] += left  # what float64 sums have left over: next to nothing
         sums[r, TOTAL], sums[r, MOST], sums[r, SQUARES] = total, largest, squares
         _fill(table[first : first + degree], bits, whole, units)

@@ -65,7 +65,8 @@ def draw_sampford(rows, begin, degree, table, weights, near, ident, key, unit, t
                 least, part = 1 - top[i], top[i] * (1.0 / CLASSES)
                 attempt += np.uint32(1)
                 if attempt == 0:  # marks of former attempts must not be taken for those of this one
-                    marks[:] = 0
+                    for h in range(marks.shape[0]):
+                        marks[h] = 0
                     attempt += np.uint32(1)
                 bad = False
                 for w in range(start, stop):
