@@ -24,7 +24,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from nodeflow import ControlVariateSampler, Graph, History, NodeFlow, NodeFlowLoader, datasets, nn, transform
+from nodeflow import (
+    ControlVariateSampler,
+    Graph,
+    History,
+    NeighborSampler,
+    NodeFlow,
+    NodeFlowLoader,
+    datasets,
+    nn,
+    transform,
+)
 from nodeflow.control_variates import Propagation
 from nodeflow.features import from_scipy, take_rows
 
@@ -101,6 +111,12 @@ def plain(graph: Graph) -> Graph:
     return Graph.from_edges(*graph.edges(), num_nodes=graph.num_nodes)
 
 
+def sampler_of(graph: Graph, way: Way, fanouts: list[int], history: History, seed: int) -> NeighborSampler:
+    if way.estimator == "ns":
+        return NeighborSampler(graph, fanouts, weight="p", seed=seed)
+    return ControlVariateSampler(graph, fanouts, history, seed=seed)
+
+
 class Run:
     """A model in training."""
 
@@ -114,9 +130,7 @@ class Run:
         inputs = None if way.precomputed or way.estimator == "ns" else self.x
         self.history = History(data.graph, self.model.history_widths, weight="p", inputs=inputs)
         fanouts = [way.fanout] * len(self.model.convs)
-        self.sampler = ControlVariateSampler(data.graph, fanouts, self.history, seed=seed)
-        if way.estimator == "ns":
-            self.sampler.complete = lambda batch: batch  # type: ignore[method-assign]  # without what it does not use
+        self.sampler = sampler_of(data.graph, way, fanouts, self.history, seed)
         self.loader = NodeFlowLoader(self.sampler, data.train, data.batch_size, shuffle=True, seed=seed)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.01, weight_decay=data.decay)
 
@@ -183,7 +197,8 @@ def variances(run: Run, kinds: list[Way], draws: int = 20) -> Iterator[float]:
 
     def gradient(way: Way, epoch: int) -> Tensor:
         run.model.estimator = way.estimator
-        sampler = ControlVariateSampler(data.graph, [way.fanout] * 2, run.history, seed=10**6)
+        fanouts = [way.fanout] * len(run.model.convs)
+        sampler = sampler_of(data.graph, way, fanouts, run.history, seed=10**6)
         run.model.zero_grad()
         run.loss(sampler(seeds, epoch=epoch)).backward()
         return torch.cat([p.grad.flatten() for p in run.model.parameters() if p.grad is not None])

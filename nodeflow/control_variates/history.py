@@ -41,8 +41,8 @@ class History(nn.Module):
         folder: keep them in memory-mapped files there, which may be larger than memory. A folder that an equal history
             of the same graph has left is gone on with.
         inputs: rows of the input layer for all nodes, dense or sparse CSR. They never change, so their sums over all
-            neighbours are exact: batches get them as ``agg_h_0``, and nothing is drawn in the first flow. With "stored"
-            they are computed once. (It is no buffer: a checkpoint does not have it.)
+            neighbours are exact: they are computed once, and batches get them as ``agg_h_0``. They take as much memory
+            as dense inputs; of sparse ones, more. (They are no buffer: a checkpoint does not have them.)
 
     It is an ``nn.Module`` whose tensors are buffers: ``state_dict`` has all of it.
 
@@ -107,7 +107,7 @@ class History(nn.Module):
         if inputs is not None and len(inputs) != size:
             raise ValueError(f"inputs must have a row per node ({size}), got shape {tuple(inputs.shape)}")
         self.inputs = inputs
-        self._sums_of_inputs = self.propagation(inputs) if inputs is not None and self.stored else None
+        self._sums_of_inputs = None if inputs is None else self.propagation(inputs)
         self.register_load_state_dict_pre_hook(_check_state)
 
     @property
@@ -165,12 +165,8 @@ class History(nn.Module):
             if missing == "mask":
                 columns.append((i, f"known_{i}", age >= 0))
             columns.append((i + 1, f"agg_h_{i}", self.aggregated_rows(i, batch.layers[i + 1].parent_nid)))
-        if self.inputs is not None and batch.num_flows:
-            nodes = batch.layers[1].parent_nid
-            sums = self._sums_of_inputs
-            columns.append(
-                (1, "agg_h_0", self.propagation(self.inputs, nodes) if sums is None else take_rows(sums, nodes))
-            )
+        if self._sums_of_inputs is not None and batch.num_flows:
+            columns.append((1, "agg_h_0", take_rows(self._sums_of_inputs, batch.layers[1].parent_nid)))
         for i, name, column in columns:
             batch.ldata[i][name] = column.to(batch.device)
         return torch.cat(ages).double().mean() if ages else torch.tensor(torch.nan, dtype=torch.float64)

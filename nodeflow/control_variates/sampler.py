@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from nodeflow.control_variates.estimators import scale_of
 from nodeflow.control_variates.history import MISSING, History
 from nodeflow.graph import Graph
 from nodeflow.node_flow import NodeFlow
+from nodeflow.sampling.edges import Edges
 from nodeflow.sampling.neighbor import NeighborSampler
+from nodeflow.sampling.rows import Drawn, Rows
+from nodeflow.sampling.sampler import Step
 
 
 class ControlVariateSampler(NeighborSampler):
@@ -22,7 +27,8 @@ class ControlVariateSampler(NeighborSampler):
 
     Args:
         graph: the parent graph, that of the history.
-        fanouts: one number per flow in flow order; one or two are enough.
+        fanouts: one number per flow in flow order; one or two are enough. Where the history has the ``inputs``, whose
+            sums are exact, nothing is drawn in the first flow, whatever its number: layer 0 are the nodes of layer 1.
         history: see ``History``.
         missing: what rows are that were never written, see ``History.pull``.
         replace, prob, include_dst, reuse, seed: see ``NeighborSampler``.
@@ -69,6 +75,13 @@ class ControlVariateSampler(NeighborSampler):
         self.history = history
         self.missing = missing
         self._degrees = of.degrees
+
+    def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
+        """Draw ``fanouts[step.flow]`` neighbours for every row; none where sums of inputs make them needless."""
+        if step.flow > 0 or self.history.inputs is None:
+            return super().draw_rows(edges, rows, step)
+        indptr, nothing = np.zeros(len(rows.at) + 1, np.int64), np.empty(0, np.int64)
+        return Drawn(indptr, nothing.astype(edges.place_type), nothing, None)
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
         """Add the columns of the history."""

@@ -105,7 +105,7 @@ class VRModel(FlowModel):
             batch: a NodeFlow with as many flows as there are convolutions, and, but for "ns", with its history.
             h: rows of the input layer.
 
-        Raises ValueError for another number of flows, or a batch without history.
+        Raises ValueError for another number of flows, or a batch without history (with "ns": with sums of inputs).
         """
         if batch.num_flows != len(self.convs):
             raise ValueError(f"a model of {len(self.convs)} layers needs as many flows, got {batch!r}")
@@ -115,6 +115,11 @@ class VRModel(FlowModel):
             conv = self.convs[i]
             if i not in self.history_widths:
                 if self.estimator == "ns":
+                    if "agg_h_0" in flow.dst_layer.data:
+                        raise ValueError(
+                            "nothing was drawn in the first flow, since the batch has the sums of a history with "
+                            "inputs; for estimator='ns' sample with a NeighborSampler"
+                        )
                     h = conv(flow, h)
                 else:
                     h = conv.combine(exact_sums(flow), flow, h)  # type: ignore[operator]

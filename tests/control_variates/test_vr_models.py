@@ -39,7 +39,7 @@ def test_with_all_neighbours_it_is_the_full_pass(kind: type, estimator: str, pre
     x = torch.randn(40, 5, dtype=torch.float64)
     model = kind(5, 6, 3, num_layers=3, estimator=estimator, dropout=0.5, precomputed=precomputed).double().eval()
     rows = inputs(model, graph, x, kind)
-    inputs_of = {} if precomputed else {"inputs": x}
+    inputs_of = {} if precomputed or estimator == "ns" else {"inputs": x}
     history = History(graph, model.history_widths, weight="p", dtype=torch.float64, **inputs_of)
     for i, width in history.widths.items():
         history.write(i, range(40), torch.randn(40, width))  # any history
@@ -93,6 +93,9 @@ def test_mistakes() -> None:
     History(graph, {1: 9}, weight="p", inputs=x).pull(batch)
     with pytest.raises(ValueError, match="layer 1 of the history has width 9, but the rows have 4"):
         model(batch, x)
+    model.estimator = "ns"
+    with pytest.raises(ValueError, match=r"nothing was drawn in the first flow.* sample with a NeighborSampler"):
+        model(batch, x)
     with pytest.raises(ValueError, match="inputs must have a row per node"):
         History(graph, {1: 9}, inputs=x[:3])
     with pytest.raises(ValueError, match="layer 0 has a history of its own"):
@@ -110,6 +113,9 @@ def test_sums_of_inputs_are_exact(aggregated: str, sparse: bool) -> None:
     found = batch.ldata[1]["agg_h_0"]
     expected = Propagation(graph, weight="p")(x)[batch.layers[1].parent_nid]
     torch.testing.assert_close(found.to_dense() if sparse else found, expected)
+    assert batch.flow_sizes[0] == 0  # so that no rows of neighbours are fetched either
+    assert batch.layers[0].parent_nid.equal(batch.layers[1].parent_nid)
+    assert ControlVariateSampler(graph, [1, 1], History(graph, {1: 4}))([3, 7]).flow_sizes[0] > 0
 
 
 def test_after_as_many_epochs_as_layers_outputs_are_exact(shared_data: Path) -> None:
