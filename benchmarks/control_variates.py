@@ -15,6 +15,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -138,9 +139,10 @@ class Run:
         out = self.model(batch, take_rows(self.x, batch.front.parent_nid))
         return cross_entropy(out, self.data.y[batch.seeds])
 
-    def epoch(self) -> None:
+    def epoch(self, steps: int | None = None) -> None:
+        """Train on all batches, or on so many."""
         self.model.train()
-        for batch in self.loader:
+        for batch in islice(self.loader, steps):
             loss = self.loss(batch)
             self.optimizer.zero_grad()
             loss.backward()
