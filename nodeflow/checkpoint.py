@@ -88,10 +88,14 @@ def _write(result: Result, folder: Path) -> list[Path]:
     metadata = {"nodeflow": json.dumps(stored)}
     weights = {name: value.contiguous() for name, value in result.model.state_dict().items()}
     checkpoint.write_bytes(to_safetensors(weights, metadata))
+    rows = [asdict(record) for record in result.records]
+    columns = list(EpochRecord.__dataclass_fields__)
+    if all(record.age is None for record in result.records):  # no history
+        columns.remove("age")
     with log.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(EpochRecord.__dataclass_fields__))
+        writer = csv.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()
-        writer.writerows(asdict(record) for record in result.records)
+        writer.writerows(rows)
     summary.write_text(json.dumps({**facts, **settings, "versions": versions}, indent=2) + "\n")
     return [checkpoint, log, summary]
 

@@ -18,7 +18,8 @@ from nodeflow import __version__
 from nodeflow.checkpoint import holds_run, output_folder, save
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.draw import require_matplotlib
-from nodeflow.training import MODELS, EpochRecord, Settings, check_dataset, train
+from nodeflow.methods import METHODS
+from nodeflow.training import EpochRecord, Settings, check_dataset, train
 
 DEFAULT = Settings()
 
@@ -83,12 +84,19 @@ def _parser() -> argparse.ArgumentParser:
         "epoch), result.json (accuracies, settings, versions) and curves.png (loss and validation accuracy by epoch).",
     )
     _data_option(job)
-    job.add_argument("--model", choices=list(MODELS), default=DEFAULT.model, help="kind of convolution")
+    models = METHODS[DEFAULT.sampler].models
+    job.add_argument("--model", choices=list(models), default=DEFAULT.model, help="kind of convolution")
+    job.add_argument(
+        "--sampler", choices=list(METHODS), default=DEFAULT.sampler,
+        help="neighbor: means over drawn neighbours; cv: control variates, where one or two drawn neighbours are "
+        "enough, at the price of a stored row per node and hidden layer",
+    )  # fmt: skip
     fanouts = list(DEFAULT.fanouts)
     job.add_argument(
         "--fanouts", type=int, nargs="+", default=fanouts, metavar="K",
-        help="neighbours drawn per node, one number per layer in flow order: the last belongs to the seeds; -1 = all "
-        "(DATA goes before this option)",
+        help="neighbours drawn per node, one number per layer in flow order: the last belongs to the seeds; -1 = all; "
+        "cv needs two or more, and computes the first layer from all neighbours, whatever its number (DATA goes before "
+        "this option)",
     )  # fmt: skip
     job.add_argument("--batch-size", type=int, default=DEFAULT.batch_size, metavar="N", help="seeds per batch")
     job.add_argument("--hidden", type=int, default=DEFAULT.hidden, metavar="N", help="width of hidden layers")
@@ -135,7 +143,7 @@ def _info(options: argparse.Namespace) -> int:
 def _train(options: argparse.Namespace) -> int:
     settings = Settings(
         options.model, tuple(options.fanouts), options.batch_size, options.hidden, options.dropout,
-        options.learning_rate, options.epochs, options.seed, options.workers, options.direction,
+        options.learning_rate, options.epochs, options.seed, options.workers, options.direction, options.sampler,
     )  # fmt: skip
     dataset = _dataset(options.data)
     check_dataset(dataset)
@@ -146,12 +154,14 @@ def _train(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace, settings: Settings, dataset: Dataset) -> int:
     picture = not options.no_plot and _can_draw()
     _say(f"{dataset!r}")
-    _say(f"{options.model}, fanouts {options.fanouts}, hidden {options.hidden}, seed {options.seed}")
+    sampler = "" if settings.sampler == DEFAULT.sampler else f" with sampler {settings.sampler}"
+    _say(f"{options.model}{sampler}, fanouts {options.fanouts}, hidden {options.hidden}, seed {options.seed}")
     if not picture and not options.no_plot:
         _say("no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot hides this line)")
     if holds_run(options.output):
         _say(f"replaces the earlier run in {options.output}")
-    _say(f"\n{'epoch':>5} {'loss':>8} {'val acc':>8} {'seconds':>8} {'seeds/s':>9} {'edges/s':>10}")
+    age = f" {'age':>7}" if METHODS[settings.sampler].has_history else ""
+    _say(f"\n{'epoch':>5} {'loss':>8} {'val acc':>8} {'seconds':>8} {'seeds/s':>9} {'edges/s':>10}{age}")
     start = time.perf_counter()
     result = train(dataset, settings, _print_epoch)
     accuracy = result.test_accuracy
@@ -166,9 +176,10 @@ def _run(options: argparse.Namespace, settings: Settings, dataset: Dataset) -> i
 
 def _print_epoch(record: EpochRecord) -> None:
     accuracy = "none" if math.isnan(record.val_accuracy) else f"{100 * record.val_accuracy:.2f}%"
+    age = "" if record.age is None else f" {record.age:>7.1f}"
     _say(
         f"{record.epoch:>5} {record.loss:>8.4f} {accuracy:>8} {record.seconds:>8.2f} "
-        f"{record.seeds_per_second:>9,.0f} {record.edges_per_second:>10,.0f}"
+        f"{record.seeds_per_second:>9,.0f} {record.edges_per_second:>10,.0f}{age}"
     )
 
 

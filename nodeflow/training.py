@@ -17,12 +17,10 @@ from nodeflow._check import as_count, as_int
 from nodeflow.datasets import Dataset
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
-from nodeflow.nn import GCN, FlowModel, GraphSAGE
-from nodeflow.sampling import NeighborSampler
+from nodeflow.methods import METHODS, Method
+from nodeflow.nn import FlowModel
 from nodeflow.sampling.sampler import check_sizes
-from nodeflow.transform import add_reverse_edges, is_symmetric, reverse
-
-MODELS: dict[str, type[GraphSAGE] | type[GCN]] = {"sage": GraphSAGE, "gcn": GCN}
+from nodeflow.transform import add_reverse_edges, is_symmetric
 
 
 @dataclass(frozen=True)
@@ -31,6 +29,7 @@ class Settings:
 
     ``fanouts`` are in flow order: the last number belongs to the seeds. ``direction`` is "in", "out", or "both" (the
     reverse of every edge is added where the graph is not symmetric already). ``workers`` changes the speed only.
+    ``sampler`` is "neighbor", or "cv" for control variates (see ``nodeflow.methods``), which needs two fanouts or more.
     """
 
     model: str = "sage"
@@ -43,11 +42,13 @@ class Settings:
     seed: int = 0
     workers: int = 1
     direction: str = "both"
+    sampler: str = "neighbor"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fanouts", check_sizes(self.fanouts, "fanouts"))
-        if self.model not in MODELS:
-            raise ValueError(f"model must be one of {', '.join(MODELS)}, got {self.model!r}")
+        if self.sampler not in METHODS:
+            raise ValueError(f"sampler must be one of {', '.join(METHODS)}, got {self.sampler!r}")
+        METHODS[self.sampler].check(self.model, self.fanouts)
         if self.direction not in ("in", "out", "both"):
             raise ValueError(f"direction must be 'in', 'out' or 'both', got {self.direction!r}")
         for name in ("batch_size", "hidden", "epochs"):
@@ -62,7 +63,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One epoch: mean training loss, accuracy on the validation nodes, and sampled seeds and edges per second."""
+    """One epoch: mean training loss, accuracy on the validation nodes, and sampled seeds and edges per second.
+
+    ``age`` is for how many steps, on average, the rows of the history that batches read had not been written (0: by the
+    step just before); None for a sampler without history.
+    """
 
     epoch: int
     loss: float
@@ -70,6 +75,7 @@ class EpochRecord:
     seconds: float
     seeds_per_second: float
     edges_per_second: float
+    age: float | None = None
 
 
 @dataclass
@@ -157,40 +163,37 @@ def train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord], 
 
 def _train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord], None]) -> Result:
     graph = _in_float32(_directed(dataset.graph, settings.direction))
-    direction = "out" if settings.direction == "out" else "in"
-    x, labels = graph.ndata["feat"], graph.ndata["label"]
-    model = build_model(settings, int(x.shape[1]), dataset.num_classes)
+    model = build_model(settings, int(graph.ndata["feat"].shape[1]), dataset.num_classes)
+    method = METHODS[settings.sampler](graph, settings, model)
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
 
     def loader(seeds: Tensor, seed: int, shuffle: bool) -> NodeFlowLoader:
-        sampler = NeighborSampler(graph, settings.fanouts, direction=direction, seed=seed)
         columns = {0: ["feat"], -1: ["label"]}
         size, workers = settings.batch_size, settings.workers
-        return NodeFlowLoader(sampler, seeds, size, shuffle, seed=seed, num_workers=workers, ndata=columns)
+        return NodeFlowLoader(method.sampler(seed), seeds, size, shuffle, seed=seed, num_workers=workers, ndata=columns)
 
     batches = loader(dataset.train, settings.seed, True)
     checks = loader(dataset.val, settings.seed + 1, False)
     result = Result(settings, model, float("nan"), 0, dataset=dataset.name)
     best, best_weights = -1.0, {}
     for epoch in range(1, settings.epochs + 1):
-        record = _epoch(model, optimizer, batches, checks, epoch)
+        record = _epoch(method, optimizer, batches, checks, epoch)
         result.records.append(record)
         report(record)
         if record.val_accuracy > best or not len(dataset.val):
             best, result.best_epoch = record.val_accuracy, epoch
             best_weights = {name: value.clone() for name, value in model.state_dict().items()}
     model.load_state_dict(best_weights)
-    inward = graph if direction == "in" else reverse(graph)
-    outputs = model.inference(inward, x).argmax(1)
     if len(dataset.test):
-        result.test_accuracy = float((outputs == labels)[dataset.test].double().mean())
+        right = method.outputs().argmax(1) == graph.ndata["label"]
+        result.test_accuracy = float(right[dataset.test].double().mean())
     return result
 
 
 def build_model(settings: Settings, in_features: int, out_features: int) -> FlowModel:
     """Return a new model of ``settings``, one convolution per fanout."""
-    layers = len(settings.fanouts)
-    return MODELS[settings.model](in_features, settings.hidden, out_features, layers, dropout=settings.dropout)
+    make, layers = METHODS[settings.sampler].models[settings.model], len(settings.fanouts)
+    return make(in_features, settings.hidden, out_features, layers, dropout=settings.dropout)
 
 
 def _directed(graph: Graph, direction: str) -> Graph:
@@ -215,9 +218,10 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def _epoch(
-    model: FlowModel, optimizer: torch.optim.Optimizer, batches: NodeFlowLoader, checks: NodeFlowLoader, epoch: int
+    method: Method, optimizer: torch.optim.Optimizer, batches: NodeFlowLoader, checks: NodeFlowLoader, epoch: int
 ) -> EpochRecord:
-    start, total, seeds, edges = time.perf_counter(), 0.0, 0, 0
+    model = method.model
+    start, total, seeds, edges, ages, rows = time.perf_counter(), 0.0, 0, 0, 0, 0
     model.train()
     # disable=None: a bar on a terminal only
     with tqdm(batches, desc=f"epoch {epoch}", unit="batch", leave=False, disable=None) as bar:
@@ -231,12 +235,15 @@ def _epoch(
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            read = method.after_step(batch)
+            ages, rows = ages + int(read.sum()), rows + len(read)
             total += value * batch.layer_sizes[-1]
             seeds += batch.layer_sizes[-1]
             edges += sum(batch.flow_sizes)
             bar.set_postfix(loss=f"{value:.3f}")
     seconds = time.perf_counter() - start
-    return EpochRecord(epoch, total / seeds, _accuracy(model, checks), seconds, seeds / seconds, edges / seconds)
+    accuracy, age = _accuracy(model, checks), ages / rows if rows else None
+    return EpochRecord(epoch, total / seeds, accuracy, seconds, seeds / seconds, edges / seconds, age)
 
 
 @torch.no_grad()

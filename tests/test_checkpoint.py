@@ -72,7 +72,8 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
     assert metadata == {**expected, "settings": settings, "widths": widths, "versions": versions}
     with written[1].open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [{name: float(value) for name, value in row.items()} for row in rows] == [asdict(r) for r in result.records]
+    known = [{name: value for name, value in asdict(r).items() if name != "age"} for r in result.records]
+    assert [{name: float(value) for name, value in row.items()} for row in rows] == known
 
 
 def test_a_title_adds_the_picture_and_old_files_are_replaced(result: Result, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import torch
 from cli_tools import SMALL, status, train, two_communities
 
 import nodeflow
-from nodeflow import training
+from nodeflow import methods, training
 from nodeflow.checkpoint import load_model
 from nodeflow.cli import main
 
@@ -66,6 +66,30 @@ def test_train_prints_epochs_and_writes_the_results(
     assert losses == pytest.approx([float(row.split()[1]) for row in rows], abs=1e-4)
 
 
+@pytest.mark.parametrize("model", ["sage", "gcn"])
+def test_control_variates_add_a_column_with_the_age(
+    model: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    assert train(data, output, "--sampler", "cv", "--model", model) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    lines = out.splitlines()
+    assert lines[1] == f"{model} with sampler cv, fanouts [3, 3], hidden 8, seed 0"
+    assert lines[3].split() == ["epoch", "loss", "val", "acc", "seconds", "seeds/s", "edges/s", "age"]
+    rows = lines[4:6]
+    assert all(re.fullmatch(r" +\d+ +[\d.]+ +[\d.]+% +[\d.]+ +[\d,]+ +[\d,]+ +\d+\.\d", row) for row in rows)
+    assert {len(line) for line in lines[3:6]} == {len(lines[3])}  # the columns stand below each other
+    header, *logged = (line.split(",") for line in (output / "log.csv").read_text().splitlines())
+    assert header[-1] == "age"
+    assert [f"{float(values[-1]):.1f}" for values in logged] == [row.split()[-1] for row in rows]
+    facts = json.loads((output / "result.json").read_text())
+    assert facts["sampler"] == "cv"
+    assert f"test accuracy {100 * facts['test_accuracy']:.2f} % (with full neighbourhoods)" in out
+    assert sorted(path.name for path in output.iterdir()) == FILES
+    assert type(load_model(output / FILES[0])) is methods.METHODS["cv"].models[model]
+
+
 def test_the_picture_is_a_png_of_sane_size(data: Path, tmp_path: Path) -> None:
     assert train(data, tmp_path / "out") == 0
     content = (tmp_path / "out" / "curves.png").read_bytes()
@@ -89,6 +113,7 @@ def test_the_same_options_give_the_same_files_for_any_number_of_workers(data: Pa
 
 OPTIONS = {
     "--model": ("gcn", "model", "gcn"),
+    "--sampler": ("cv", "sampler", "cv"),
     "--fanouts": ("2", "fanouts", [2]),
     "--batch-size": ("30", "batch_size", 30),
     "--hidden": ("9", "hidden", 9),
@@ -120,14 +145,14 @@ def test_every_option_of_a_run_is_tried() -> None:
 
 def test_fanouts_are_in_flow_order(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    real = training.NeighborSampler
+    real = methods.NeighborSampler
 
     def spy(graph, fanouts, **options):
         sampler = real(graph, fanouts, **options)
         seen.append(sampler([0]).flow_sizes)
         return sampler
 
-    monkeypatch.setattr(training, "NeighborSampler", spy)
+    monkeypatch.setattr(methods, "NeighborSampler", spy)
     assert train(data, tmp_path / "out", "--fanouts", "1", "4", "--direction", "in") == 0
     assert {sizes[-1] for sizes in seen} == {4}  # the seed draws four, each node below one
     assert {sizes[0] for sizes in seen} == {5}
@@ -243,7 +268,7 @@ def test_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         assert "one number per layer in flow order: the last belongs to the seeds; -1 = all" in words
         for word in (*OPTIONS, "--output", "--no-plot", *FILES):
             assert word in out
-        assert words.count("(default: ") == 12  # DATA, and all options but flags
+        assert words.count("(default: ") == 13  # DATA, and all options but flags
     if command:
         for name in ("adjacency.npz", "edges.npz", "features.npz", "features.npy", "labels.npy", "train.npy"):
             assert name in words

@@ -98,6 +98,8 @@ BAD_OPTIONS = {
     "--seed x": "--seed: invalid int value: 'x'",
     "--workers -1": "workers must be at least 0, got -1",
     "--model gat": "--model: invalid choice: 'gat'",
+    "--sampler best": "--sampler: invalid choice: 'best'",
+    "--sampler cv --fanouts 5": "fanouts must have two numbers or more with sampler 'cv'",
     "--direction up": "--direction: invalid choice: 'up'",
     "--unknown": "unrecognized arguments: --unknown",
     "--output": "--output: expected one argument",

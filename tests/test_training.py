@@ -196,6 +196,7 @@ CHANGES = [
     {"epochs": 5},
     {"direction": "out"},
     {"direction": "both"},
+    {"sampler": "cv"},
 ]
 
 
@@ -224,6 +225,7 @@ def test_global_random_state_is_neither_read_nor_touched(result: Result) -> None
     ("change", "message"),
     [
         ({"model": "gat"}, "model must be one of sage, gcn, got 'gat'"),
+        ({"sampler": "best"}, "sampler must be one of neighbor, cv, got 'best'"),
         ({"direction": "up"}, "direction must be 'in', 'out' or 'both', got 'up'"),
         ({"fanouts": ()}, "fanouts must have one number per flow, got none"),
         ({"fanouts": (4, 0)}, r"fanouts\[1\] must be -1 .* or at least 1, got 0"),
