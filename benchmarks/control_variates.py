@@ -1,12 +1,13 @@
 """Control variates on real graphs: accuracy of training, and variance of gradients.
 
-python benchmarks/control_variates.py accuracy  --data FOLDER [--graphs cora ...] [--seeds 10]
-python benchmarks/control_variates.py gradients --data FOLDER [--graphs cora ...]
+python benchmarks/control_variates.py accuracy  --data FOLDER [--graphs cora ...] [--seeds 10] [--plot FILE.png]
+python benchmarks/control_variates.py gradients --data FOLDER [--graphs cora ...] [--plot FILE.png]
+python benchmarks/control_variates.py time      --data FOLDER --graphs coauthor_physics debian [--seeds 3]
 
 FOLDER holds a folder per graph, with adjacency.npz, features.npz, labels.npy and, where there is a customary split,
 train.npy, val.npy and test.npy (else half, a quarter and a quarter of the nodes, at random); "debian" is the bundled
-data set. The model is a GCN of two layers; NS-k and CV-k draw k neighbours per node, "full" all; +PP has the first
-propagation precomputed.
+data set. The model is a GCN of two layers; NS-k, CV-k and CVD-k draw k neighbours per node, "full" all; +PP has the
+first propagation precomputed. ("time": until CV and the others have the accuracy that NS-10 ends with.)
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
+import scipy.stats
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -69,10 +71,13 @@ class Way(NamedTuple):
 
 
 WAYS = [
-    Way("ns", -1), Way("ns", 10), Way("ns", 2), Way("ns", 1), Way("cv", 2), Way("cv", 1), Way("cvd", 2), Way("cvd", 1),
-    Way("ns", 2, True), Way("ns", 1, True), Way("cv", 2, True), Way("cv", 1, True), Way("cvd", 2, True),
-    Way("cvd", 1, True),
-]  # fmt: skip
+    *(Way("ns", fanout) for fanout in (-1, 10, 2, 1)),
+    *(Way(estimator, fanout) for estimator in ("cv", "cvd") for fanout in (2, 1)),
+    Way("ns", -1, True),
+    *(Way(estimator, fanout, True) for estimator in ("ns", "cv", "cvd") for fanout in (2, 1)),
+]
+KINDS = [Way("ns", 2), Way("cv", 2), Way("ns", 1), Way("cv", 1)]
+WITH_DROPOUT = [Way("ns", -1), Way("ns", 2), Way("cv", 2), Way("cvd", 2)]
 SMALL = ("cora", "citeseer")
 
 
@@ -103,7 +108,7 @@ def read(folder: Path, name: str) -> Data:
     return Data(
         name, graph, x, Propagation(graph, weight="p")(x), y, split["train"], split["test"],
         hidden=32 if name in SMALL else 128, batch_size=len(split["train"]) if name in SMALL else 512,
-        epochs=200 if name in SMALL else 60 if few else 10, decay=5e-4 if name in SMALL else 0.0,
+        epochs=200 if name in SMALL else 150 if few else 10, decay=5e-4 if name in SMALL else 0.0,
     )  # fmt: skip
 
 
@@ -141,8 +146,11 @@ class Run:
 
     def epoch(self, steps: int | None = None) -> None:
         """Train on all batches, or on so many."""
+        self.train(islice(self.loader, steps))
+
+    def train(self, batches: Iterable[NodeFlow]) -> None:
         self.model.train()
-        for batch in islice(self.loader, steps):
+        for batch in batches:
             loss = self.loss(batch)
             self.optimizer.zero_grad()
             loss.backward()
@@ -157,45 +165,64 @@ class Run:
 
 
 def accuracy(options: argparse.Namespace) -> None:
+    found: dict[str, dict[str, list[float]]] = {}
     for name in options.graphs:
         data = read(options.data, name)
         print(f"\n{name}: {data.graph.num_nodes:,} nodes, {len(data.train):,} for training, {options.seeds} seeds\n")
-        print("| | test accuracy % | +- (95 %) | seconds of training |\n|---|---|---|---|")
-        for way in WAYS:
-            found, seconds = [], []
+        print("| | test accuracy % | minus full |\n|---|---|---|")
+        found[name] = {}
+        for way in (way for way in WAYS if str(way) in options.ways):
+            values = []
             for seed in range(options.seeds):
                 run = Run(data, way, seed)
-                start = time.perf_counter()
                 for _ in range(options.epochs or data.epochs):
                     run.epoch()
-                seconds.append(time.perf_counter() - start)
-                found.append(run.accuracy())
-            spread = 2.26 * statistics.stdev(found) / len(found) ** 0.5 if len(found) > 1 else float("nan")
-            print(
-                f"| {way} | {statistics.mean(found):.2f} | {spread:.2f} | {statistics.median(seconds):.1f} |",
-                flush=True,
-            )
+                values.append(run.accuracy())
+            found[name][str(way)] = values
+            full = found[name].get("full", values)  # of the same seeds, so differences are paired
+            least = [value - other for value, other in zip(values, full, strict=True)]
+            print(f"| {way} | {interval(values)} | {interval(least)} |", flush=True)
+    if options.plot:
+        plot_accuracy(found, options.plot)
+
+
+def interval(values: list[float]) -> str:
+    """The mean, and half the width of its confidence interval of 95 % (Student)."""
+    return f"{statistics.mean(values):.2f} +- {half_width(values):.2f}"
+
+
+def half_width(values: list[float]) -> float:
+    if len(values) < 2:
+        return float("nan")
+    return float(scipy.stats.t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / len(values) ** 0.5
 
 
 def gradients(options: argparse.Namespace) -> None:
+    found: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for name in options.graphs:
         data = read(options.data, name)
-        print(f"\n{name}: variance of the gradient, relative to the squared norm of the exact one\n")
-        kinds = [Way("ns", 2), Way("cv", 2), Way("ns", 1), Way("cv", 1)]
-        print("| epochs | " + " | ".join(map(str, kinds)) + " |\n|" + "---|" * (len(kinds) + 1))
+        print(f"\n{name}: squared deviation of the gradient of one batch, over the squared norm of the exact one\n")
+        columns = [(way, False) for way in KINDS] + [(way, True) for way in WITH_DROPOUT]
+        names = [str(way) + ", dropout" * dropout for way, dropout in columns]
+        print("| epochs | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 1))
         run = Run(data, Way("cv", 2), 0)
-        for epochs in range((options.epochs or data.epochs) + 1):
-            if epochs in (0, 1, 2, 5, 10, 20, 50, 100, 200):
-                print(
-                    f"| {epochs} | " + " | ".join(f"{value:.3g}" for value in variances(run, kinds)) + " |", flush=True
-                )
+        found[name] = {title: [] for title in names}
+        last = options.epochs or data.epochs
+        for epochs in range(last + 1):
+            if epochs in (0, 1, 2, 5, 10, 20, 50, 100, last):
+                values = [deviation(run, way, dropout) for way, dropout in columns]
+                print(f"| {epochs} | " + " | ".join(f"{value:.3g}" for value in values) + " |", flush=True)
+                for title, value in zip(names, values, strict=True):
+                    found[name][title].append((epochs, value))
             run.epoch()
+    if options.plot:
+        plot_gradients(found, options.plot)
 
 
-def variances(run: Run, kinds: list[Way], draws: int = 20) -> Iterator[float]:
-    """Of one batch, over draws of neighbours, without dropout."""
+def deviation(run: Run, way: Way, dropout: bool, draws: int = 30) -> float:
+    """Over draws of neighbours; with dropout about their own mean, which is then not known exactly."""
     data, seeds = run.data, run.data.train[: run.data.batch_size]
-    run.model.eval()
+    generator = torch.get_rng_state()
 
     def gradient(way: Way, epoch: int) -> Tensor:
         run.model.estimator = way.estimator
@@ -205,23 +232,110 @@ def variances(run: Run, kinds: list[Way], draws: int = 20) -> Iterator[float]:
         run.loss(sampler(seeds, epoch=epoch)).backward()
         return torch.cat([p.grad.flatten() for p in run.model.parameters() if p.grad is not None])
 
+    run.model.eval()
     exact = gradient(Way("ns", -1), 0)
-    for way in kinds:
-        found = torch.stack([gradient(way, epoch) for epoch in range(draws)])
-        yield float(((found - exact) ** 2).sum(1).mean() / (exact**2).sum())
+    run.model.train(dropout)
+    each = torch.stack([gradient(way, epoch) for epoch in range(draws)])
+    middle = each.mean(0) if dropout else exact
+    total = ((each - middle) ** 2).sum(1).sum() / (draws - dropout)
     run.model.estimator = run.way.estimator
     run.model.zero_grad()
+    torch.set_rng_state(generator)  # so that the run is the one it would be without looking
+    return float(total / (exact**2).sum())
+
+
+def speed(options: argparse.Namespace) -> None:
+    """Seconds of training until the test accuracy that NS-10 has at its end."""
+    for name in options.graphs:
+        data = read(options.data, name)
+        ways = [Way("ns", 10), Way("ns", -1), Way("ns", 2), Way("cv", 2), Way("cv", 1), Way("cv", 2, True)]
+        ends: list[float] = []
+        reached: dict[str, list[float]] = {str(way): [] for way in ways}
+        for seed in range(options.seeds):
+            curves = {str(way): curve(data, way, seed, options.epochs or data.epochs) for way in ways}
+            goal = statistics.mean(value for _, value in curves["NS-10"][-5:])  # over the last epoch
+            ends.append(goal)
+            for way, points in curves.items():
+                reached[way].append(next((t for t, value in points if value >= goal), float("inf")))
+        print(f"\n{name}: seconds of training until the accuracy of NS-10 at the end, {interval(ends)} %\n")
+        print("| | median of the seeds | min to max | over NS-10 |\n|---|---|---|---|")
+        first = statistics.median(reached["NS-10"])
+        for way, times in reached.items():
+            middle = statistics.median(times)
+            print(f"| {way} | {middle:.1f} | {min(times):.1f} to {max(times):.1f} | {middle / first:.2f} |", flush=True)
+
+
+def curve(data: Data, way: Way, seed: int, epochs: int) -> list[tuple[float, float]]:
+    """Seconds of training, and the accuracy then, five times an epoch."""
+    run, points, seconds = Run(data, way, seed), [], 0.0
+    step = -(-len(run.loader) // 5)
+    for _ in range(epochs):
+        left = iter(run.loader)
+        for _ in range(5):
+            start = time.perf_counter()
+            run.train(islice(left, step))
+            seconds += time.perf_counter() - start
+            points.append((seconds, run.accuracy()))
+    return points
+
+
+def plot_accuracy(found: dict[str, dict[str, list[float]]], file: Path) -> None:
+    figure, axes = panels(len(found))
+    for axis, (name, ways) in zip(axes, found.items(), strict=True):
+        full = statistics.mean(ways.get("full", [float("nan")]))
+        axis.axhspan(full - 0.5, full + 0.5, color="0.9", label="full, +- 0.5")
+        for place, (way, values) in enumerate(ways.items()):
+            color = "tab:blue" if way.startswith("NS") else "black" if way.startswith("full") else "tab:orange"
+            axis.errorbar(place, statistics.mean(values), half_width(values), fmt="o", color=color, capsize=3)
+        axis.set_xticks(range(len(ways)), list(ways), rotation=90, fontsize=8)
+        axis.set(title=name)
+        axis.grid(axis="y", alpha=0.3)
+    axes[0].set(ylabel="test accuracy %, mean and 95 %")
+    save(figure, file)
+
+
+def plot_gradients(found: dict[str, dict[str, list[tuple[int, float]]]], file: Path) -> None:
+    figure, axes = panels(len(found))
+    for axis, (name, lines) in zip(axes, found.items(), strict=True):
+        for title, points in lines.items():
+            color = "tab:blue" if title.startswith("NS") else "black" if title.startswith("full") else "tab:orange"
+            color = "tab:green" if title.startswith("CVD") else color
+            style = "--" if "dropout" in title else "-"
+            marker = "." if "1" in title else "o"
+            axis.plot(*zip(*points, strict=True), style, marker=marker, color=color, label=title, alpha=0.8)
+        axis.set(title=name, xlabel="epochs", yscale="log", xscale="symlog")
+        axis.grid(alpha=0.3)
+    axes[0].set(ylabel="squared deviation / squared norm")
+    axes[-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    save(figure, file)
+
+
+def panels(number: int) -> tuple[Any, list[Any]]:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, number, figsize=(2.6 * number + 1.2, 3.4), layout="constrained", squeeze=False)
+    return figure, list(axes[0])
+
+
+def save(figure: Any, file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=130)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("job", choices=["accuracy", "gradients"])
+    parser.add_argument("job", choices=["accuracy", "gradients", "time"])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--graphs", nargs="+", default=["cora", "citeseer", "nell", "coauthor_physics", "debian"])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--epochs", type=int)
+    parser.add_argument("--plot", type=Path, help="where to write a picture")
+    parser.add_argument("--ways", nargs="+", default=list(map(str, WAYS)), choices=list(map(str, WAYS)))
     options = parser.parse_args()
-    {"accuracy": accuracy, "gradients": gradients}[options.job](options)
+    {"accuracy": accuracy, "gradients": gradients, "time": speed}[options.job](options)
 
 
 if __name__ == "__main__":

@@ -83,8 +83,8 @@ class ControlVariates(Method):
     that no batch has reached yet. Every step writes the rows that it computed. Validation reads the history, and
     writes nothing.
 
-    The features never change, so their sums over all neighbours are exact, and no number in ``fanouts[0]`` changes a
-    result: the first flow draws one edge per node, the fewest there can be, which nothing reads.
+    The features never change, so their sums over all neighbours are exact, and nothing is drawn in the first flow,
+    whatever ``fanouts[0]`` is.
     """
 
     models = {"sage": VRGraphSAGE, "gcn": VRGCN}  # noqa: RUF012
@@ -113,7 +113,7 @@ class ControlVariates(Method):
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler of neighbours whose batches have the history as it is when they are taken."""
-        return ControlVariateSampler(self.graph, (1, *self.fanouts[1:]), self.history, seed=seed)
+        return ControlVariateSampler(self.graph, self.fanouts, self.history, seed=seed)
 
     def after_step(self, batch: NodeFlow) -> Tensor:
         """Write the rows of the batch into the history; returns how old those were that it had read."""

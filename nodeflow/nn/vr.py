@@ -79,6 +79,9 @@ class VRModel(FlowModel):
         self, convs: list[nn.Module], dropout: float, *, estimator: str = "cv", embed: nn.Linear | None = None
     ) -> None:
         super().__init__(convs, dropout)
+        if embed is not None:  # as the convolution that it stands for
+            nn.init.xavier_uniform_(embed.weight)
+            nn.init.zeros_(embed.bias)
         if estimator not in ESTIMATORS:
             raise ValueError(f"estimator must be 'cv', 'cvd' or 'ns', got {estimator!r}")
         self.estimator = estimator
