@@ -79,8 +79,8 @@ def test_estimators_print_a_table_and_draw(tmp_path: Path) -> None:
     assert (tmp_path / "picture.png").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("job", ["accuracy", "gradients"])
-def test_control_variates_print_tables(job: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("job", "size"), [("accuracy", 2), ("gradients", 3), ("time", 6)])
+def test_control_variates_print_tables(job: str, size: int, tmp_path: Path) -> None:
     folder = tmp_path / "small"
     folder.mkdir()
     rng = np.random.default_rng(0)
@@ -88,10 +88,12 @@ def test_control_variates_print_tables(job: str, tmp_path: Path) -> None:
     scipy.sparse.save_npz(folder / "adjacency.npz", (adjacency + adjacency.T).tocsr())
     scipy.sparse.save_npz(folder / "features.npz", scipy.sparse.random(200, 20, 0.3, "csr", np.float32, rng=rng))
     np.save(folder / "labels.npy", rng.integers(0, 3, 200))
-    options = ["--data", tmp_path, "--graphs", "small", "--seeds", 2, "--epochs", 2]
+    options = ["--data", tmp_path, "--graphs", "small", "--seeds", 2, "--epochs", 2, "--plot", tmp_path / "picture.png"]
+    options += ["--ways", "full", "CV-2"]
     rows = rows_of(run("control_variates.py", job, *options))[1:]
-    assert len(rows) == (14 if job == "accuracy" else 3)
-    assert all(float(cell) >= 0 for row in rows for cell in row[1:])
+    assert len(rows) == size
+    assert all(float(row[1].split(" +- ")[0]) >= 0 for row in rows)
+    assert (tmp_path / "picture.png").exists() == (job != "time")
 
 
 def test_the_graph_is_symmetric_without_loops_or_repeats() -> None:

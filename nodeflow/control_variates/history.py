@@ -192,13 +192,23 @@ class History(nn.Module):
         before = dict(self._staged)
         try:
             for i, new in rows.items():
-                self.write(i, batch.layers[i].parent_nid, new)
+                layer = batch.layers[i]
+                if layer.context is None:  # then it holds no node twice
+                    self._stage(i, self._ids(layer.parent_nid), new)
+                else:
+                    self.write(i, layer.parent_nid, new)
         except BaseException:
             self._staged = before
             raise
 
     def write(self, layer: int, nodes: Any, rows: Tensor) -> None:
         """Take new rows ``[len(nodes), width]`` of some nodes, to be written by ``commit``; as ``push``."""
+        ids = self._ids(nodes)
+        if len(torch.unique(ids)) < len(ids):
+            raise ValueError(f"layer {layer} holds a node twice, but the history has one row of it")
+        self._stage(layer, ids, rows)
+
+    def _stage(self, layer: int, ids: Tensor, rows: Tensor) -> None:
         if self.stored:
             raise ValueError(
                 "a history with aggregated='stored' is written by an Updater only, all of it, since its sums must be "
@@ -207,15 +217,13 @@ class History(nn.Module):
         target = self._of("h", layer)
         if layer in self._staged:
             raise ValueError(f"layer {layer} has rows that wait for a commit; there is one push per commit")
-        ids = self._ids(nodes)
         if rows.shape != (len(ids), self.widths[layer]):
             raise ValueError(
                 f"rows of layer {layer} must have shape {(len(ids), self.widths[layer])}, got {tuple(rows.shape)}"
             )
-        if len(torch.unique(ids)) < len(ids):
-            raise ValueError(f"layer {layer} holds a node twice, but the history has one row of it")
         new = rows.detach().to(target.device, target.dtype, copy=True)
-        if not bool(torch.isfinite(new).all()):
+        # a sum that is finite says so of its terms, in a fraction of the time; one that is not may only be large
+        if not bool(torch.isfinite(new.sum()) or torch.isfinite(new).all()):
             at = int((~torch.isfinite(new)).any(1).nonzero()[0, 0])
             raise ValueError(f"rows of layer {layer} must be finite in {target.dtype}, but row {at} is not")
         self._staged[layer] = (ids, new)

@@ -99,35 +99,29 @@ class VRModel(FlowModel):
             return sparse_linear(h, self.embed.weight, self.embed.bias).relu()
         return super().activate(i, h)
 
-    def forward(self, batch: NodeFlow, h: Tensor) -> Tensor:
+    def forward(self, batch: NodeFlow, h: Tensor | None = None) -> Tensor:
         """Return the outputs of the seeds, ``[layer_sizes[-1], out_features]``.
 
         Sets the column "h" of the history layers: their rows before dropout, without gradient, for ``History.push``.
 
         Args:
             batch: a NodeFlow with as many flows as there are convolutions, and, but for "ns", with its history.
-            h: rows of the input layer.
+            h: rows of the input layer. None where nothing reads them: a ``VRGCN`` with a history that has the inputs.
 
-        Raises ValueError for another number of flows, or a batch without history (with "ns": with sums of inputs).
+        Raises ValueError for another number of flows, or a batch without history (with "ns": with sums of inputs);
+        TypeError for rows that are missing.
         """
         if batch.num_flows != len(self.convs):
             raise ValueError(f"a model of {len(self.convs)} layers needs as many flows, got {batch!r}")
+        if h is None and (self.estimator == "ns" or 0 in self.history_widths or self.convs[0].own is not None):
+            raise TypeError("h is missing: this model reads the rows of the input layer")
         mean = h
         for i, flow in enumerate(batch.flows):
+            if i not in self.history_widths:
+                h = mean = self._first(flow, h)
+                continue
             h, mean = self.activate(i, h), self.activate(i, mean) if self.estimator == "cvd" else h
             conv = self.convs[i]
-            if i not in self.history_widths:
-                if self.estimator == "ns":
-                    if "agg_h_0" in flow.dst_layer.data:
-                        raise ValueError(
-                            "nothing was drawn in the first flow, since the batch has the sums of a history with "
-                            "inputs; for estimator='ns' sample with a NeighborSampler"
-                        )
-                    h = conv(flow, h)
-                else:
-                    h = conv.combine(exact_sums(flow), flow, h)  # type: ignore[operator]
-                mean = h
-                continue
             kept = mean if self.estimator == "cvd" else h
             batch.ldata[i]["h"] = kept.detach()
             dropped = self.dropout(h)
@@ -138,6 +132,17 @@ class VRModel(FlowModel):
                 total = control_variate(flow, dropped) if self.estimator == "cv" else neighbor_sampling(flow, dropped)
                 h = conv.combine(total, flow, dropped)  # type: ignore[operator]
         return h
+
+    def _first(self, flow: Flow, h: Tensor | None) -> Tensor:
+        """What follows from inputs that need no history."""
+        if self.estimator != "ns":
+            return self.convs[0].combine(exact_sums(flow), flow, h)  # type: ignore[operator,no-any-return]
+        if "agg_h_0" in flow.dst_layer.data:
+            raise ValueError(
+                "nothing was drawn in the first flow, since the batch has the sums of a history with inputs; for "
+                "estimator='ns' sample with a NeighborSampler"
+            )
+        return self.convs[0](flow, h)  # type: ignore[no-any-return]
 
 
 class VRGCN(VRModel):

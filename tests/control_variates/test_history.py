@@ -140,6 +140,16 @@ def test_layers_that_hold_a_node_in_several_contexts_are_refused() -> None:
         History(graph, {1: 1}).push(batch, {1: torch.ones(batch.layer_sizes[1], 1)})
 
 
+def test_rows_whose_sum_is_beyond_the_largest_number_are_finite() -> None:
+    history = History(Graph.from_edges([0], [1]), {1: 2})
+    large = torch.full((2, 2), 3e38)
+    history.write(1, [0, 1], large)
+    history.commit()
+    assert history.rows(1, [0, 1]).equal(large)
+    with pytest.raises(ValueError, match="row 1 is not"):
+        history.write(1, [0, 1], torch.tensor([[3e38, 3e38], [torch.inf, -torch.inf]]))
+
+
 class FailAt(TorchDispatchMode):
     """Raises at the n-th operation."""
 

@@ -81,6 +81,25 @@ def test_history_holds_rows_before_dropout_and_dropout_acts() -> None:
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
+@pytest.mark.parametrize("estimator", ["cv", "cvd"])
+def test_rows_of_the_input_layer_that_nothing_reads_may_be_left_out(estimator: str) -> None:
+    graph = random_graph()
+    x = torch.randn(40, 5)
+    for kind, least in ((VRGCN, True), (VRGraphSAGE, False)):
+        model = kind(5, 4, 3, num_layers=2, estimator=estimator).eval()
+        history = History(graph, model.history_widths, weight="p", inputs=x)
+        batch = ControlVariateSampler(graph, [2, 2], history)([3, 1])
+        if least:
+            assert torch.equal(model(batch), model(batch, x[batch.front.parent_nid]))
+        else:
+            with pytest.raises(TypeError, match="h is missing: this model reads the rows of the input layer"):
+                model(batch)
+    with pytest.raises(TypeError, match="h is missing"):
+        VRGCN(5, 4, 3, num_layers=3, precomputed=True)(batch)
+    with pytest.raises(TypeError, match="h is missing"):
+        VRGCN(5, 4, 3, num_layers=2, estimator="ns")(batch)
+
+
 def test_mistakes() -> None:
     with pytest.raises(ValueError, match="estimator must be 'cv', 'cvd' or 'ns', got 'best'"):
         VRGCN(5, 4, 3, estimator="best")
