@@ -84,3 +84,46 @@ def test_rows_of_columns_on_a_gpu() -> None:
         taken = take_rows(column.to("cuda"), ids)
         assert taken.device.type == "cuda"
         assert np.array_equal(taken.to_dense().cpu().numpy(), dense[[2, 1, 1]])
+
+
+KINDS = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int8, torch.bool, torch.complex64]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (5, 2), (16,), (0,)])
+def test_many_rows_are_those_of_index_select(kind: torch.dtype, shape: tuple[int, ...]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    column = torch.randint(0, 100, (50, *shape), generator=generator).to(kind)
+    for count in (1, 70_000):  # the first is too little for a loop of our own
+        ids = torch.randint(0, 50, (2 * count,), generator=generator)
+        for some in (ids[:count], ids[::2]):
+            found = take_rows(column, some)
+            assert found.dtype == kind
+            assert found.shape == (count, *shape)
+            assert torch.equal(found, column[some])
+            found.zero_()  # it is no view of the column
+    assert bool(column.any()) == (0 not in shape)
+
+
+def test_rows_from_the_middle_of_memory() -> None:
+    """Not on the boundary of a word, as in a slice or a file with a header."""
+    memory = torch.arange(100_002, dtype=torch.uint8)
+    ids = torch.arange(9999, -1, -1).repeat(2)
+    for start in range(3):
+        column = memory[start : start + 100_000].view(10_000, 10)
+        assert torch.equal(take_rows(column, ids), column[ids])
+
+
+@pytest.mark.parametrize("bad", [-1, 50])
+def test_an_id_that_is_no_row_is_refused(bad: int) -> None:
+    ids = torch.zeros(70_000, dtype=torch.int64)
+    ids[69_999] = bad
+    with pytest.raises(IndexError, match=f"there is no row {bad} in a column of 50 rows"):
+        take_rows(torch.zeros(50, 4), ids)
+
+
+def test_gradients_flow_to_a_column_that_wants_them() -> None:
+    column = torch.ones(50, 4, requires_grad=True)
+    take_rows(column, torch.zeros(70_000, dtype=torch.int64)).sum().backward()
+    assert column.grad is not None
+    assert column.grad[0].tolist() == [70_000.0] * 4

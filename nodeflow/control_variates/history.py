@@ -119,7 +119,7 @@ class History(nn.Module):
 
     def rows(self, layer: int, nodes: Any) -> Tensor:
         """Return the rows of ``nodes`` (parent ids) in a layer, ``[len(nodes), width]``: zeros where never written."""
-        return self._of("h", layer).index_select(0, self._ids(nodes))
+        return take_rows(self._of("h", layer), self._ids(nodes))
 
     def age(self, layer: int, nodes: Any = None) -> Tensor:
         """Return how many commits ago rows were written, int64: 0 is by the last one, -1 never. ``nodes`` None: all."""
@@ -130,7 +130,7 @@ class History(nn.Module):
     def aggregated_rows(self, layer: int, nodes: Any) -> Tensor:
         """Return the aggregated history of ``nodes``: sums over *all* their edges, ``[len(nodes), width]``."""
         if self.stored:
-            return self._of("agg_h", layer).index_select(0, self._ids(nodes))
+            return take_rows(self._of("agg_h", layer), self._ids(nodes))
         return self.propagation(self._of("h", layer), self._ids(nodes))
 
     def pull(self, batch: NodeFlow, *, missing: str = "zero") -> Tensor:
@@ -235,7 +235,7 @@ class History(nn.Module):
         undo: list[tuple[Tensor, Tensor, Tensor]] = []
         for i, (ids, _) in staged.items():
             for target in (self._of("h", i), self._of("written", i)):
-                undo.append((target, ids, target.index_select(0, ids)))
+                undo.append((target, ids, take_rows(target, ids)))
         if self._files is not None:
             self._files.begin()
         try:
