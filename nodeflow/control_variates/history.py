@@ -108,7 +108,8 @@ class History(nn.Module):
             raise ValueError(f"inputs must have a row per node ({size}), got shape {tuple(inputs.shape)}")
         self.inputs = inputs
         self._sums_of_inputs = None if inputs is None else self.propagation(inputs)
-        self.register_load_state_dict_pre_hook(_check_state)
+        self.register_load_state_dict_pre_hook(_before_loading)
+        self.register_load_state_dict_post_hook(_after_loading)
 
     @property
     def graph(self) -> Graph:
@@ -299,7 +300,7 @@ class History(nn.Module):
         return {"arrays": {name: [list(shape), str(kind)] for name, (shape, kind) in shapes.items()}}
 
 
-def _check_state(history: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
+def _before_loading(history: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
     """Refuse the state of another history before a single row of it is taken over."""
     for name, buffer in history.named_buffers():
         found = state.get(prefix + name)
@@ -308,3 +309,12 @@ def _check_state(history: nn.Module, state: dict[str, Any], prefix: str, *_: Any
                 f"the state is of another history: {name} is {found.dtype} {tuple(found.shape)} there, and "
                 f"{buffer.dtype} {tuple(buffer.shape)} here"
             )
+    if isinstance(history, History):
+        history._staged = {}  # rows that waited for a commit are not of this state
+        if history._files is not None:
+            history._files.begin()
+
+
+def _after_loading(history: nn.Module, _: Any) -> None:
+    if isinstance(history, History) and history._files is not None:
+        history._files.end()

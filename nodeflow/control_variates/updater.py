@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -72,6 +72,16 @@ class Updater:
             self.run()
         self.calls += 1
         return due
+
+    def state_dict(self) -> dict[str, int]:
+        """Return where the schedule stands; the history has a state of its own."""
+        return {"calls": self.calls}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Let the schedule go on where ``state`` was taken; raises ValueError for what is no such state."""
+        if not isinstance(state, Mapping) or set(state) != {"calls"}:
+            raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
+        self.calls = as_count(state["calls"], "state['calls']")
 
     def run(self) -> None:
         """Run a pass. Raises ValueError where the model's rows do not fit the history, which then stays."""

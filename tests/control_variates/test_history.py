@@ -210,6 +210,33 @@ def test_state_dict_and_resuming(ring: Graph) -> None:
     assert "history.h_1" in model.state_dict()
 
 
+def test_a_state_that_was_loaded_halfway_into_files_is_found(ring: Graph, tmp_path: Path) -> None:
+    history, source = filled(ring, folder=tmp_path / "rows"), filled(ring)
+    source.write(1, [0], torch.full((1, 2), 7.0))
+    source.commit()
+    history.write(1, [3], torch.full((1, 2), 5.0))  # waits for a commit, and is not of the state
+    history.load_state_dict(source.state_dict())
+    assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "rows")) == everything(source)
+    history.commit()
+    assert everything(history)["h_1"] == everything(source)["h_1"]
+    with pytest.raises((MemoryError, RuntimeError), match="operation 3"), FailAt(3):
+        history.load_state_dict(source.state_dict())
+    with pytest.raises(ValueError, match="was interrupted"):
+        History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "rows")
+
+
+def test_the_schedule_of_an_updater_goes_on(ring: Graph) -> None:
+    model = VRGCN(3, 2, 2, num_layers=2)
+    history = History(ring, model.history_widths, weight="p")
+    updater, again = (Updater(model, history, torch.ones(7, 3), every=3) for _ in range(2))
+    due = [updater.step() for _ in range(2)]
+    again.load_state_dict(updater.state_dict())
+    assert due + [again.step() for _ in range(3)] == [True, False, False, True, False]
+    for wrong in ({}, {"calls": -1}, {"calls": 1, "more": 2}, 3):
+        with pytest.raises(ValueError, match=r"calls|state must be"):
+            again.load_state_dict(wrong)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
 def test_other_types(dtype: torch.dtype, ring: Graph) -> None:
     history = filled(ring, dtype=dtype)

@@ -77,7 +77,7 @@ class Run:
         state = {
             "optimizer": self.optimizer.state_dict(),
             "loader": self.loader.state_dict(),
-            "calls": self.updater.calls,
+            "updater": self.updater.state_dict(),
             "random": torch.get_rng_state(),  # dropout
         }
         torch.save({**state, "model": self.model.state_dict(), "history": self.history.state_dict()}, folder / "run.pt")
@@ -93,7 +93,7 @@ class Run:
             self.history.load_state_dict(load_file(folder / "history.safetensors") if safe else state["history"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.loader.load_state_dict(state["loader"])
-        self.updater.calls = state["calls"]
+        self.updater.load_state_dict(state["updater"])
         torch.set_rng_state(state["random"])
 
     def end(self) -> list[Any]:
@@ -152,13 +152,13 @@ def test_in_files(aggregated: str, where: str, tmp_path: Path) -> None:
     assert again.end() == expected
 
 
-@pytest.mark.parametrize("left_out", ["history", "loader", "random", "calls"])
+@pytest.mark.parametrize("left_out", ["history", "loader", "random", "updater"])
 def test_every_part_of_the_checkpoint_is_needed(left_out: str, tmp_path: Path) -> None:
     """So that the tests above would notice what is lost."""
     graph, run = straight(VRGCN, "on demand", tmp_path, files=False)
     again = Run(graph, VRGCN, "on demand", 1)
     lost = {
-        "loader": {"epoch": 1, "batch": 0}, "random": torch.get_rng_state(), "calls": 0,
+        "loader": {"epoch": 1, "batch": 0}, "random": torch.get_rng_state(), "updater": {"calls": 0},
         "history": again.history.state_dict(),
     }  # fmt: skip
     state = torch.load(tmp_path / "checkpoint" / "run.pt")
