@@ -108,8 +108,6 @@ class History(nn.Module):
             raise ValueError(f"inputs must have a row per node ({size}), got shape {tuple(inputs.shape)}")
         self.inputs = inputs
         self._sums_of_inputs = None if inputs is None else self.propagation(inputs)
-        self.register_load_state_dict_pre_hook(_before_loading)
-        self.register_load_state_dict_post_hook(_after_loading)
 
     @property
     def graph(self) -> Graph:
@@ -299,22 +297,20 @@ class History(nn.Module):
     def _settings(self, shapes: Any) -> dict[str, Any]:
         return {"arrays": {name: [list(shape), str(kind)] for name, (shape, kind) in shapes.items()}}
 
-
-def _before_loading(history: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Refuse the state of another history before a single row of it is taken over."""
-    for name, buffer in history.named_buffers():
-        found = state.get(prefix + name)
-        if found is not None and (found.shape != buffer.shape or found.dtype != buffer.dtype):
-            raise ValueError(
-                f"the state is of another history: {name} is {found.dtype} {tuple(found.shape)} there, and "
-                f"{buffer.dtype} {tuple(buffer.shape)} here"
-            )
-    if isinstance(history, History):
-        history._staged = {}  # rows that waited for a commit are not of this state
-        if history._files is not None:
-            history._files.begin()
-
-
-def _after_loading(history: nn.Module, _: Any) -> None:
-    if isinstance(history, History) and history._files is not None:
-        history._files.end()
+    def _load_from_state_dict(self, state: Any, prefix: str, meta: Any, *rest: Any) -> None:
+        """Refuse the state of another history before a single row of it is taken over; note a copy that fails."""
+        for name, buffer in self.named_buffers():
+            found = state.get(prefix + name)
+            if found is not None and (found.shape != buffer.shape or found.dtype != buffer.dtype):
+                raise ValueError(
+                    f"the state is of another history: {name} is {found.dtype} {tuple(found.shape)} there, and "
+                    f"{buffer.dtype} {tuple(buffer.shape)} here"
+                )
+        self._staged = {}  # rows that waited for a commit are not of this state
+        if self._files is not None:
+            self._files.begin()
+        errors: list[str] = rest[-1]  # torch collects them, and raises once all modules are done
+        known = len(errors)
+        super()._load_from_state_dict(state, prefix, meta, *rest)
+        if self._files is not None and len(errors) == known:
+            self._files.end()

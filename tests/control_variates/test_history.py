@@ -219,8 +219,9 @@ def test_a_state_that_was_loaded_halfway_into_files_is_found(ring: Graph, tmp_pa
     assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "rows")) == everything(source)
     history.commit()
     assert everything(history)["h_1"] == everything(source)["h_1"]
-    with pytest.raises((MemoryError, RuntimeError), match="operation 3"), FailAt(3):
-        history.load_state_dict(source.state_dict())
+    state = source.state_dict()
+    with pytest.raises(RuntimeError, match="operation 2"), FailAt(2):
+        history.load_state_dict(state)
     with pytest.raises(ValueError, match="was interrupted"):
         History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "rows")
 
