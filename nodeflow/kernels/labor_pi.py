@@ -1,10 +1,12 @@
 """Importance of sources for LABOR-i: what every destination needs, what that makes of the sources, and the draw.
 
-Arrays of all candidate edges of a flow: row i holds entries ``offsets[i]`` to ``offsets[i + 1]`` of ``local``, which
-are local ids of the sources; ``pi`` has one entry per local id, ``c`` one per row.
+The candidate edges of row i lie at ``begin[i]`` in ``near``, ``degree[i]`` of them; ``pi`` has an entry for all
+that may be in ``near``, ``c`` one per row. A flow may look at most edges of a graph, so little is kept of each.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numba import njit
@@ -12,97 +14,93 @@ from numba import njit
 from nodeflow.kernels.labor import is_renewed
 from nodeflow.kernels.prefetch import prefetch
 from nodeflow.kernels.random import GOLDEN, U64, mix, stream
-from nodeflow.kernels.room import room
+from nodeflow.kernels.room import longer, room
 
 _AHEAD = 4
 _FRACTION = 2.0**-53
+_PIECE = 1024  # edges looked at in one go
 
 
 @njit(nogil=True, cache=True)
-def gather(begin, degree, near):  # type: ignore[no-untyped-def]
-    """Return ``(offsets, sources)`` of all edges of the rows."""
-    offsets = np.empty(begin.shape[0] + 1, np.int64)
-    offsets[0] = 0
-    for i in range(begin.shape[0]):
-        offsets[i + 1] = offsets[i] + degree[i]
-    src = np.empty(offsets[-1], np.int64)
-    for i in range(begin.shape[0]):
-        if i + _AHEAD < begin.shape[0]:
-            prefetch(near, begin[i + _AHEAD])
-        for j in range(degree[i]):
-            src[offsets[i] + j] = near[begin[i] + j]
-    return offsets, src
-
-
-@njit(nogil=True, cache=True)
-def gather_local(begin, degree, near, table):  # type: ignore[no-untyped-def]
-    """Return ``(offsets, local ids, nodes)`` of all edges of the rows; ids are numbered as they first appear.
+def gather_local(begin, degree, near, table, local):  # type: ignore[no-untyped-def]
+    """Write the local ids of all edges of the rows, as they first appear, into ``local``; returns the nodes they are.
 
     ``table`` has an int32 -1 for every node of the graph.
     """
-    offsets = np.empty(begin.shape[0] + 1, np.int64)
-    offsets[0] = 0
-    for i in range(begin.shape[0]):
-        offsets[i + 1] = offsets[i] + degree[i]
-    local = np.empty(offsets[-1], np.int32)
-    nodes = np.empty(min(offsets[-1], table.shape[0]), np.int64)
-    size = 0
+    nodes = np.empty(min(local.shape[0], table.shape[0]), np.int64)
+    size, w = 0, 0
     for i in range(begin.shape[0]):
         if i + _AHEAD < begin.shape[0]:
             prefetch(near, begin[i + _AHEAD])
-        for j in range(degree[i]):
-            t = near[begin[i] + j]
+        for p in range(begin[i], begin[i] + degree[i]):
+            t = near[p]
             if table[t] < 0:
                 table[t] = size
                 nodes[size] = t
                 size += 1
-            local[offsets[i] + j] = table[t]
-    return offsets, local, nodes[:size].copy()
+            local[w] = table[t]
+            w += 1
+    return longer(nodes, size, size)
 
 
 @njit(nogil=True, cache=True)
-def first_needs(offsets, fanout):  # type: ignore[no-untyped-def]
-    """Return c of every row for pi = 1: ``min(1, fanout / degree)``."""
-    c = np.ones(offsets.shape[0] - 1, np.float64)
-    for i in range(c.shape[0]):
-        d = offsets[i + 1] - offsets[i]
-        if 0 <= fanout < d:
-            c[i] = fanout / d
-    return c
-
-
-@njit(nogil=True, cache=True)
-def update(offsets, local, c, pi):  # type: ignore[no-untyped-def]
+def update(begin, degree, near, order, c, pi, seen):  # type: ignore[no-untyped-def]
     """Multiply every pi by the largest c of its destinations; returns the sum of the new pi.
 
-    That sum is the expected number of distinct sources of the draw that the old pi and c belong to.
+    That sum is the expected number of distinct sources of the draw that the old pi and c belong to. ``order`` are the
+    rows by falling c, so that the first to have a source is the one that counts. ``seen`` gets a 1 for every source.
     """
-    largest = np.zeros(pi.shape[0], np.float64)
-    for i in range(c.shape[0]):
-        for e in range(offsets[i], offsets[i + 1]):
-            largest[local[e]] = max(largest[local[e]], c[i])
-    total = 0.0
     for t in range(pi.shape[0]):
-        pi[t] *= largest[t]
-        total += pi[t]
+        seen[t] = 0
+    total, fresh = 0.0, np.empty(_PIECE, np.int64)
+    for q in range(order.shape[0]):
+        if q + _AHEAD < order.shape[0]:
+            prefetch(near, begin[order[q + _AHEAD]])
+        i = order[q]
+        end = begin[i] + degree[i]
+        for start in range(begin[i], end, _PIECE):
+            part, number = near[start : min(start + _PIECE, end)], 0
+            for j in range(part.shape[0]):
+                fresh[number] = j  # overwritten by the next edge unless this one counts: no branch to guess wrong
+                number += seen[U64(part[j])] == 0
+            for j in fresh[:number]:
+                t = part[j]
+                if seen[t] == 0:
+                    seen[t] = 1
+                    pi[t] *= c[i]
+                    total += pi[t]
     return total
 
 
-@njit(nogil=True, cache=True)
-def solve(offsets, local, fanout, pi, c):  # type: ignore[no-untyped-def]
+@njit(nogil=True, cache=True, error_model="numpy")  # which lets a division be done before it is known to be needed
+def solve(begin, degree, near, fanout, pi, c, spare):  # type: ignore[no-untyped-def]
     """Write into ``c`` the solution of ``sum(1 / min(1, c pi)) == degree**2 / fanout`` for every row after an update.
 
     No c and no pi exceeds 1, which makes the equation linear in 1 / c. For pi begins at 1 and is multiplied by c; and
     with old pi and c a row has ``sum(1 / (c pi)) == degree**2 / fanout``, with every new pi at least c pi, so its new c
-    is at most 1. Rows of at most ``fanout`` edges keep c = 1, and their sources pi = 1.
+    is at most 1. Rows of at most ``fanout`` edges keep c = 1, and their sources pi = 1. ``spare`` is room for one
+    number per source, or empty: that saves it, at the cost of a division per edge.
     """
-    inverse = 1.0 / pi
+    for t in range(spare.shape[0]):
+        spare[t] = 1.0 / pi[t]
+    inverse = np.empty(_PIECE, np.float64)
     for i in range(c.shape[0]):
-        d = offsets[i + 1] - offsets[i]
+        if i + _AHEAD < c.shape[0]:
+            prefetch(near, begin[i + _AHEAD])
+        d = degree[i]
         if 0 <= fanout < d:
             total = 0.0
-            for e in range(offsets[i], offsets[i + 1]):
-                total += inverse[local[e]]
+            end = begin[i] + d
+            for p in range(begin[i], end if spare.shape[0] else begin[i]):
+                total += spare[U64(near[p])]
+            for start in range(end if spare.shape[0] else begin[i], end, _PIECE):
+                part = near[start : min(start + _PIECE, end)]
+                for j in range(part.shape[0]):
+                    inverse[j] = pi[U64(part[j])]
+                for j in range(part.shape[0]):  # several at a time, which the next loop's order would not allow
+                    inverse[j] = 1.0 / inverse[j]
+                for j in range(part.shape[0]):
+                    total += inverse[j]
             c[i] = total / (float(d) * d / fanout)
 
 
@@ -114,33 +112,63 @@ def _uniform(t, keys, early, copy):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def keep_poisson(offsets, local, nodes, fanout, keys, early, pi, c):  # type: ignore[no-untyped-def]
+def _least(t, nodes, keys, early, copy, pi):  # type: ignore[no-untyped-def]
+    """Number / pi: the c from which a source is kept. ``nodes`` are the sources' ids, or empty: then t is one."""
+    return _uniform(nodes[t] if nodes.shape[0] else np.int64(t), keys, early, copy) / pi[t]
+
+
+@njit(inline="always")
+def _code(x):  # type: ignore[no-untyped-def]
+    """A byte that tells roughly how large ``x`` is: the codes of two numbers are never in the wrong order."""
+    fraction, exponent = math.frexp(max(x, 1e-12))
+    return min(max((exponent + 30) * 8 + int(fraction * 16.0) - 8, 0), 255)
+
+
+@njit(nogil=True, cache=True)
+def _fill(nodes, keys, early, pi, codes, spare):  # type: ignore[no-untyped-def]
+    """Write the code of number / pi over every 1: bytes stay in the cache, and tell most edges that are not kept.
+
+    The numbers themselves go into ``spare``, if there is one.
+    """
+    for t in range(pi.shape[0]):
+        if codes[t]:
+            least = _least(t, nodes, keys, early, 0, pi)
+            codes[t] = _code(least)
+            if spare.shape[0]:
+                spare[t] = least
+
+
+@njit(nogil=True, cache=True)
+def keep_poisson(begin, degree, near, nodes, fanout, keys, early, pi, codes, spare, kept, inverse, c):  # type: ignore[no-untyped-def]
     """Keep the edges whose source's number is below ``c pi``.
 
-    Returns ``(indptr, entries, inverse)``: the kept entries of ``local``, and 1 / probability of each.
+    Writes the kept places in ``near`` into ``kept`` and 1 / probability of each into ``inverse``; returns their indptr.
+    ``codes`` are what ``update`` left in ``seen``, ``spare`` is as in ``solve``.
     """
-    least = np.empty(nodes.shape[0], np.float64)  # the c from which a source is kept
-    for t in range(nodes.shape[0]):
-        least[t] = _uniform(nodes[t], keys, early, 0) / pi[t]
-    n = c.shape[0]
+    _fill(nodes, keys, early, pi, codes, spare)
+    n, w = c.shape[0], 0
     indptr = np.empty(n + 1, np.int64)
     indptr[0] = 0
-    entries = np.empty(1024 + 16 * n, np.int64)
-    w = 0
+    likely = np.empty(_PIECE, np.int64)
     for i in range(n):
-        first, end = offsets[i], offsets[i + 1]
-        entries = room(entries, w, end - first)
-        every = fanout < 0 or end - first <= fanout
-        for e in range(first, end):
-            entries[w] = e
-            w += every or least[local[e]] < c[i]
+        if i + _AHEAD < n:
+            prefetch(near, begin[i + _AHEAD])
+        end = begin[i] + degree[i]
+        every, bound = fanout < 0 or degree[i] <= fanout, _code(c[i])
+        for first in range(begin[i], end, _PIECE):
+            number = 0
+            for p in range(first, min(first + _PIECE, end)):
+                likely[number] = p  # overwritten by the next edge unless this one counts: no branch to guess wrong
+                number += every or codes[U64(near[p])] <= bound
+            for q in range(number):
+                kept[w] = likely[q]
+                t = near[likely[q]]
+                w += every or (spare[t] if spare.shape[0] else _least(t, nodes, keys, early, 0, pi)) < c[i]
         indptr[i + 1] = w
-    entries = entries[:w].copy()
-    inverse = np.empty(w, np.float64)
     for i in range(n):
         for q in range(indptr[i], indptr[i + 1]):
-            inverse[q] = 1.0 / min(1.0, c[i] * pi[local[entries[q]]])
-    return indptr, entries, inverse
+            inverse[q] = 1.0 / min(1.0, c[i] * pi[near[kept[q]]])
+    return indptr
 
 
 @njit(inline="always")
@@ -183,47 +211,55 @@ def _keep_smaller(keys, places, size, most, key, place):  # type: ignore[no-unty
 
 
 @njit(nogil=True, cache=True)
-def keep_smallest(offsets, local, nodes, fanout, keys, early, pi):  # type: ignore[no-untyped-def]
-    """Keep the ``fanout`` edges of each row with the smallest number / pi; returns what ``keep_poisson`` returns.
+def keep_smallest(begin, degree, near, nodes, fanout, keys, early, pi, codes, spare, kept, inverse):  # type: ignore[no-untyped-def]
+    """Keep the ``fanout`` edges of each row with the smallest number / pi; the rest is as in ``keep_poisson``.
 
     The inverse is 1 / min(1, pi tau), where tau is the smallest number / pi that was not kept.
     """
-    n = offsets.shape[0] - 1
+    n = begin.shape[0]
     indptr = np.empty(n + 1, np.int64)
     indptr[0] = 0
     most = 1
     for i in range(n):
-        d = offsets[i + 1] - offsets[i]
-        indptr[i + 1] = indptr[i] + (d if fanout < 0 else min(d, fanout))
+        indptr[i + 1] = indptr[i] + (degree[i] if fanout < 0 else min(degree[i], fanout))
         most = max(most, indptr[i + 1] - indptr[i] + 1)
-    entries, inverse = np.empty(indptr[-1], np.int64), np.ones(indptr[-1], np.float64)
     heap, places = np.empty(most, np.float64), np.empty(most, np.int64)
-    number = np.empty(nodes.shape[0], np.float64)
-    for t in range(nodes.shape[0]):
-        number[t] = _uniform(nodes[t], keys, early, 0)
-    row, copies = np.full(nodes.shape[0], -1, np.int64), np.zeros(nodes.shape[0], np.int64)
+    _fill(nodes, keys, early, pi, codes, spare)
+    # the last row that had a source once, or ~m for entry m of those it had repeatedly, which are few
+    mark = np.full(pi.shape[0], -1, np.int32)
+    repeated, copies = np.empty(16, np.int64), np.empty(16, np.int64)
     for i in range(n):
-        first, end, w, k = offsets[i], offsets[i + 1], indptr[i], indptr[i + 1] - indptr[i]
-        if k == end - first:
+        if i + _AHEAD < n:
+            prefetch(near, begin[i + _AHEAD])
+        first, end, w, k = begin[i], begin[i] + degree[i], indptr[i], indptr[i + 1] - indptr[i]
+        if k == degree[i]:
             for j in range(k):
-                entries[w + j] = first + j
+                kept[w + j], inverse[w + j] = first + j, 1.0
             continue
-        found = 0
-        for e in range(first, end):
-            t = local[e]
-            own = number[t]
-            if row[t] == i:  # an edge from the same source again: with one number for both, neither law would hold
-                copies[t] += 1
-                own = _uniform(nodes[t], keys, early, copies[t])
+        found, number, bound = 0, 0, 255
+        for p in range(first, end):
+            t, copy = np.int64(near[p]), 0
+            m = int(mark[t])
+            if m == i or (m < 0 and ~m < number and repeated[~m] == t):
+                # an edge from the same source again: with one number for both, neither law would hold
+                if m == i:
+                    m = ~number
+                    mark[t] = m
+                    repeated, copies = room(repeated, number, 1), room(copies, number, 1)
+                    repeated[number], copies[number] = t, 0
+                    number += 1
+                copies[~m] += 1
+                copy = int(copies[~m])
             else:
-                row[t] = i
-                copies[t] = 0
-            found = _keep_smaller(heap, places, found, k + 1, own / pi[t], e)
+                mark[t] = i
+                if found > k and codes[t] > bound:
+                    continue
+            found = _keep_smaller(heap, places, found, k + 1, _least(t, nodes, keys, early, copy, pi), p)
+            bound = _code(heap[0])
         tau, last = heap[0], places[0]
-        kept = np.sort(places[: k + 1])
-        for e in kept:
-            if e != last:
-                entries[w] = e
-                inverse[w] = 1.0 / min(1.0, pi[local[e]] * tau)
+        for p in np.sort(places[: k + 1]):
+            if p != last:
+                kept[w] = p
+                inverse[w] = 1.0 / min(1.0, pi[near[p]] * tau)
                 w += 1
-    return indptr, entries, inverse
+    return indptr

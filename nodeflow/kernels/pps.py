@@ -45,16 +45,15 @@ def find(ends, x):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def guide_to(ends, bits):  # type: ignore[no-untyped-def]
+def guide_to(ends, out):  # type: ignore[no-untyped-def]
     """Where to search in running sums: entry b of ``2**bits + 1`` is the place of the point total * b / 2**bits."""
-    number, last = 1 << bits, ends.shape[0] - 1
-    out, i = np.full(number + 1, last, np.int64), 0
+    number, last, i = out.shape[0] - 1, ends.shape[0] - 1, 0
     for b in range(number):
         x = b / number * ends[last]
         while i < last and ends[i] <= x:
             i += 1
         out[b] = i
-    return out
+    out[number] = last
 
 
 @njit(nogil=True, cache=True)

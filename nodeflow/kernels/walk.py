@@ -35,8 +35,8 @@ def count_visits(  # type: ignore[no-untyped-def]
     limit = size if most < 0 else min(most, size)
     out = np.empty(n + 1, np.int64)
     out[0] = 0
-    nodes = np.empty(n * min(limit, 16) + limit, np.int64)
-    visits = np.empty(nodes.shape[0], np.int64)
+    nodes = np.empty(n * min(limit, 16) + limit, near.dtype)  # narrow until their number is known
+    visits = np.empty(nodes.shape[0], np.int32)
     at, pos = np.empty(num_walks, np.int64), np.empty(num_walks, np.int64)
     seen, count = np.empty(size, np.int64), np.empty(size, np.int64)  # distinct nodes in order of first visit
     slots, rank = np.empty(size, np.int64), np.zeros(size + 2, np.int64)
@@ -84,7 +84,15 @@ def count_visits(  # type: ignore[no-untyped-def]
         out[i + 1] = base + _most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
         for j in range(distinct):
             table[slots[j]] = -1
-    return out, nodes[: out[n]].copy(), visits[: out[n]].copy()
+    return out, _wide(nodes, out[n]), _wide(visits, out[n])
+
+
+@njit(nogil=True, cache=True)
+def _wide(array, size):  # type: ignore[no-untyped-def]
+    out = np.empty(size, np.int64)
+    for i in range(size):
+        out[i] = array[i]
+    return out
 
 
 @njit(inline="always")

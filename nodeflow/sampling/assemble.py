@@ -217,4 +217,5 @@ def _parent_eid(edges: Edges, choice: Choice) -> Lazy[Tensor]:
     positions, eid = choice.positions, choice.eid
     if positions is not None:
         return Lazy(lambda: edges.parent_eid(positions))
-    return Lazy.of(torch.from_numpy(np.full(int(choice.indptr[-1]), -1)) if eid is None else eid)
+    size = int(choice.indptr[-1])
+    return Lazy(lambda: torch.from_numpy(np.full(size, -1))) if eid is None else Lazy.of(eid)

@@ -13,7 +13,7 @@ from nodeflow._check import Ints, as_int, describe
 from nodeflow.graph import Graph
 from nodeflow.kernels.draw import plan
 from nodeflow.kernels.labor import draw_poisson, draw_smallest, find_repeats
-from nodeflow.kernels.labor_pi import first_needs, gather, gather_local, keep_poisson, keep_smallest, solve, update
+from nodeflow.kernels.labor_pi import gather_local, keep_poisson, keep_smallest, solve, update
 from nodeflow.node_flow import NodeFlow
 from nodeflow.random import derive_key
 from nodeflow.sampling.base import Draw
@@ -21,6 +21,7 @@ from nodeflow.sampling.choice import Candidates, Choice
 from nodeflow.sampling.edges import NOTHING, Edges
 from nodeflow.sampling.neighbor import inverse_rate
 from nodeflow.sampling.numbering import Numbering
+from nodeflow.sampling.outside import copied_outside, outside
 from nodeflow.sampling.rows import Drawn, Rows, RowSampler
 from nodeflow.sampling.sampler import Step, check_sizes
 
@@ -74,9 +75,10 @@ class LaborSampler(RowSampler):
     Several edges from one source to a destination have one number with "poisson" (all or none are drawn); with
     "sequential" each has its own.
 
-    Cost: proportional to the degrees of the destinations, not to what is drawn; memory in proportion to what is drawn
-    for ``iterations=0``, else to the degrees too. A sequential sampler with ``iterations=0`` reads all edges of the
-    graph once when it is made.
+    Cost: proportional to the degrees of the destinations, not to what is drawn. Memory in proportion to what is drawn;
+    ``iterations=1`` takes for a moment also 9 bytes per node of the graph ("sequential": 13), or where the degrees add
+    up to less than a quarter of the nodes, in proportion to them; more iterations, in proportion to the degrees too. A
+    sequential sampler with ``iterations=0`` reads all edges of the graph once when it is made.
 
     Raises TypeError or ValueError for arguments other than these.
 
@@ -167,51 +169,70 @@ class LaborSampler(RowSampler):
         return super().choose(dst, step) if self.iterations == 0 else self._choose_by_importance(dst, step)
 
     def _choose_by_importance(self, dst: Tensor, step: Step) -> Choice:
-        edges, fanout, numbers = self._edges, self.fanouts[step.flow], self._numbers(step)
-        places: Ints | None = None
-        if edges.patch is None:
-            begin = edges.indptr[dst.numpy()]
-            degree, near = edges.indptr[dst.numpy() + 1] - begin, edges.near
-        else:  # some edges are left out for a while: number those that are there
+        edges, fanout, numbers, size = self._edges, self.fanouts[step.flow], self._numbers(step), self.graph.num_nodes
+        near, nodes, places, ahead = edges.near, NOTHING, None, None
+        begin = edges.indptr[dst.numpy()]
+        degree = edges.indptr[dst.numpy() + 1] - begin
+        few = size > max(4 * int(degree.sum()), 1024)  # else arrays of an entry per node are small, and fastest
+        if few or edges.patch is not None:  # in a patch some edges are left out for a while: take those that are there
             there = Candidates(edges, dst)
-            places, begin = there._positions, there._indptr[:-1]
-            degree, near = np.diff(there._indptr), edges.near[places]
-        offsets, local, nodes = self._local(begin, degree, near)
-        pi, c = self._importance(offsets, local, len(nodes), fanout)
-        given = (offsets, local, nodes, fanout, numbers.keys, numbers.early, pi)
-        indptr, entries, inverse = keep_poisson(*given, c) if self.method == "poisson" else keep_smallest(*given)
-        rows = np.repeat(np.arange(len(degree)), np.diff(indptr))
-        positions = entries - offsets[rows] + begin[rows]
-        if places is not None:
-            positions = places[positions]
-        scaled = self._inverse(indptr, degree, lambda: inverse)
-        drawn = Drawn(indptr, positions, nodes[local[entries]], scaled)
+            places, begin, degree = there._positions, there._indptr[:-1], np.diff(there._indptr)
+            near = near[places]
+            if few:
+                with Numbering(size) as numbering:
+                    near = numbering.extend(near.astype(np.int64)).astype(near.dtype)
+                    nodes = numbering.nodes
+                size = len(nodes)
+        most = int(degree.sum())
+        if not few and self.iterations != 1 and size < _LONGEST:
+            # numbered by first appearance, nodes of many edges lie side by side: rounds are twice as fast, at 4 bytes
+            # per edge, but to number them takes as long as four rounds
+            local, start = outside(most, np.int32), np.cumsum(degree) - degree
+            nodes = gather_local(begin, degree, near, np.full(size, -1, np.int32), local)
+            near, begin, ahead, size = local, start, begin - start, len(nodes)
+        near.flags.writeable = False  # as those of the graph are, or the kernels would be compiled twice
+        pi, codes = outside(size, np.float64), outside(size, np.uint8)
+        spare = np.empty(0 if ahead is None else size, np.float64)
+        c = self._importance(begin, degree, near, fanout, pi, codes, spare)
+        plain = self._weights is None and self.estimator == "horvitz-thompson"  # then weights are 1 / probability
+        kept, scale = outside(most, edges.place_type), outside(most, np.float32 if plain else np.float64)
+        given = (begin, degree, near, nodes, fanout, numbers.keys, numbers.early, pi, codes, spare, kept, scale)
+        indptr = keep_poisson(*given, c) if self.method == "poisson" else keep_smallest(*given)
+        del given, pi, codes, spare
+        kept, inverse = copied_outside(kept[: indptr[-1]]), copied_outside(scale[: indptr[-1]])
+        del scale
+        src = copied_outside(near[kept], np.int64)
+        if ahead is not None:
+            kept += np.repeat(ahead, np.diff(indptr)).astype(kept.dtype)
+        positions = kept if places is None else places[kept]
+        src = nodes[src] if len(nodes) else src
+        drawn = Drawn(indptr, positions, src, self._inverse(indptr, degree, lambda: inverse))
         return Choice.of_kernel(indptr, positions, drawn.src, self._weight(edges, drawn))
 
-    def _local(self, begin: Ints, degree: Ints, near: Any) -> tuple[Ints, NDArray[Any], Ints]:
-        """Where the edges of rows begin, the local ids of their sources, and the nodes that these are."""
-        size = self.graph.num_nodes
-        if size <= min(max(4 * int(degree.sum()), 1024), _LONGEST):  # a table of all nodes is cheap, and fastest
-            offsets, local, nodes = gather_local(begin, degree, near, np.full(size, -1, np.int32))
-            return offsets, local, nodes
-        offsets, src = gather(begin, degree, near)
-        with Numbering(size) as numbering:
-            return offsets, numbering.extend(src), numbering.nodes
-
     def _importance(
-        self, offsets: Ints, local: NDArray[Any], size: int, fanout: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return pi of the ``size`` sources and c of the destinations, after all rounds."""
-        pi, c = np.ones(size), first_needs(offsets, fanout)
+        self,
+        begin: Ints,
+        degree: Ints,
+        near: Any,
+        fanout: int,
+        pi: NDArray[np.float64],
+        seen: NDArray[np.uint8],
+        spare: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Write pi of the sources, and return c of the destinations, after all rounds."""
+        c = np.ones(len(degree))
+        pi.fill(1)
+        if fanout >= 0:
+            c[degree > fanout] = fanout / degree[degree > fanout]
         until = self.iterations == _CONVERGED
         before = np.inf
         for _ in range(_MOST_ROUNDS if until else int(self.iterations)):
-            sources = update(offsets, local, c, pi)
-            solve(offsets, local, fanout, pi, c)
+            sources = update(begin, degree, near, np.argsort(-c), c, pi, seen)
+            solve(begin, degree, near, fanout, pi, c, spare)
             if until and sources >= before * (1 - _TOLERANCE):
                 break
             before = sources
-        return pi, c
+        return c
 
     def _inverse(
         self, indptr: Ints, degree: Ints, inverse: Callable[[], NDArray[np.float64]]

@@ -28,6 +28,7 @@ from nodeflow.sampling.choice import Choice
 from nodeflow.sampling.edges import contains
 from nodeflow.sampling.pps import (
     Floats,
+    Ladder,
     Picked,
     check_draw,
     inclusion_probabilities,
@@ -352,13 +353,17 @@ class FastGCNSampler(LayerSampler):
     def _bind(self) -> None:
         super()._bind()
         norms = near_norms(self._edges.near, self._column, self.graph.num_nodes)
-        # None where no node has a chance
-        self._steps = ladder(norms, max(len(norms).bit_length() - 2, 0)) if norms.any() else None
+        self._steps: Ladder | None = None  # stays so where no node has a chance
         sizes = set() if self.draw == "replacement" else set(self.layer_sizes)
         self._prob = {size: inclusion_probabilities(norms, size) for size in sizes}
-        order = derive_key(self.seed, 0)
-        nodes = np.arange(self.graph.num_nodes)
-        self._lines = {s: laid_out(self._prob[s], nodes, order) for s in sizes if self.draw == "systematic"}
+        self._lines = {}
+        if self.draw == "systematic":
+            nodes, order = np.arange(self.graph.num_nodes), derive_key(self.seed, 0)
+            self._lines = {size: laid_out(self._prob[size], nodes, order) for size in sizes}
+        elif self.draw == "replacement" and norms.any():
+            if len(self._column) == 0 and norms.max() < 2**24:
+                norms = norms.astype(np.float32)  # exactly the same numbers: of edges
+            self._steps = ladder(norms, max(len(norms).bit_length() - 2, 0))
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Draw a set of nodes and choose all edges from it to the destinations ``dst``."""

@@ -55,7 +55,7 @@ class Numbering:
             done += more
             if done == len(ids):
                 break
-            self._renew(4 * len(self._table), count)
+            self._renew(2 * len(self._table), count)
         self.nodes = self._room[:count].copy()
         return ids
 

@@ -122,15 +122,17 @@ def pick_systematic(line: Line, prob: Floats, key: int) -> Picked:
 class Ladder(NamedTuple):
     """Candidates prepared for draws with replacement: their scores, the running sums of these, and a guide to them."""
 
-    scores: Floats
+    scores: NDArray[np.floating]
     ends: Floats
-    guide: Ints
+    guide: NDArray[np.signedinteger]
 
 
-def ladder(scores: Floats, bits: int = 0) -> Ladder:
+def ladder(scores: NDArray[np.floating], bits: int = 0) -> Ladder:
     """Prepare scores ``[n]``, of which one is positive; 2**bits near n makes draws fast. Cost: proportional to n."""
     ends = cumulated(scores)
-    return Ladder(scores, ends, guide_to(ends, bits))
+    guide = np.empty(2**bits + 1, np.int32 if len(ends) < 2**31 else np.int64)
+    guide_to(ends, guide)
+    return Ladder(scores, ends, guide)
 
 
 def pick_with_replacement(steps: Ladder, size: int, key: int) -> Picked:
@@ -139,7 +141,7 @@ def pick_with_replacement(steps: Ladder, size: int, key: int) -> Picked:
     Cost: proportional to ``size``, times the logarithm of the number of candidates without a guide.
     """
     places, times = np.unique(draw_with_replacement(steps.ends, steps.guide, size, np.uint64(key)), return_counts=True)
-    return Picked(places, times, steps.scores[places] * (size / steps.ends[-1]))
+    return Picked(places, times, steps.scores[places].astype(np.float64) * (size / steps.ends[-1]))
 
 
 def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
