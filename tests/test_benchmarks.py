@@ -79,8 +79,9 @@ def test_estimators_print_a_table_and_draw(tmp_path: Path) -> None:
     assert (tmp_path / "picture.png").stat().st_size > 1000
 
 
-@pytest.mark.parametrize(("job", "size"), [("accuracy", 2), ("gradients", 3), ("time", 6)])
-def test_control_variates_print_tables(job: str, size: int, tmp_path: Path) -> None:
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A folder with a data set of the name "small"."""
     folder = tmp_path / "small"
     folder.mkdir()
     rng = np.random.default_rng(0)
@@ -88,12 +89,24 @@ def test_control_variates_print_tables(job: str, size: int, tmp_path: Path) -> N
     scipy.sparse.save_npz(folder / "adjacency.npz", (adjacency + adjacency.T).tocsr())
     scipy.sparse.save_npz(folder / "features.npz", scipy.sparse.random(200, 20, 0.3, "csr", np.float32, rng=rng))
     np.save(folder / "labels.npy", rng.integers(0, 3, 200))
-    options = ["--data", tmp_path, "--graphs", "small", "--seeds", 2, "--epochs", 2, "--plot", tmp_path / "picture.png"]
-    options += ["--ways", "full", "CV-2"]
-    rows = rows_of(run("control_variates.py", job, *options))[1:]
+    return tmp_path
+
+
+@pytest.mark.parametrize(("job", "size"), [("accuracy", 2), ("gradients", 3), ("time", 6)])
+def test_control_variates_print_tables(job: str, size: int, small: Path, tmp_path: Path) -> None:
+    options = ["--data", small, "--graphs", "small", "--seeds", 2, "--epochs", 2, "--plot", tmp_path / "picture.png"]
+    rows = rows_of(run("control_variates.py", job, *options, "--ways", "full", "CV-2"))[1:]
     assert len(rows) == size
     assert all(float(row[1].split(" +- ")[0]) >= 0 for row in rows)
     assert (tmp_path / "picture.png").exists() == (job != "time")
+
+
+def test_the_speed_of_control_variates_prints_tables(small: Path, tmp_path: Path) -> None:
+    options = ["--data", small, "--graphs", "small", "rmat", "--rounds", 1, "--scale", 8, "--rmat", tmp_path / "made"]
+    text = run("control_variates_speed.py", *options)
+    rows = [row for row in rows_of(text) if row[0] not in ("step", "full pass") and not row[0].startswith("sums")]
+    assert len(rows) == 2 * (6 + 6 + 3)
+    assert all(float(row[1]) >= 0 for row in rows)
 
 
 def test_the_graph_is_symmetric_without_loops_or_repeats() -> None:
