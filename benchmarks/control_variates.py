@@ -128,7 +128,8 @@ def plain(graph: Graph) -> Graph:
 def sampler_of(graph: Graph, way: Way, fanouts: list[int], history: History, seed: int) -> NeighborSampler:
     if way.estimator == "ns":
         return NeighborSampler(graph, fanouts, weight="p", seed=seed)
-    return ControlVariateSampler(graph, fanouts, history, seed=seed)
+    first = 0 if history.has_inputs else fanouts[0]
+    return ControlVariateSampler(graph, [first, *fanouts[1:]], history, seed=seed)
 
 
 class Run:

@@ -84,7 +84,7 @@ class ControlVariates(Method):
     writes nothing.
 
     The features never change, so their sums over all neighbours are exact, and nothing is drawn in the first flow,
-    whatever ``fanouts[0]`` is.
+    whatever ``fanouts[0]`` of the settings is.
     """
 
     models = {"sage": VRGraphSAGE, "gcn": VRGCN}  # noqa: RUF012
@@ -113,7 +113,7 @@ class ControlVariates(Method):
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler of neighbours whose batches have the history as it is when they are taken."""
-        return ControlVariateSampler(self.graph, self.fanouts, self.history, seed=seed)
+        return ControlVariateSampler(self.graph, (0, *self.fanouts[1:]), self.history, seed=seed)
 
     def after_step(self, batch: NodeFlow) -> Tensor:
         """Write the rows of the batch into the history; returns how old those were that it had read."""

@@ -17,10 +17,17 @@ from nodeflow.flow import Flow, Layer
 from nodeflow.graph import Graph
 from nodeflow.kernels.rows import csr_rows
 from nodeflow.ops.spmm import bag
+from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling.edges import edges_along
 from nodeflow.structure import Structure
 
 _EDGES = 2**20  # edges whose indices are held at a time
+
+
+class FullFlow(Flow):
+    """The flow of all edges into some nodes, so that a weighted sum over it is no estimate."""
+
+    __slots__ = ()
 
 
 class Propagation(Frozen):
@@ -42,7 +49,7 @@ class Propagation(Frozen):
             [0.7500]])
     """
 
-    __slots__ = ("_all", "_edges", "_weights", "direction", "edge_filter", "graph", "weight")
+    __slots__ = ("_all", "_edges", "_print", "_weights", "direction", "edge_filter", "graph", "weight")
     graph: Graph
     weight: str | None
     direction: str
@@ -50,6 +57,7 @@ class Propagation(Frozen):
     _edges: Any
     _weights: Any
     _all: Lazy[Tensor]
+    _print: Lazy[int]
 
     def __init__(
         self, graph: Graph, *, weight: str | None = None, direction: str = "in", edge_filter: Any = None
@@ -60,13 +68,33 @@ class Propagation(Frozen):
         weights = None if weight is None else edges.by_position(edge_numbers(graph, weight, "weight"))
         self._set(
             graph=graph, weight=weight, direction=direction, edge_filter=mask, _edges=edges, _weights=weights,
-            _all=Lazy(lambda: torch.from_numpy(np.arange(graph.num_nodes))),
+            _all=Lazy(lambda: torch.from_numpy(np.arange(graph.num_nodes))), _print=Lazy(self._hash),
         )  # fmt: skip
+
+    def __deepcopy__(self, memo: Any) -> Propagation:
+        return self  # it never changes, and belongs to the very graph that it was made with
+
+    @property
+    def fingerprint(self) -> int:
+        """A hash of edges and weights, int64, which tells propagations apart in files and checkpoints."""
+        return self._print.get()
+
+    def _hash(self) -> int:
+        parts = [hash_ids(np.asarray(part, np.int64)) for part in (self._edges.indptr, self._edges.near)]
+        if self._weights is not None:
+            exact = np.ascontiguousarray(self._weights, np.float64)
+            parts.append(hash_ids(exact.view(np.int64)))
+        return derive_key(self.graph.num_nodes, *parts) >> 1
 
     @property
     def degrees(self) -> Tensor:
         """Number of edges that count, of every node, int64 ``[num_nodes]``."""
         return torch.from_numpy(np.diff(self._edges.indptr))
+
+    @property
+    def weights(self) -> Any:
+        """The column P in the order of the edges, grouped by node; None for 1."""
+        return self._weights
 
     def __call__(self, h: Tensor, rows: Any = None) -> Tensor:
         """Return the sums at ``rows``, ``[len(rows), ...]``.
@@ -102,7 +130,7 @@ class Propagation(Frozen):
                 out[start:stop] = bag(ends, near, h[used].to(exact), weights)
         return out
 
-    def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> Flow:
+    def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:
         """Return the flow of all edges into the nodes ``start`` to ``stop - 1``, from all nodes; its weights are P.
 
         Its source layer holds all nodes of the graph in order, so that ``conv(flow, h)`` computes a range of rows from
@@ -121,7 +149,7 @@ class Propagation(Frozen):
         ids = self._all.get().to(device)
         ends = Layer(len(ids), ids), Layer(stop - start, ids[start:stop])
         whole = start == 0 and stop == self.graph.num_nodes
-        return Flow(structure, *ends, (0, 1), parent_eid=eid, weight=weight, prefix=whole)
+        return FullFlow(structure, *ends, (0, 1), parent_eid=eid, weight=weight, prefix=whole)
 
     def ranges(self, rows: int | None = None) -> list[tuple[int, int]]:
         """Return ranges of ``rows`` nodes that cover all; None: one range."""

@@ -1,6 +1,11 @@
 """Control variates: history of activations, samplers and estimators that use it, and full passes that renew it."""
 
-from nodeflow.control_variates.estimators import control_variate, control_variate_dropout, neighbor_sampling
+from nodeflow.control_variates.estimators import (
+    control_variate,
+    control_variate_dropout,
+    exact_sums,
+    neighbor_sampling,
+)
 from nodeflow.control_variates.history import History
 from nodeflow.control_variates.sampler import ControlVariateSampler
 from nodeflow.control_variates.updater import Updater
@@ -13,5 +18,6 @@ __all__ = [
     "Updater",
     "control_variate",
     "control_variate_dropout",
+    "exact_sums",
     "neighbor_sampling",
 ]

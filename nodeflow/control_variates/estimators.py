@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from nodeflow.flow import Flow
+from nodeflow.propagation import FullFlow
 
 
 def neighbor_sampling(flow: Flow, h: Tensor) -> Tensor:
@@ -32,11 +33,17 @@ def control_variate(flow: Flow, h: Tensor) -> Tensor:
 
     Args:
         flow: flow i of a batch that has the columns ``h_i`` in layer i and ``agg_h_i`` in layer i + 1
-            (``ControlVariateSampler``, or ``History.pull``).
-        h: ``[num_src, width]``.
+            (``ControlVariateSampler``, or ``History.pull``). With only ``agg_h_0``, the sums of inputs, that is the
+            result: the history of inputs is the inputs. So it is with all edges, in ``FlowModel.inference`` and in
+            full passes, where there is nothing to be estimated.
+        h: ``[num_src, width]``, the very rows whose earlier values the history has.
 
     Returns ``[num_dst, width]``. Raises ValueError for a batch without these columns, or of another width.
     """
+    if isinstance(flow, FullFlow):
+        return neighbor_sampling(flow, h)
+    if _has_exact_sums(flow):
+        return exact_sums(flow)
     history, total = _columns(flow, h)
     return neighbor_sampling(flow, h - history) + total
 
@@ -46,7 +53,8 @@ def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor
 
     ``CVD_v = sum over drawn u of sqrt(n(v) / D) P_vu (h_u - mean_u) + CV_v(mean)``. The noise of dropout is independent
     from node to node, so its sum over D of n nodes, times sqrt(n / D), has the variance of the sum over all: unbiased,
-    as CV is, but dropout adds no more variance than it does to the full propagation.
+    as CV is, but dropout adds no more variance than it does to the full propagation, where each D of the n are equally
+    likely. (Draws with replacement and with ``prob`` stay unbiased, but are noisier than that.)
 
     Args:
         flow: as for ``control_variate``, with the column ``scale`` in layer i + 1 (n(v) / D).
@@ -55,6 +63,8 @@ def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor
 
     Returns the two estimates ``[num_dst, width]``, of ``h`` and of ``mean``. Raises as ``control_variate``.
     """
+    if isinstance(flow, FullFlow):
+        return neighbor_sampling(flow, h), neighbor_sampling(flow, mean)
     if "scale" not in flow.dst_layer.data:
         raise ValueError(
             "the batch has no column 'scale' in its destination layers; sample with a ControlVariateSampler"
@@ -77,6 +87,11 @@ def exact_sums(flow: Flow) -> Tensor:
             "inputs=x, or the model with precomputed=True"
         )
     return flow.dst_layer.data[name]
+
+
+def _has_exact_sums(flow: Flow) -> bool:
+    i = flow.layers[0]
+    return i == 0 and "h_0" not in flow.src_layer.data and "agg_h_0" in flow.dst_layer.data
 
 
 def _columns(flow: Flow, h: Tensor) -> tuple[Tensor, Tensor]:

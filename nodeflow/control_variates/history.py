@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow._check import as_count, as_ids, describe
-from nodeflow.control_variates.store import Files, fingerprint
+from nodeflow.control_variates.store import Files
 from nodeflow.features import take_rows
 from nodeflow.graph import Graph
 from nodeflow.node_flow import NodeFlow
@@ -38,13 +38,15 @@ class History(nn.Module):
             with.
         dtype: of the rows: torch.float32, float64, bfloat16 or float16. Sums are float32 at least.
         device: where they lie. ``.to`` moves them later.
-        folder: keep them in memory-mapped files there, which may be larger than memory. A folder that an equal history
-            of the same graph has left is gone on with.
-        inputs: rows of the input layer for all nodes, dense or sparse CSR. They never change, so their sums over all
-            neighbours are exact: they are computed once, and batches get them as ``agg_h_0``. They take as much memory
-            as dense inputs; of sparse ones, more. (They are no buffer: a checkpoint does not have them.)
+        folder: keep them in memory-mapped files there, which may be larger than memory. A folder that a history of the
+            same propagation, widths and types has left is gone on with. One history at a time may have it.
+        inputs: rows of the input layer for all nodes, dense or sparse CSR, finite. They never change, so their sums
+            over all neighbours are exact: they are computed once, and batches get them as ``agg_h_0``, in place of
+            whatever rows a model is given. They take as much memory as dense inputs; of sparse ones, more. (They are no
+            buffer: a checkpoint does not have them.)
 
-    It is an ``nn.Module`` whose tensors are buffers: ``state_dict`` has all of it.
+    It is an ``nn.Module`` whose tensors are buffers: ``state_dict`` has all of it, and a hash of the propagation, so
+    that the state of another one is refused.
 
     Raises TypeError and ValueError for arguments that are none of these; what ``Propagation`` raises; for ``folder``
     what ``Files`` raises.
@@ -75,7 +77,9 @@ class History(nn.Module):
     ) -> None:
         super().__init__()
         self.propagation = Propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
-        if not isinstance(widths, Mapping) or not widths:
+        if isinstance(widths, Mapping) and not widths:
+            raise ValueError("widths has no layer; a model of one layer whose inputs have exact sums needs no history")
+        if not isinstance(widths, Mapping):
             raise TypeError(f"widths must be a dict from layer to width, as in {{1: 256}}, got {describe(widths)}")
         self.widths = {as_count(i, "a layer in widths"): as_count(w, f"widths[{i}]", 1) for i, w in widths.items()}
         if aggregated not in ("on demand", "stored"):
@@ -95,19 +99,39 @@ class History(nn.Module):
         if folder is not None:
             if device is not None and torch.device(device).type != "cpu":
                 raise ValueError("a history in files lies on the CPU; leave out folder or device")
-            self._files = Files(Path(folder), shapes, {"graph": fingerprint(graph), **self._settings(shapes)})
+            self._files = Files(
+                Path(folder), shapes, {"propagation": self.propagation.fingerprint, **_described(shapes)}
+            )
             found = self._files.arrays
         else:
             found = {name: torch.zeros(shape, dtype=kind, device=device) for name, (shape, kind) in shapes.items()}
         for name, tensor in found.items():
             self.register_buffer(name, tensor)
         self._staged: dict[int, tuple[Tensor, Tensor]] = {}
-        if inputs is not None and 0 in self.widths:
+        self._sums_of_inputs = None if inputs is None else self._sums(inputs)
+
+    def _sums(self, inputs: Tensor) -> Tensor:
+        if 0 in self.widths:
             raise ValueError("layer 0 has a history of its own in widths; leave it out, or leave out inputs")
-        if inputs is not None and len(inputs) != size:
-            raise ValueError(f"inputs must have a row per node ({size}), got shape {tuple(inputs.shape)}")
-        self.inputs = inputs
-        self._sums_of_inputs = None if inputs is None else self.propagation(inputs)
+        size = self.graph.num_nodes
+        if not isinstance(inputs, Tensor) or inputs.layout not in (torch.strided, torch.sparse_csr):
+            raise TypeError(f"inputs must be a dense or sparse CSR tensor, got {describe(inputs)}")
+        if inputs.ndim != 2 or len(inputs) != size or not inputs.is_floating_point():
+            raise ValueError(
+                f"inputs must have a row per node, floats [{size}, width], got {inputs.dtype} {tuple(inputs.shape)}"
+            )
+        if inputs.requires_grad:
+            raise ValueError("inputs that are learned change, so their sums do not stay exact: leave out inputs")
+        sums = self.propagation(inputs)
+        values = sums if sums.layout == torch.strided else sums.values()
+        if not finite(values):
+            raise ValueError("inputs must be finite, and their sums too")
+        return sums
+
+    @property
+    def has_inputs(self) -> bool:
+        """Whether batches get exact sums of the inputs."""
+        return self._sums_of_inputs is not None
 
     @property
     def graph(self) -> Graph:
@@ -216,13 +240,14 @@ class History(nn.Module):
         target = self._of("h", layer)
         if layer in self._staged:
             raise ValueError(f"layer {layer} has rows that wait for a commit; there is one push per commit")
+        if not isinstance(rows, Tensor):
+            raise TypeError(f"rows of layer {layer} must be a tensor, got {describe(rows)}")
         if rows.shape != (len(ids), self.widths[layer]):
             raise ValueError(
                 f"rows of layer {layer} must have shape {(len(ids), self.widths[layer])}, got {tuple(rows.shape)}"
             )
         new = rows.detach().to(target.device, target.dtype, copy=True)
-        # a sum that is finite says so of its terms, in a fraction of the time; one that is not may only be large
-        if not bool(torch.isfinite(new.sum()) or torch.isfinite(new).all()):
+        if not finite(new):
             at = int((~torch.isfinite(new)).any(1).nonzero()[0, 0])
             raise ValueError(f"rows of layer {layer} must be finite in {target.dtype}, but row {at} is not")
         self._staged[layer] = (ids, new)
@@ -246,10 +271,9 @@ class History(nn.Module):
             for target, ids, old in undo:
                 target[ids] = old
             self.step.fill_(step - 1)
+            self._end()  # not where the undoing is itself interrupted: then files are known to be of two steps
             raise
-        finally:
-            if self._files is not None:
-                self._files.end()
+        self._end()
 
     @contextmanager
     def renewal(self) -> Iterator[dict[str, Tensor]]:
@@ -294,11 +318,46 @@ class History(nn.Module):
         if batch.parent is not self.graph:
             raise ValueError("the batch belongs to another graph than the history, or to none")
 
-    def _settings(self, shapes: Any) -> dict[str, Any]:
-        return {"arrays": {name: [list(shape), str(kind)] for name, (shape, kind) in shapes.items()}}
+    def _end(self) -> None:
+        if self._files is not None:
+            self._files.end()
+
+    def extra_repr(self) -> str:
+        """Return what it holds, for ``repr``."""
+        where = "" if self._files is None else f", in {self._files.folder}"
+        return f"{self.widths}, {self.graph.num_nodes} nodes, sums {'stored' if self.stored else 'on demand'}{where}"
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """Change type or device, as ``.to`` does; files stay what they are, and stored sums float32 at least."""
+        if self._files is not None:
+            for name, buffer in self.named_buffers():
+                other = fn(buffer[:0] if buffer.ndim else buffer)
+                if other.dtype != buffer.dtype or other.device != buffer.device:
+                    raise ValueError(
+                        f"a history in files keeps its type and place, but {name} would become {other.dtype} on "
+                        f"{other.device}; keep it apart from the module that is moved, or make it with folder=None"
+                    )
+            return self
+        wide = {name: buffer for name, buffer in self.named_buffers() if name.startswith("agg_h_")}
+        super()._apply(fn, recurse)
+        for name, buffer in wide.items():
+            now = getattr(self, name)
+            if now.dtype in (torch.float16, torch.bfloat16):
+                setattr(self, name, buffer.to(now.device, torch.float32))
+        return self
+
+    def get_extra_state(self) -> Tensor:
+        """Return the hash of the propagation, for ``state_dict``."""
+        return torch.tensor(self.propagation.fingerprint)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Do nothing: the hash has been compared before."""
 
     def _load_from_state_dict(self, state: Any, prefix: str, meta: Any, *rest: Any) -> None:
         """Refuse the state of another history before a single row of it is taken over; note a copy that fails."""
+        hashed = state.get(prefix + "_extra_state")
+        if hashed is not None and int(hashed) != self.propagation.fingerprint:
+            raise ValueError("the state is of another history: its graph, edge weights, direction or filter are others")
         for name, buffer in self.named_buffers():
             found = state.get(prefix + name)
             if found is not None and (found.shape != buffer.shape or found.dtype != buffer.dtype):
@@ -312,5 +371,15 @@ class History(nn.Module):
         errors: list[str] = rest[-1]  # torch collects them, and raises once all modules are done
         known = len(errors)
         super()._load_from_state_dict(state, prefix, meta, *rest)
-        if self._files is not None and len(errors) == known:
-            self._files.end()
+        if len(errors) == known:
+            self._end()
+
+
+def _described(shapes: Any) -> dict[str, Any]:
+    return {"arrays": {name: [list(shape), str(kind)] for name, (shape, kind) in shapes.items()}}
+
+
+def finite(values: Tensor) -> bool:
+    """Return whether all numbers are."""
+    # a sum that is finite says so of its terms, in a fraction of the time; one that is not may only be large
+    return bool(torch.isfinite(values.sum()) or torch.isfinite(values).all())

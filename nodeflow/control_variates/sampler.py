@@ -10,10 +10,7 @@ from nodeflow.control_variates.estimators import scale_of
 from nodeflow.control_variates.history import MISSING, History
 from nodeflow.graph import Graph
 from nodeflow.node_flow import NodeFlow
-from nodeflow.sampling.edges import Edges
 from nodeflow.sampling.neighbor import NeighborSampler
-from nodeflow.sampling.rows import Drawn, Rows
-from nodeflow.sampling.sampler import Step
 
 
 class ControlVariateSampler(NeighborSampler):
@@ -28,16 +25,17 @@ class ControlVariateSampler(NeighborSampler):
     Args:
         graph: the parent graph, that of the history.
         fanouts: one number per flow in flow order; one or two are enough. Where the history has the ``inputs``, whose
-            sums are exact, nothing is drawn in the first flow, whatever its number: layer 0 are the nodes of layer 1.
+            sums are exact, the first may be 0: then nothing is drawn there, and layer 0 are the nodes of layer 1.
         history: see ``History``.
         missing: what rows are that were never written, see ``History.pull``.
-        replace, prob, include_dst, reuse, seed: see ``NeighborSampler``.
+        replace, prob, include_dst, reuse, seed: see ``NeighborSampler``. Every edge that counts in P must have a
+            ``prob`` above 0: what is never drawn is in the sums, but not in the estimate.
 
     Cost: that of ``NeighborSampler``, of gathering the rows, and with ``aggregated="on demand"`` of reading the
     history of *all* neighbours of the nodes in layers 1 and above.
 
-    Raises TypeError for what is no History, ValueError for one of another graph or another ``missing``, and what
-    ``NeighborSampler`` raises.
+    Raises TypeError for what is no History, ValueError for one of another graph, another ``missing``, such a ``prob``,
+    and an edge column that has changed since the history was made; and what ``NeighborSampler`` raises.
 
     >>> import torch
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
@@ -71,17 +69,35 @@ class ControlVariateSampler(NeighborSampler):
             "replace": replace, "prob": prob, "direction": of.direction, "include_dst": include_dst, "reuse": reuse,
             "edge_filter": of.edge_filter, "weight": of.weight, "seed": seed,
         }  # fmt: skip
-        super().__init__(graph, fanouts, **options)
         self.history = history
         self.missing = missing
-        self._degrees = of.degrees
+        super().__init__(graph, fanouts, **options)
 
-    def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
-        """Draw ``fanouts[step.flow]`` neighbours for every row; none where sums of inputs make them needless."""
-        if step.flow > 0 or self.history.inputs is None:
-            return super().draw_rows(edges, rows, step)
-        indptr, nothing = np.zeros(len(rows.at) + 1, np.int64), np.empty(0, np.int64)
-        return Drawn(indptr, nothing.astype(edges.place_type), nothing, None)
+    def _checked(self, fanouts: Any) -> tuple[int, ...]:
+        if not isinstance(fanouts, (list, tuple)) or not fanouts or fanouts[0] != 0:
+            return super()._checked(fanouts)
+        if not self.history.has_inputs:
+            raise ValueError("fanouts[0] may be 0 only where the history has the inputs, whose sums are exact")
+        return (0, *super()._checked([-1, *fanouts[1:]])[1:])
+
+    _bound = (*NeighborSampler._bound, "_degrees")
+
+    def _bind(self) -> None:
+        super()._bind()
+        of = self.history.propagation
+        self._degrees = of.degrees
+        if self._weights is not None and not np.array_equal(self._edges.by_position(self._weights), of.weights):
+            raise ValueError(f"the edge column {of.weight!r} has changed since the history was made; make both anew")
+        if self._proportional is not None:
+            never = self._proportional.column == 0
+            counts = np.ones(len(never), np.bool_) if self._weights is None else self._weights != 0
+            counts = counts if self.edge_filter is None else counts & self.edge_filter.mask
+            if (never & counts).any():
+                at = int((never & counts).argmax())
+                raise ValueError(
+                    f"prob: edge {at} has {self.prob!r} = 0, so it is never drawn, but it counts in the history's "
+                    "sums; give both the history and prob the same edges, as by History(edge_filter=...)"
+                )
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
         """Add the columns of the history."""

@@ -13,19 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow.random import hash_ids
-
 _FORMAT = 1
 _POINTER, _DESCRIPTION, _OPEN = "current", "history.json", "commit-begun"
 Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
-
-
-def fingerprint(graph: Any) -> str:
-    """Return a hash of a graph's structure, which tells graphs apart in files and checkpoints."""
-    indptr, near, edge_ids = graph.csc()
-    parts = [hash_ids(np.asarray(part, np.int64)) for part in (indptr, near)]
-    parts.append(0 if edge_ids is None else hash_ids(np.asarray(edge_ids, np.int64)))
-    return "-".join(f"{part:016x}" for part in parts)
 
 
 class Files:
@@ -46,13 +36,18 @@ class Files:
         there = (folder / _POINTER).exists()
         self.is_new = not there
         if there:
-            known = json.loads((folder / _DESCRIPTION).read_text())
+            try:
+                known = json.loads((folder / _DESCRIPTION).read_text())
+            except (OSError, ValueError):
+                raise ValueError(
+                    f"{folder / _DESCRIPTION} is damaged or missing, so nothing tells whose rows lie there"
+                ) from None
             wrong = [name for name in told if known.get(name) != told[name]]
             if wrong:
-                raise ValueError(
-                    f"{folder} holds a history with {wrong[0]} {known.get(wrong[0])}, not {told[wrong[0]]}; choose "
-                    "another folder, or delete that one"
+                what = {"propagation": "of another graph, edge weights, direction or filter"}.get(
+                    wrong[0], f"with {wrong[0]} {known.get(wrong[0])}, not {told[wrong[0]]}"
                 )
+                raise ValueError(f"{folder} holds a history {what}; choose another folder, or delete that one")
             if (folder / _OPEN).exists():
                 raise ValueError(
                     f"{folder}: writing a commit was interrupted, so its rows may be of two steps; delete the folder "

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 from nodeflow._check import as_count, describe
-from nodeflow.control_variates.history import History
+from nodeflow.control_variates.history import History, finite
 from nodeflow.propagation import Propagation
 
 
@@ -17,8 +18,8 @@ class Layered(Protocol):
 
     def layers(
         self, propagation: Propagation, h: Tensor, *, rows: int | None = None, progress: bool = False
-    ) -> Iterator[Tensor]:
-        """Give the rows of all nodes that enter each convolution, and at last the outputs."""
+    ) -> Iterable[Tensor]:
+        """Give the rows of all nodes that enter each convolution, and at last the outputs, without dropout."""
 
 
 class Updater:
@@ -84,12 +85,16 @@ class Updater:
         self.calls = as_count(state["calls"], "state['calls']")
 
     def run(self) -> None:
-        """Run a pass. Raises ValueError where the model's rows do not fit the history, which then stays."""
+        """Run a pass.
+
+        Raises ValueError where the model's rows do not fit the history, or are not finite; the history then stays.
+        """
         history = self.history
         left = set(history.widths)
-        with history.renewal() as new:
+        # what is kept is neither recorded nor bound to inference mode, whatever the caller does
+        with torch.inference_mode(False), torch.no_grad(), history.renewal() as new:
             options: dict[str, Any] = {"rows": self.rows, "progress": self.progress}
-            passing = self.model.layers(history.propagation, self.x, **options)
+            passing = iter(self.model.layers(history.propagation, self.x, **options))
             try:
                 for i, h in enumerate(passing):
                     if i not in left:
@@ -99,12 +104,15 @@ class Updater:
                         shapes = f"{tuple(target.shape)}, but the model's rows are {tuple(h.shape)}"
                         raise ValueError(f"layer {i} of the history is {shapes}")
                     target.copy_(h)
+                    if not finite(target):
+                        raise ValueError(f"the model's rows of layer {i} are not finite in {target.dtype}")
                     if history.stored:
                         new[f"agg_h_{i}"].copy_(history.propagation(target))
                     left.discard(i)
                     if not left:  # what follows is not wanted
                         break
             finally:
-                passing.close()  # type: ignore[attr-defined]
+                if isinstance(passing, Generator):
+                    passing.close()  # so that it ends now, and leaves the model in the mode it was in
             if left:
                 raise ValueError(f"the model has no layers {sorted(left)}, which the history has")

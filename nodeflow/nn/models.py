@@ -55,23 +55,28 @@ class FlowModel(nn.Module):
 
     @torch.no_grad()
     def inference(
-        self, graph: Graph, h: Tensor, *, weight: str | None = None, rows: int | None = None, progress: bool = False
-    ) -> Tensor:
+        self, graph: Graph | Propagation, h: Tensor, *, weight: str | None = None, rows: int | None = None,
+        progress: bool = False,
+    ) -> Tensor:  # fmt: skip
         """Return the outputs of all nodes from their full neighbourhoods, ``[num_nodes, out_features]``.
 
         Computed layer by layer over the whole graph, without dropout. Every module is left in the mode it was in.
 
         Args:
-            graph: the graph.
+            graph: the graph; or a ``Propagation``, such as that of a ``History``, which says also along which edges and
+                with which weights.
             h: rows of all nodes, ``[num_nodes, in_features]``, dense or sparse CSR.
             weight: for convolutions that use ``flow.weight``: the edge column that the sampler had as ``weight``.
             rows: how many nodes are computed at a time, which bounds what a convolution needs beside the rows of two
                 layers; None: all at once. (Convolutions that multiply first do so for all rows each time.)
             progress: show a bar.
 
-        Raises what ``Propagation`` raises.
+        Raises ValueError for ``weight`` beside a propagation, and what ``Propagation`` raises.
         """
-        for out in self.layers(Propagation(graph, weight=weight), h, rows=rows, progress=progress):
+        if isinstance(graph, Propagation) and weight is not None:
+            raise ValueError("the propagation has its weights; leave out weight")
+        propagation = graph if isinstance(graph, Propagation) else Propagation(graph, weight=weight)
+        for out in self.layers(propagation, h, rows=rows, progress=progress):
             h = out
         return h
 

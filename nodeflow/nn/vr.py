@@ -59,6 +59,7 @@ class PropagationConv(nn.Module):
 
     def combine(self, total: Tensor, flow: Flow, h: Tensor) -> Tensor:
         """Return the result for propagated rows ``total`` ``[num_dst, in_features]``, however they were estimated."""
+        total = total.to(self.linear.weight.dtype) if total.layout == torch.strided else total
         out = sparse_linear(total, self.linear.weight, self.linear.bias)
         return out if self.own is None else out + sparse_linear(flow.take_dst(h), self.own.weight)
 
@@ -137,10 +138,10 @@ class VRModel(FlowModel):
         """What follows from inputs that need no history."""
         if self.estimator != "ns":
             return self.convs[0].combine(exact_sums(flow), flow, h)  # type: ignore[operator,no-any-return]
-        if "agg_h_0" in flow.dst_layer.data:
+        if "agg_h_0" in flow.dst_layer.data and flow.num_edges == 0:
             raise ValueError(
                 "nothing was drawn in the first flow, since the batch has the sums of a history with inputs; for "
-                "estimator='ns' sample with a NeighborSampler"
+                "estimator='ns' draw neighbours there"
             )
         return self.convs[0](flow, h)  # type: ignore[no-any-return]
 

@@ -93,7 +93,7 @@ class NeighborSampler(RowSampler):
     ) -> None:
         if edge_type is None and isinstance(fanouts, Sequence) and any(isinstance(f, Mapping) for f in fanouts):
             raise TypeError("fanouts per edge type need edge_type=, the name of an edge column of integers")
-        self.fanouts = check_sizes(fanouts, "fanouts") if edge_type is None else _per_type(fanouts)
+        self.fanouts = self._checked(fanouts) if edge_type is None else _per_type(fanouts)
         self.replace = bool(replace)
         self.prob = prob
         self.edge_type = edge_type
@@ -105,6 +105,9 @@ class NeighborSampler(RowSampler):
             "weight": weight, "seed": seed,
         }  # fmt: skip
         super().__init__(graph, len(self.fanouts), **options)
+
+    def _checked(self, fanouts: Any) -> tuple[int, ...]:
+        return check_sizes(fanouts, "fanouts")
 
     _bound = (*RowSampler._bound, "_counts", "_proportional")
 

@@ -276,7 +276,7 @@ def test_damaged_files_and_those_of_others(ring: Graph, tmp_path: Path) -> None:
     folder = tmp_path / "h"
     before = everything(filled(ring, folder=folder))
     other = Graph.from_edges([0, 1, 2, 3, 4, 5, 1], [1, 2, 3, 4, 5, 0, 3], num_nodes=7, edata={"p": torch.ones(7)})
-    with pytest.raises(ValueError, match="holds a history with graph"):
+    with pytest.raises(ValueError, match="holds a history of another graph, edge weights"):
         History(other, {1: 2, 0: 3}, weight="p", folder=folder)
     with pytest.raises(ValueError, match="holds a history with arrays"):
         History(ring, {1: 3, 0: 3}, weight="p", folder=folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -109,12 +110,14 @@ def test_mistakes() -> None:
     batch = FullSampler(graph, 2, weight="p")(range(40))
     with pytest.raises(ValueError, match=r"no column 'agg_h_0'.* make the history with inputs=x"):
         model(batch, x)
-    History(graph, {1: 9}, weight="p", inputs=x).pull(batch)
+    history = History(graph, {1: 9}, weight="p", inputs=x)
+    history.pull(batch)
     with pytest.raises(ValueError, match="layer 1 of the history has width 9, but the rows have 4"):
         model(batch, x)
     model.estimator = "ns"
-    with pytest.raises(ValueError, match=r"nothing was drawn in the first flow.* sample with a NeighborSampler"):
-        model(batch, x)
+    assert model(batch, x).shape == (40, 3)
+    with pytest.raises(ValueError, match=r"nothing was drawn in the first flow.* draw neighbours there"):
+        model(ControlVariateSampler(graph, [0, 1], history)(range(40)), x)
     with pytest.raises(ValueError, match="inputs must have a row per node"):
         History(graph, {1: 9}, inputs=x[:3])
     with pytest.raises(ValueError, match="layer 0 has a history of its own"):
@@ -128,13 +131,19 @@ def test_sums_of_inputs_are_exact(aggregated: str, sparse: bool) -> None:
     x = torch.randn(40, 5).relu()
     rows = from_scipy(scipy.sparse.csr_array(x.numpy())) if sparse else x
     history = History(graph, {1: 4}, weight="p", inputs=rows, aggregated=aggregated)
-    batch = ControlVariateSampler(graph, [1, 1], history)([3, 7])
+    batch = ControlVariateSampler(graph, [0, 1], history)([3, 7])
     found = batch.ldata[1]["agg_h_0"]
     expected = Propagation(graph, weight="p")(x)[batch.layers[1].parent_nid]
     torch.testing.assert_close(found.to_dense() if sparse else found, expected)
     assert batch.flow_sizes[0] == 0  # so that no rows of neighbours are fetched either
     assert batch.layers[0].parent_nid.equal(batch.layers[1].parent_nid)
-    assert ControlVariateSampler(graph, [1, 1], History(graph, {1: 4}))([3, 7]).flow_sizes[0] > 0
+    drawn = ControlVariateSampler(graph, [1, 1], history)([3, 7])
+    assert drawn.flow_sizes[0] > 0  # where it is asked for
+    assert pickle.loads(pickle.dumps(ControlVariateSampler(graph, [0, 1], history)))([3, 7]).flow_sizes[0] == 0
+    with pytest.raises(ValueError, match="fanouts.0. may be 0 only where the history has the inputs"):
+        ControlVariateSampler(graph, [0, 1], History(graph, {1: 4}))
+    with pytest.raises(ValueError, match="0"):
+        ControlVariateSampler(graph, [1, 0], history)
 
 
 def test_after_as_many_epochs_as_layers_outputs_are_exact(shared_data: Path) -> None:
