@@ -1,0 +1,270 @@
+"""History, sums and draws agree on one propagation, or it is said that they do not."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nodeflow import Graph, transform
+from nodeflow.control_variates import (
+    ControlVariateSampler,
+    History,
+    Propagation,
+    Updater,
+    control_variate,
+    control_variate_dropout,
+    exact_sums,
+)
+from nodeflow.nn import VRGCN, FlowModel
+
+NODES = 30
+
+
+@pytest.fixture
+def graph() -> Graph:
+    generator = torch.Generator().manual_seed(0)
+    ends = torch.randint(NODES, (2, 150), generator=generator)
+    graph = transform.add_self_loops(Graph.from_edges(*ends, num_nodes=NODES))
+    graph.edata["p"] = transform.edge_norm(graph)
+    graph.edata["mean"] = transform.edge_norm(graph, "right")
+    return graph
+
+
+def fill(history: History) -> History:
+    """A pass of any model; random rows."""
+    with history.renewal() as new:
+        for name in new:
+            new[name].copy_(torch.randn(new[name].shape, generator=torch.Generator().manual_seed(1)))
+    return history
+
+
+OTHERS: list[dict[str, Any]] = [
+    {"weight": "mean"},
+    {"weight": None},
+    {"weight": "p", "direction": "out"},
+    {"weight": "p", "edge_filter": torch.arange(180) > 0},
+]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=str)
+@pytest.mark.parametrize("aggregated", ["stored", "on demand"])
+def test_a_history_of_another_propagation_is_refused(
+    other: dict[str, Any], aggregated: str, graph: Graph, tmp_path: Path
+) -> None:
+    if "edge_filter" in other:
+        other = {**other, "edge_filter": torch.arange(graph.num_edges) > 0}
+    one = fill(History(graph, {1: 4}, weight="p", aggregated=aggregated, folder=tmp_path / "rows"))
+    with pytest.raises(ValueError, match="holds a history of another graph, edge weights, direction or filter"):
+        History(graph, {1: 4}, aggregated=aggregated, folder=tmp_path / "rows", **other)
+    two = fill(History(graph, {1: 4}, aggregated=aggregated, **other))
+    before = {name: value.clone() for name, value in two.state_dict().items()}
+    with pytest.raises(ValueError, match="its graph, edge weights, direction or filter are others"):
+        two.load_state_dict(one.state_dict())
+    assert all(torch.equal(value, before[name]) for name, value in two.state_dict().items())
+    equal = History(graph, {1: 4}, weight="p", aggregated=aggregated)
+    equal.load_state_dict(one.state_dict())
+    assert torch.equal(equal.h_1, one.h_1)
+
+
+def test_an_edge_column_that_has_changed_is_noticed(graph: Graph) -> None:
+    history = History(graph, {1: 4}, weight="p")
+    ControlVariateSampler(graph, [2, 2], history)
+    graph.edata["p"] = graph.edata["mean"]
+    with pytest.raises(ValueError, match="the edge column 'p' has changed since the history was made"):
+        ControlVariateSampler(graph, [2, 2], history)
+
+
+def test_an_edge_that_is_never_drawn_must_not_be_in_the_sums(graph: Graph) -> None:
+    graph.edata["q"] = (torch.arange(graph.num_edges) != 5).float()
+    with pytest.raises(ValueError, match="prob: edge 5 has 'q' = 0, so it is never drawn"):
+        ControlVariateSampler(graph, [2, 2], History(graph, {1: 4}, weight="p"), prob="q")
+    mask = torch.arange(graph.num_edges) != 5
+    ControlVariateSampler(graph, [2, 2], History(graph, {1: 4}, weight="p", edge_filter=mask), prob="q")
+    graph.edata["p"] = graph.edata["p"] * mask
+    ControlVariateSampler(graph, [2, 2], History(graph, {1: 4}, weight="p"), prob="q")
+    with pytest.raises(ValueError, match="prob: edge 5"):
+        ControlVariateSampler(graph, [2, 2], History(graph, {1: 4}), prob="q")
+
+
+def test_files_keep_their_type(graph: Graph, tmp_path: Path) -> None:
+    history = History(graph, {1: 4}, folder=tmp_path / "rows")
+    model = torch.nn.Module()
+    model.history = history
+    for move in (model.double, model.half, lambda: model.to("meta")):
+        with pytest.raises(ValueError, match=r"a history in files keeps its type and place, but .* would become"):
+            move()
+    assert model.float().to("cpu").history is history
+    history.write(1, range(NODES), torch.ones(NODES, 4))
+    history.commit()
+    assert History(graph, {1: 4}, folder=tmp_path / "rows").rows(1, [3]).tolist() == [[1.0] * 4]
+
+
+def test_stored_sums_stay_wide(graph: Graph) -> None:
+    history = fill(History(graph, {1: 4}, weight="p", aggregated="stored"))
+    sums = history.agg_h_1.clone()
+    history.bfloat16()
+    assert history.h_1.dtype == torch.bfloat16
+    assert history.agg_h_1.equal(sums)
+    assert history.double().agg_h_1.dtype == torch.float64
+
+
+@pytest.mark.parametrize("wrong", [torch.inf, torch.nan, 1e6])
+def test_a_pass_whose_rows_are_not_finite_leaves_the_history(wrong: float, graph: Graph) -> None:
+    model = VRGCN(3, 4, 2)
+    history = fill(History(graph, model.history_widths, weight="p", dtype=torch.float16))
+    before = history.h_1.clone()
+    x = torch.ones(NODES, 3)
+    x[4] = wrong * 100  # of which 1e8 is finite, but not in float16
+    with pytest.raises(ValueError, match=r"the model's rows of layer 1 are not finite in torch\.float16"):
+        Updater(model, history, x).run()
+    assert history.h_1.equal(before)
+
+
+class OwnConv(torch.nn.Module):
+    """As the documentation shows: control variates by one call, in every flow."""
+
+    def __init__(self, width: int, out: int) -> None:
+        super().__init__()
+        self.own, self.near = torch.nn.Linear(width, out), torch.nn.Linear(width, out)
+
+    def forward(self, flow: Any, h: Tensor) -> Tensor:
+        return self.own(flow.take_dst(h)) + self.near(control_variate(flow, h))
+
+
+class OwnModel(FlowModel):
+    """Leaves the rows that it gives to the estimator in the column "h"."""
+
+    def forward(self, batch: Any, h: Tensor) -> Tensor:
+        for i, flow in enumerate(batch.flows):
+            h = self.step(i, h)
+            if i:
+                batch.ldata[i]["h"] = h.detach()
+            h = self.convs[i](flow, h)
+        return h
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_model_of_ones_own_is_exact_in_inference_in_passes_and_with_all_neighbours(first: int, graph: Graph) -> None:
+    torch.manual_seed(0)
+    model, x = OwnModel([OwnConv(3, 5), OwnConv(5, 4), OwnConv(4, 2)]), torch.randn(NODES, 3)
+    history = History(graph, {1: 5, 2: 4}, weight="mean", inputs=x)
+    Updater(model, history, x).run()
+    p = torch.zeros(NODES, NODES).index_put_(graph.edges()[::-1], graph.edata["mean"], accumulate=True)
+    h = x
+    with torch.no_grad():
+        for i, conv in enumerate(model.convs):
+            h = h.relu() if i else h
+            if i:
+                torch.testing.assert_close(history.rows(i, range(NODES)), h)
+            h = conv.own(h) + conv.near(p @ h)
+    torch.testing.assert_close(model.inference(history.propagation, x), h)
+    # the history is what it should be: exact for any draw
+    batch = ControlVariateSampler(graph, [first, 1, 1], history)([4, 7])
+    torch.testing.assert_close(model(batch, x[batch.front.parent_nid]), h[[4, 7]])
+    for i, flow in enumerate(history.propagation.flow(0, NODES) for _ in range(2)):
+        rows = torch.randn(NODES, 3 + i)
+        assert all(torch.equal(found, flow.aggregate(rows, "sum", weight=flow.weight)) for found in
+                   control_variate_dropout(flow, rows, rows))  # fmt: skip
+    assert torch.equal(exact_sums(batch.flows[0]), batch.ldata[1]["agg_h_0"])
+    history.push(batch)
+    history.commit()
+
+
+def test_inference_follows_the_propagation(graph: Graph) -> None:
+    model, x = VRGCN(3, 4, 2), torch.randn(NODES, 3)
+    out = History(graph, {1: 4}, weight="p", direction="out").propagation
+    torch.testing.assert_close(model.inference(out, x), model.inference(transform.reverse(graph), x, weight="p"))
+    with pytest.raises(ValueError, match="the propagation has its weights; leave out weight"):
+        model.inference(out, x, weight="p")
+
+
+class Recorded(torch.nn.Module):
+    """Gives a list, of rows that are recorded for gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 4)
+
+    def layers(self, propagation: Propagation, h: Tensor, *, rows: Any = None, progress: bool = False) -> list[Tensor]:
+        return [h, self.linear(h)]
+
+
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.inference_mode])
+def test_a_pass_keeps_no_graph_and_no_inference_tensor(mode: Any, graph: Graph) -> None:
+    history = History(graph, {1: 4})
+    with mode():
+        Updater(Recorded(), history, torch.ones(NODES, 3)).run()
+    assert history.h_1.grad_fn is None
+    assert not history.h_1.requires_grad
+    history.write(1, [2], torch.ones(1, 4))
+    history.commit()
+    assert history.age(1, [2, 3]).tolist() == [0, 1]
+
+
+def test_a_copy_of_a_history_belongs_to_the_same_graph(graph: Graph) -> None:
+    history = fill(History(graph, {1: 4}))
+    again = copy.deepcopy(history)
+    again.clear()
+    assert again.graph is graph
+    assert history.h_1.any()
+    assert "{1: 4}, 30 nodes, sums on demand" in repr(history)
+
+
+def wrong_inputs() -> Iterator[tuple[Any, type[Exception], str]]:
+    good = torch.ones(NODES, 3)
+    yield good.numpy(), TypeError, "inputs must be a dense or sparse CSR tensor, got"
+    yield good.to_sparse_coo(), TypeError, "inputs must be a dense or sparse CSR tensor, got"
+    yield good[:, 0], ValueError, r"inputs must have a row per node, floats \[30, width\], got torch.float32 \(30,\)"
+    yield good.long(), ValueError, "inputs must have a row per node"
+    yield good.clone().requires_grad_(), ValueError, "inputs that are learned change"
+    yield good.clone().index_fill_(0, torch.tensor([2]), torch.nan), ValueError, "inputs must be finite"
+
+
+@pytest.mark.parametrize(("inputs", "error", "words"), list(wrong_inputs()))
+def test_wrong_inputs(inputs: Any, error: type[Exception], words: str, graph: Graph) -> None:
+    with pytest.raises(error, match=words):
+        History(graph, {1: 4}, inputs=inputs)
+
+
+def test_other_mistakes(graph: Graph, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="widths has no layer; a model of one layer"):
+        History(graph, VRGCN(3, 4, 2, num_layers=1).history_widths)
+    with pytest.raises(TypeError, match="rows of layer 1 must be a tensor, got list"):
+        History(graph, {1: 1}).write(1, [0], [[1.0]])  # type: ignore[arg-type]
+    History(graph, {1: 1}, folder=tmp_path / "rows")
+    (tmp_path / "rows" / "history.json").write_text("")
+    with pytest.raises(ValueError, match=r"history\.json is damaged or missing"):
+        History(graph, {1: 1}, folder=tmp_path / "rows")
+
+
+def test_an_undo_that_is_interrupted_leaves_its_mark(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = fill(History(graph, {1: 4}, folder=tmp_path / "rows"))
+    history.write(1, [0], torch.ones(1, 4))
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Tensor, "index_fill_", interrupted)
+    monkeypatch.setattr(Tensor, "__setitem__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        history.commit()
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="writing a commit was interrupted"):
+        History(graph, {1: 4}, folder=tmp_path / "rows")
+
+
+def test_models_of_other_types(graph: Graph) -> None:
+    """Sums are float32 at least, whatever the inputs are."""
+    x = torch.randn(NODES, 3).bfloat16()
+    model = VRGCN(3, 4, 2).bfloat16()
+    history = History(graph, model.history_widths, weight="p", inputs=x, dtype=torch.bfloat16)
+    batch = ControlVariateSampler(graph, [0, 2], history)([1, 2])
+    assert model(batch).dtype == torch.bfloat16
