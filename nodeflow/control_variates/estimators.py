@@ -84,7 +84,7 @@ def exact_sums(flow: Flow) -> Tensor:
     if name not in flow.dst_layer.data:
         raise ValueError(
             f"the batch has no column {name!r}, the sums of the inputs over all neighbours: make the history with "
-            "inputs=x, or the model with precomputed=True"
+            "inputs=x (or the model with precomputed=True), and sample with a ControlVariateSampler"
         )
     return flow.dst_layer.data[name]
 
@@ -100,8 +100,9 @@ def _columns(flow: Flow, h: Tensor) -> tuple[Tensor, Tensor]:
     for layer, name in ((flow.src_layer, own), (flow.dst_layer, total)):
         if name not in layer.data:
             raise ValueError(
-                f"the batch has no column {name!r}; sample with a ControlVariateSampler whose history has layer {i}, "
-                "or call history.pull(batch)"
+                f"the batch has no column {name!r}; sample with a ControlVariateSampler whose history has layer {i}"
+                f"{' or the inputs' if i == 0 else ''} (or, for a batch that was drawn with the history's weights and "
+                "direction, call history.pull(batch))"
             )
     history, sums = flow.src_layer.data[own], flow.dst_layer.data[total]
     if history.shape[1:] != h.shape[1:]:
