@@ -316,7 +316,11 @@ def plot_gradients(found: dict[str, dict[str, list[tuple[int, float]]]], file: P
             style = "--" if "dropout" in title else "-"
             marker = "." if "1" in title else "o"
             axis.plot(*zip(*points, strict=True), style, marker=marker, color=color, label=title, alpha=0.8)
-        axis.set(title=name, xlabel="epochs", yscale="log", xscale="symlog")
+        axis.set(title=name, xlabel="epochs", yscale="log", xscale="symlog", xlim=(-0.2, None))
+        last = max(epochs for points in lines.values() for epochs, _ in points)
+        ticks = [*(epochs for epochs in (0, 1, 10, 100) if 3 * epochs < last), last]
+        axis.set_xticks(ticks, ticks)
+        axis.minorticks_off()
         axis.grid(alpha=0.3)
     axes[0].set(ylabel="squared deviation / squared norm")
     axes[-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
