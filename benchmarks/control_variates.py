@@ -274,8 +274,13 @@ def speed(options: argparse.Namespace) -> None:
         print("| | median of the seeds | min to max | over NS-10 |\n|---|---|---|---|")
         first = statistics.median(reached["NS-10"])
         for way, times in reached.items():
-            middle = statistics.median(times)
-            print(f"| {way} | {middle:.1f} | {min(times):.1f} to {max(times):.1f} | {middle / first:.2f} |", flush=True)
+            middle, least, most = (said(t) for t in (statistics.median(times), min(times), max(times)))
+            ratio = said(statistics.median(times) / first, 2)
+            print(f"| {way} | {middle} | {least} to {most} | {ratio} |", flush=True)
+
+
+def said(seconds: float, digits: int = 1) -> str:
+    return "never" if seconds == float("inf") else f"{seconds:.{digits}f}"
 
 
 def curve(data: Data, way: Way, seed: int, epochs: int) -> list[tuple[float, float]]:
