@@ -39,7 +39,7 @@ from nodeflow import (
     transform,
 )
 from nodeflow.control_variates import Propagation
-from nodeflow.features import from_scipy, take_rows
+from nodeflow.features import fetch_rows, from_scipy
 
 
 class Data(NamedTuple):
@@ -153,7 +153,7 @@ class Run:
 
     def loss(self, batch: NodeFlow) -> Tensor:
         read = batch.flow_sizes[0] > 0 or self.way.precomputed  # else there are sums of all inputs
-        out = self.model(batch, take_rows(self.x, batch.front.parent_nid) if read else None)
+        out = self.model(batch, fetch_rows(self.x, batch.front.parent_nid) if read else None)
         return cross_entropy(out, self.data.y[batch.seeds])
 
     def epoch(self, steps: int | None = None) -> None:

@@ -91,10 +91,19 @@ def take_rows(column: Tensor, ids: Tensor) -> Tensor:
         indptr, position = csr_positions(column.crow_indices(), ids)
         shape = (len(ids), column.shape[1])
         return csr_tensor(indptr, column.col_indices()[position], column.values()[position], shape)
-    large = len(column) > 0 and len(ids) * (column.nbytes // len(column)) >= _LARGE
-    if large and column.device.type == "cpu" and column.is_contiguous() and not column.requires_grad:
-        return _gather(column, ids)
     return column.index_select(0, ids)
+
+
+def fetch_rows(column: Tensor, ids: Tensor) -> Tensor:
+    """Return what ``take_rows`` does, faster, of a column that is data: one that nothing is differentiated through.
+
+    (A column that requires a gradient gets it; forward-mode and functional transforms go through ``take_rows`` only.)
+    """
+    dense = column.layout == torch.strided and column.is_contiguous() and not column.dtype.is_complex
+    large = len(column) > 0 and len(ids) * (column.nbytes // len(column)) >= _LARGE if dense else False
+    if large and column.device.type == "cpu" and not column.requires_grad:
+        return _gather(column, ids.to(column.device))
+    return take_rows(column, ids)
 
 
 def _gather(column: Tensor, ids: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._check import _All, as_ids, as_index, describe
-from nodeflow.features import is_read_only, take_rows
+from nodeflow.features import fetch_rows, is_read_only
 from nodeflow.frame import Frame
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def copy_from_parent(batch: NodeFlow, ndata: Any, edata: Any) -> None:
     found: list[tuple[Frame, dict[str, Tensor]]] = []
     for i, names in _chosen_layers(batch, ndata, lambda _: (graph.ndata, "the parent graph's ndata")).items():
         layer = batch.layers[i]
-        columns = {name: take_rows(graph.ndata[name], layer.parent_nid).to(batch.device) for name in names}
+        columns = {name: fetch_rows(graph.ndata[name], layer.parent_nid).to(batch.device) for name in names}
         found.append((layer.data, columns))
     for pair, names in _chosen_flows(batch, edata, lambda _: (graph.edata, "the parent graph's edata")).items():
         flow = batch.flows[pair]
@@ -196,8 +196,8 @@ def _last_of_each(eid: Tensor) -> Tensor:
 def _edge_rows(name: str, column: Tensor, eid: Tensor) -> Tensor:
     missing = (eid < 0).to(column.device)
     if not bool(missing.any()):
-        return take_rows(column, eid)
-    found = take_rows(_dense(name, column), eid[eid >= 0])
+        return fetch_rows(column, eid)
+    found = fetch_rows(_dense(name, column), eid[eid >= 0])
     rows = found.new_zeros((len(eid), *column.shape[1:]))
     return rows.masked_scatter(~missing.view(-1, *[1] * (column.ndim - 1)), found)
 

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow.features import csr_tensor, from_numpy, from_scipy, is_read_only, take_rows
+from nodeflow.features import csr_tensor, fetch_rows, from_numpy, from_scipy, is_read_only, take_rows
 
 
 @st.composite
@@ -97,7 +97,7 @@ def test_many_rows_are_those_of_index_select(kind: torch.dtype, shape: tuple[int
     for count in (1, 70_000):  # the first is too little for a loop of our own
         ids = torch.randint(0, 50, (2 * count,), generator=generator)
         for some in (ids[:count], ids[::2]):
-            found = take_rows(column, some)
+            found = fetch_rows(column, some)
             assert found.dtype == kind
             assert found.shape == (count, *shape)
             assert torch.equal(found, column[some])
@@ -111,7 +111,7 @@ def test_rows_from_the_middle_of_memory() -> None:
     ids = torch.arange(9999, -1, -1).repeat(2)
     for start in range(3):
         column = memory[start : start + 100_000].view(10_000, 10)
-        assert torch.equal(take_rows(column, ids), column[ids])
+        assert torch.equal(fetch_rows(column, ids), column[ids])
 
 
 @pytest.mark.parametrize("bad", [-1, 50])
@@ -119,11 +119,22 @@ def test_an_id_that_is_no_row_is_refused(bad: int) -> None:
     ids = torch.zeros(70_000, dtype=torch.int64)
     ids[69_999] = bad
     with pytest.raises(IndexError, match=f"there is no row {bad} in a column of 50 rows"):
-        take_rows(torch.zeros(50, 4), ids)
+        fetch_rows(torch.zeros(50, 4), ids)
 
 
 def test_gradients_flow_to_a_column_that_wants_them() -> None:
     column = torch.ones(50, 4, requires_grad=True)
-    take_rows(column, torch.zeros(70_000, dtype=torch.int64)).sum().backward()
+    fetch_rows(column, torch.zeros(70_000, dtype=torch.int64)).sum().backward()
     assert column.grad is not None
     assert column.grad[0].tolist() == [70_000.0] * 4
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_rows_are_differentiated_through_in_every_mode() -> None:
+    column, ids = torch.ones(50, 4), torch.zeros(70_000, dtype=torch.int64)
+    _, tangent = torch.func.jvp(lambda x: take_rows(x, ids).sum(), (column,), (column,))
+    assert tangent == 280_000
+    assert torch.vmap(lambda x: take_rows(x, ids).sum())(column.repeat(2, 1, 1)).tolist() == [280_000] * 2
+    with torch.autograd.forward_ad.dual_level():
+        both = torch.autograd.forward_ad.make_dual(column, column)
+        assert torch.autograd.forward_ad.unpack_dual(take_rows(both, ids)).tangent.shape == (70_000, 4)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nodeflow._check import as_count, as_ids, describe
 from nodeflow.control_variates.store import Files
-from nodeflow.features import take_rows
+from nodeflow.features import fetch_rows
 from nodeflow.graph import Graph
 from nodeflow.node_flow import NodeFlow
 from nodeflow.propagation import Propagation
@@ -142,7 +142,7 @@ class History(nn.Module):
 
     def rows(self, layer: int, nodes: Any) -> Tensor:
         """Return the rows of ``nodes`` (parent ids) in a layer, ``[len(nodes), width]``: zeros where never written."""
-        return take_rows(self._of("h", layer), self._ids(nodes))
+        return fetch_rows(self._of("h", layer), self._ids(nodes))
 
     def age(self, layer: int, nodes: Any = None) -> Tensor:
         """Return how many commits ago rows were written, int64: 0 is by the last one, -1 never. ``nodes`` None: all."""
@@ -153,7 +153,7 @@ class History(nn.Module):
     def aggregated_rows(self, layer: int, nodes: Any) -> Tensor:
         """Return the aggregated history of ``nodes``: sums over *all* their edges, ``[len(nodes), width]``."""
         if self.stored:
-            return take_rows(self._of("agg_h", layer), self._ids(nodes))
+            return fetch_rows(self._of("agg_h", layer), self._ids(nodes))
         return self.propagation(self._of("h", layer), self._ids(nodes))
 
     def pull(self, batch: NodeFlow, *, missing: str = "zero") -> Tensor:
@@ -189,7 +189,7 @@ class History(nn.Module):
                 columns.append((i, f"known_{i}", age >= 0))
             columns.append((i + 1, f"agg_h_{i}", self.aggregated_rows(i, batch.layers[i + 1].parent_nid)))
         if self._sums_of_inputs is not None and batch.num_flows:
-            columns.append((1, "agg_h_0", take_rows(self._sums_of_inputs, batch.layers[1].parent_nid)))
+            columns.append((1, "agg_h_0", fetch_rows(self._sums_of_inputs, batch.layers[1].parent_nid)))
         for i, name, column in columns:
             batch.ldata[i][name] = column.to(batch.device)
         return torch.cat(ages).double().mean() if ages else torch.tensor(torch.nan, dtype=torch.float64)
@@ -259,7 +259,7 @@ class History(nn.Module):
         undo: list[tuple[Tensor, Tensor, Tensor]] = []
         for i, (ids, _) in staged.items():
             for target in (self._of("h", i), self._of("written", i)):
-                undo.append((target, ids, take_rows(target, ids)))
+                undo.append((target, ids, fetch_rows(target, ids)))
         if self._files is not None:
             self._files.begin()
         try:
