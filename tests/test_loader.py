@@ -396,18 +396,3 @@ def test_times_go_with_samplers_that_take_them():
         NodeFlowLoader(NeighborSampler(graph, [1]), [0], times=[1])
     with pytest.raises(TypeError, match="times is missing: TemporalNeighborSampler needs a time for every seed"):
         NodeFlowLoader(TemporalNeighborSampler(graph, [1]), [0])
-
-
-def test_what_a_loader_costs_does_not_grow_with_the_graph(monkeypatch: pytest.MonkeyPatch):
-    graph = random_graph()
-    monkeypatch.setattr(Graph, "edges", lambda self: pytest.fail("the ends of all edges were made"))
-    NodeFlowLoader(NeighborSampler(graph, [2]), [0, 1, 2], 2)
-
-
-def test_pairs_that_share_a_node_are_told_apart_by_their_seeds():
-    sampler = NeighborSampler(random_graph(), [2, 3])
-    pairs = torch.tensor([[0, 1], [0, 2], [3, 2]])
-    batches = list(NodeFlowLoader(sampler, pairs, 1))
-    assert [fingerprint(b) for b in batches] == [fingerprint(sampler(p.unsqueeze(0), epoch=0)) for p in pairs]
-    twice = list(NodeFlowLoader(sampler, pairs[[0, 0]], 1))
-    assert fingerprint(twice[0]) != fingerprint(twice[1])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from loader_tools import fingerprint, random_graph
 
 from nodeflow import (
     ClusterSampler,
@@ -154,3 +155,12 @@ def test_samplers_without_rows_of_seeds_take_no_pairs() -> None:
         NodeFlowLoader(MAKERS["subgraphs"][0], PAIRS, batch_size=1)
     with pytest.raises(ValueError, match="give pairs of nodes to the sampler of nodes itself"):
         NodeFlowLoader(MAKERS["edges"][0], PAIRS)
+
+
+def test_pairs_that_share_a_node_are_told_apart_by_their_seeds() -> None:
+    sampler = NeighborSampler(random_graph(), [2, 3])
+    pairs = torch.tensor([[0, 1], [0, 2], [3, 2]])
+    for batch, pair in zip(NodeFlowLoader(sampler, pairs, 1), pairs, strict=True):
+        assert_same_node_flow(batch, sampler(pair.unsqueeze(0), epoch=0))
+    one, two = NodeFlowLoader(sampler, pairs[[0, 0]], 1)
+    assert fingerprint(one) != fingerprint(two)
