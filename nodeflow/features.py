@@ -99,9 +99,9 @@ def fetch_rows(column: Tensor, ids: Tensor) -> Tensor:
 
     (A column that requires a gradient gets it; forward-mode and functional transforms go through ``take_rows`` only.)
     """
-    dense = column.layout == torch.strided and column.is_contiguous() and not column.dtype.is_complex
-    large = len(column) > 0 and len(ids) * (column.nbytes // len(column)) >= _LARGE if dense else False
-    if large and column.device.type == "cpu" and not column.requires_grad:
+    simple = column.layout == torch.strided and column.is_contiguous() and not column.dtype.is_complex
+    here = simple and column.device.type == "cpu" and not column.requires_grad
+    if here and len(column) > 0 and len(ids) * (column.nbytes // len(column)) >= _LARGE:
         return _gather(column, ids.to(column.device))
     return take_rows(column, ids)
 

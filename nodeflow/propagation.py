@@ -80,10 +80,12 @@ class Propagation(Frozen):
         return self._print.get()
 
     def _hash(self) -> int:
-        parts = [hash_ids(np.asarray(part, np.int64)) for part in (self._edges.indptr, self._edges.near)]
-        if self._weights is not None:
-            exact = np.ascontiguousarray(self._weights, np.float64)
-            parts.append(hash_ids(exact.view(np.int64)))
+        parts = [len(self._edges.near)]
+        for array in (self._edges.indptr, self._edges.near, self._weights):
+            for start in range(0, 0 if array is None else len(array), _EDGES):  # arrays may be larger than memory
+                piece = array[start : start + _EDGES]
+                exact = piece.astype(np.int64) if piece.dtype.kind in "iu" else piece.astype(np.float64).view(np.int64)
+                parts.append(hash_ids(exact))
         return derive_key(self.graph.num_nodes, *parts) >> 1
 
     @property

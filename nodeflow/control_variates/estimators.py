@@ -43,7 +43,10 @@ def control_variate(flow: Flow, h: Tensor) -> Tensor:
     if isinstance(flow, FullFlow):
         return neighbor_sampling(flow, h)
     if _has_exact_sums(flow):
-        return exact_sums(flow)
+        sums = exact_sums(flow)
+        if sums.shape[1:] != h.shape[1:]:
+            raise ValueError(f"the inputs of the history have width {sums.shape[1]}, but the rows have {h.shape[1]}")
+        return sums if sums.layout != torch.strided else sums.to(h.dtype)
     history, total = _columns(flow, h)
     return neighbor_sampling(flow, h - history) + total
 

@@ -57,11 +57,18 @@ class PropagationConv(nn.Module):
             return total if self.own is None else total + sparse_linear(flow.take_dst(h), self.own.weight)
         return self.combine(neighbor_sampling(flow, h), flow, h)
 
-    def combine(self, total: Tensor, flow: Flow, h: Tensor) -> Tensor:
-        """Return the result for propagated rows ``total`` ``[num_dst, in_features]``, however they were estimated."""
+    def combine(self, total: Tensor, flow: Flow, h: Tensor | None) -> Tensor:
+        """Return the result for propagated rows ``total`` ``[num_dst, in_features]``, however they were estimated.
+
+        ``h``, the rows of the sources, are read with ``own`` only; then TypeError where they are missing.
+        """
         total = total.to(self.linear.weight.dtype) if total.layout == torch.strided else total
         out = sparse_linear(total, self.linear.weight, self.linear.bias)
-        return out if self.own is None else out + sparse_linear(flow.take_dst(h), self.own.weight)
+        if self.own is None:
+            return out
+        if h is None:
+            raise TypeError("h is missing: this convolution reads a node's own row")
+        return out + sparse_linear(flow.take_dst(h), self.own.weight)
 
 
 class VRModel(FlowModel):

@@ -107,6 +107,7 @@ class NeighborSampler(RowSampler):
         super().__init__(graph, len(self.fanouts), **options)
 
     def _checked(self, fanouts: Any) -> tuple[int, ...]:
+        """Return the fanouts; a subclass may allow others."""
         return check_sizes(fanouts, "fanouts")
 
     _bound = (*RowSampler._bound, "_counts", "_proportional")

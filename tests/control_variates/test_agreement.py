@@ -116,6 +116,7 @@ def test_stored_sums_stay_wide(graph: Graph) -> None:
 
 @pytest.mark.parametrize("wrong", [torch.inf, torch.nan, 1e6])
 def test_a_pass_whose_rows_are_not_finite_leaves_the_history(wrong: float, graph: Graph) -> None:
+    torch.manual_seed(0)  # weights that do not leave all rows to the zeros of ReLU
     model = VRGCN(3, 4, 2)
     history = fill(History(graph, model.history_widths, weight="p", dtype=torch.float16))
     before = history.h_1.clone()
@@ -172,6 +173,9 @@ def test_a_model_of_ones_own_is_exact_in_inference_in_passes_and_with_all_neighb
         assert all(torch.equal(found, flow.aggregate(rows, "sum", weight=flow.weight)) for found in
                    control_variate_dropout(flow, rows, rows))  # fmt: skip
     assert torch.equal(exact_sums(batch.flows[0]), batch.ldata[1]["agg_h_0"])
+    assert control_variate(batch.flows[0], batch.ldata[1]["agg_h_0"].double()).dtype == torch.float64
+    with pytest.raises(ValueError, match="the inputs of the history have width 3, but the rows have 7"):
+        control_variate(batch.flows[0], torch.zeros(batch.layer_sizes[0], 7))
     history.push(batch)
     history.commit()
 

@@ -95,6 +95,8 @@ def test_rows_of_the_input_layer_that_nothing_reads_may_be_left_out(estimator: s
         else:
             with pytest.raises(TypeError, match="h is missing: this model reads the rows of the input layer"):
                 model(batch)
+            with pytest.raises(TypeError, match="h is missing: this convolution reads a node's own row"):
+                model.convs[0].combine(batch.ldata[1]["agg_h_0"], batch.flows[0], None)
     with pytest.raises(TypeError, match="h is missing"):
         VRGCN(5, 4, 3, num_layers=3, precomputed=True)(batch)
     with pytest.raises(TypeError, match="h is missing"):
