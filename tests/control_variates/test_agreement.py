@@ -72,6 +72,14 @@ def test_a_history_of_another_propagation_is_refused(
     assert torch.equal(equal.h_1, one.h_1)
 
 
+def test_a_history_of_another_graph_of_that_size_is_refused() -> None:
+    state = fill(History(Graph.from_edges([0, 1, 2], [1, 2, 0]), {1: 4})).state_dict()
+    for src, dst in (([0, 2, 1], [1, 2, 0]), ([1, 1, 2], [2, 2, 0]), ([0, 0], [1, 2])):
+        other = Graph.from_edges(src, dst, num_nodes=3)
+        with pytest.raises(ValueError, match="its graph, edge weights, direction or filter are others"):
+            History(other, {1: 4}).load_state_dict(state)
+
+
 def test_an_edge_column_that_has_changed_is_noticed(graph: Graph) -> None:
     history = History(graph, {1: 4}, weight="p")
     ControlVariateSampler(graph, [2, 2], history)

@@ -188,6 +188,9 @@ def test_a_fault_at_any_operation_leaves_the_old_history_or_the_new(files: bool,
         with pytest.raises(MemoryError, match=f"operation {n}"), FailAt(n):
             step(history)
         assert everything(history) in (old, new), n
+        if files:  # what was undone is no interrupted commit
+            reopened = History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / f"at{n}")
+            assert everything(reopened) == everything(history)
         history._staged.clear()  # what a push before the fault had taken
         step(history)  # and it goes on
         if files:
