@@ -1,5 +1,6 @@
 """Convolutions and models; each file is short enough to be the example one copies."""
 
+from nodeflow.nn.conv import FlowConv
 from nodeflow.nn.gcn import GraphConv
 from nodeflow.nn.models import GCN, FlowModel, GraphSAGE
 from nodeflow.nn.sage import SAGEConv
@@ -8,6 +9,7 @@ from nodeflow.nn.vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel
 __all__ = [
     "GCN",
     "VRGCN",
+    "FlowConv",
     "FlowModel",
     "GraphConv",
     "GraphSAGE",

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow.flow import Flow
+from nodeflow.nn.conv import FlowConv
 from nodeflow.ops import sparse_linear
 
 
-class GraphConv(nn.Module):
+class GraphConv(FlowConv):
     """Graph convolution over a node and its neighbours (Kipf, Welling 2017, equation 2, with D^-1 (A + I)).
 
     ``h'_v = W (h_v + sum of h_u for u in N(v)) / (1 + |N(v)|) + b``: the random-walk normalisation over the edges of

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow.flow import Flow
+from nodeflow.nn.conv import FlowConv
 from nodeflow.ops import sparse_linear
 
 
-class SAGEConv(nn.Module):
+class SAGEConv(FlowConv):
     """GraphSAGE convolution with mean aggregation (Hamilton, Ying, Leskovec 2017, algorithm 1).
 
     ``h'_v = W_self h_v + W_neigh mean(h_u for u in N(v)) + b``: the two weights are the halves of the matrix that the

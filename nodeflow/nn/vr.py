@@ -12,6 +12,7 @@ from nodeflow.control_variates.estimators import (
     neighbor_sampling,
 )
 from nodeflow.flow import Flow
+from nodeflow.nn.conv import FlowConv
 from nodeflow.nn.models import FlowModel, _widths
 from nodeflow.node_flow import NodeFlow
 from nodeflow.ops import sparse_linear
@@ -19,7 +20,7 @@ from nodeflow.ops import sparse_linear
 ESTIMATORS = ("cv", "cvd", "ns")
 
 
-class PropagationConv(nn.Module):
+class PropagationConv(FlowConv):
     """A linear map of propagated rows: ``h'_v = W sum over u of P_vu h_u (+ W_own h_v) + b``.
 
     The sum is that over the edges of the flow with its weights: exact where these are all edges, as in

@@ -1,0 +1,35 @@
+"""What every convolution shares: it is called with a flow, or with a batch and the number of a flow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from nodeflow.node_flow import NodeFlow
+
+
+class FlowConv(nn.Module):
+    """A layer that computes the rows of a flow's destinations from the rows of its sources.
+
+    Subclasses define ``forward(flow, h, ...)``. They are called as ``conv(flow, h)``, or as ``conv(batch, i, h)`` for
+    flow ``i`` of a NodeFlow; a flow of a whole graph (``create_full_node_flow``) is a flow like any other.
+
+    >>> import torch
+    >>> from nodeflow import flow_from_edges, create_node_flow
+    >>> class Sum(FlowConv):
+    ...     def forward(self, flow, h):
+    ...         return flow.aggregate(h, "sum")
+    >>> batch = create_node_flow([flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)])
+    >>> h = torch.tensor([[1.0], [2.0]])
+    >>> Sum()(batch.flows[0], h), Sum()(batch, 0, h)
+    (tensor([[3.]]), tensor([[3.]]))
+    """
+
+    def __call__(self, where: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run the layer on a Flow, or on flow ``args[0]`` of a NodeFlow; hooks see the flow."""
+        if isinstance(where, NodeFlow):
+            if not args or not isinstance(args[0], int):
+                raise TypeError(f"with a NodeFlow, call {type(self).__name__} as conv(batch, i, h) for flow i")
+            where, args = where.flows[args[0]], args[1:]
+        return super().__call__(where, *args, **kwargs)
