@@ -38,7 +38,8 @@ class NodeFlowLoader:
         drop_last: leave out a last batch with fewer seeds.
         seed: of the order; the draws have the sampler's own.
         num_workers: threads that sample ahead; 0 samples in the caller's thread when a batch is asked for.
-        prefetch: batches every worker may be ahead.
+        prefetch: batches every worker may be ahead. 0: no work beside the caller's; when a batch is asked for that is
+            not there, all workers draw one each while the caller waits. For steps that use all cores themselves.
         times: a time for every seed, for samplers that see the graph as it was then (``TemporalNeighborSampler``).
         ndata, edata: columns copied from the parent's frames to every batch, chosen as in
             ``NodeFlow.copy_from_parent``: ``{0: ["feat"], -1: ["label"]}`` fetches features of the input layer and
@@ -89,7 +90,7 @@ class NodeFlowLoader:
             )
         self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
         self.seed = as_int(seed, "seed")
-        self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch", 1)
+        self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch")
         if (times is not None) != sampler.takes_times:
             name = type(sampler).__name__
             if times is None:
@@ -185,6 +186,11 @@ class NodeFlowLoader:
             return
         pool = ThreadPoolExecutor(self.num_workers, thread_name_prefix="nodeflow-loader")
         try:
+            if self.prefetch == 0:
+                for first in range(start, len(self), self.num_workers):
+                    some = numbers[first - start : first - start + self.num_workers]
+                    yield from list(pool.map(lambda number: self._make(order, epoch, number), some))
+                return
             ahead: deque[Future[NodeFlow]] = deque()
             for number in numbers:
                 ahead.append(pool.submit(self._make, order, epoch, number))

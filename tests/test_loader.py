@@ -85,7 +85,7 @@ def test_batches_are_the_seeds_in_order(workers):
 )
 def test_same_batches_for_any_number_of_workers(options):
     found = []
-    for workers, prefetch in [(0, 2), (1, 1), (1, 5), (2, 2), (4, 1), (8, 9)]:
+    for workers, prefetch in [(0, 2), (1, 0), (1, 1), (1, 5), (2, 2), (3, 0), (4, 1), (8, 9)]:
         loader = make(**{"prefetch": prefetch, **options, "num_workers": workers})
         found.append([epoch(loader) for _ in range(3)])
     assert all(other == found[0] for other in found)
@@ -204,13 +204,16 @@ def test_threads_sample_ahead_but_not_without_end(workers, prefetch):
     assert len(sampler.begun) == most + 1
 
 
-def test_without_workers_nothing_is_sampled_ahead():
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_without_prefetching_nothing_is_sampled_while_the_caller_computes(workers):
     sampler = Gated(random_graph())
-    batches = iter(NodeFlowLoader(sampler, range(60), 1))
-    next(batches)
-    next(batches)
-    assert sampler.begun == [0, 1]
-    assert sampler.threads == {threading.get_ident()}
+    batches = iter(NodeFlowLoader(sampler, range(7), 1, num_workers=workers, prefetch=0))
+    for given in range(1, 8):
+        next(batches)
+        at_once = max(workers, 1)  # and only when the caller has used up those before
+        assert sorted(sampler.begun) == list(range(min(7, -(-given // at_once) * at_once)))
+    assert list(batches) == []
+    assert (threading.get_ident() in sampler.threads) == (workers == 0)
 
 
 # ---- exceptions and early ends
@@ -363,7 +366,7 @@ def test_device():
         (lambda s: NodeFlowLoader(s, [0], 2.0), TypeError, "batch_size must be an integer"),
         (lambda s: NodeFlowLoader(s, [0], True), TypeError, "batch_size must be an integer"),
         (lambda s: NodeFlowLoader(s, [0], num_workers=-1), ValueError, "num_workers must be at least 0"),
-        (lambda s: NodeFlowLoader(s, [0], prefetch=0), ValueError, "prefetch must be at least 1"),
+        (lambda s: NodeFlowLoader(s, [0], prefetch=-1), ValueError, "prefetch must be at least 0"),
         (lambda s: NodeFlowLoader(s, [0], seed="a"), TypeError, "seed must be an integer"),
         (lambda s: NodeFlowLoader(s, [0, 60]), IndexError, r"seeds\[1\] is 60"),
         (lambda s: NodeFlowLoader(s, [0]).set_epoch(-1), ValueError, "epoch must be at least 0"),

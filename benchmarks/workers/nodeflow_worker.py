@@ -44,9 +44,10 @@ def make(job: str, folder: str) -> Callable[[int], dict[str, Any]]:
 
         return sample
     graph.ndata["x"], graph.ndata["y"] = data(graph.num_nodes)
-    workers = torch.get_num_threads() - 1  # samples ahead beside the step where there is a second thread
+    threads = torch.get_num_threads()  # sampling has them all in turn with the rest of the step
+    ahead = {"num_workers": threads, "prefetch": 0} if threads > 1 else {}
     columns = {0: ["x"], -1: ["y"]}
-    loader = NodeFlowLoader(NeighborSampler(graph, fanouts), batches, BATCH_SIZE, num_workers=workers, ndata=columns)
+    loader = NodeFlowLoader(NeighborSampler(graph, fanouts), batches, BATCH_SIZE, ndata=columns, **ahead)
     model = GraphSAGE(WIDTH, HIDDEN, CLASSES, num_layers=3)
     optimizer = torch.optim.Adam(model.parameters())
 

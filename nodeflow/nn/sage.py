@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from nodeflow.flow import Flow
 from nodeflow.nn.conv import FlowConv
-from nodeflow.ops import sparse_linear
+from nodeflow.ops import linear_sum, sparse_linear
 
 
 class SAGEConv(FlowConv):
@@ -45,10 +45,9 @@ class SAGEConv(FlowConv):
 
         Raises ValueError when a destination is not in the source layer (sample with ``include_dst=True``).
         """
-        own = sparse_linear(flow.take_dst(h), self.own.weight)
         # the mean is linear, so the narrower side goes through the edges; sparse rows are multiplied first in any case
         if h.layout != torch.strided or self.own.out_features < self.own.in_features:
-            mean = flow.aggregate(sparse_linear(h, self.neigh.weight), "mean")
-            return own + mean if self.neigh.bias is None else own + mean + self.neigh.bias
-        neigh: Tensor = self.neigh(flow.aggregate(h, "mean"))
-        return own + neigh
+            own = linear_sum((flow.take_dst(h), self.own.weight), bias=self.neigh.bias)
+            return own + flow.aggregate(sparse_linear(h, self.neigh.weight), "mean")
+        own, mean = flow.aggregate_with_own(h, "mean")
+        return linear_sum((own, self.own.weight), (mean, self.neigh.weight), bias=self.neigh.bias)

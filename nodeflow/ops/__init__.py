@@ -1,20 +1,22 @@
 """Differentiable operations on the edges of one flow, given as a ``nodeflow.structure.Structure``.
 
-``aggregate``, ``segment_reduce``, ``segment_softmax``, ``gather_src`` and ``gather_dst`` are what layers are written
-with; ``message_reduce`` and ``message`` run any built-in message function with or without a reduction;
-``sparse_linear`` applies a weight matrix to sparse rows, ``linear_sum`` several to several; ``split_messages``,
-``split_rows`` and ``join_rows`` group destinations by degree for functions that take a mailbox. Autograd lives
-here and nowhere else.
+``aggregate``, ``aggregate_with_own``, ``segment_reduce``, ``segment_softmax``, ``gather_src`` and ``gather_dst`` are
+what layers are written with; ``message_reduce`` and ``message`` run any built-in message function with or without a
+reduction; ``sparse_linear`` applies a weight matrix to sparse rows, ``linear_sum`` several to several;
+``split_messages``, ``split_rows`` and ``join_rows`` group destinations by degree for functions that take a mailbox.
+Autograd lives here and nowhere else.
 """
 
 from nodeflow.ops.buckets import join_rows, split_messages, split_rows
 from nodeflow.ops.dense import linear_sum
 from nodeflow.ops.linear import sparse_linear
 from nodeflow.ops.messages import aggregate, message, message_reduce
+from nodeflow.ops.own import aggregate_with_own
 from nodeflow.ops.segment import gather_dst, gather_src, segment_reduce, segment_softmax
 
 __all__ = [
     "aggregate",
+    "aggregate_with_own",
     "gather_dst",
     "gather_src",
     "join_rows",

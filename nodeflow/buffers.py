@@ -1,0 +1,50 @@
+"""Large results in memory that earlier results have left: fresh pages cost as much as what fills them."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+_KEPT: Final = 4
+_SPARE: Final = 8  # a new buffer has one part in so many to spare, since the next result may be a little larger
+
+_free: deque[NDArray[np.uint8]] = deque(maxlen=_KEPT)
+"""Buffers that nothing uses, the oldest first. Only single steps of the deque are used, which need no lock: a buffer
+comes back when a tensor is freed, at any time and in any thread."""
+
+
+def reused_bytes(size: int) -> NDArray[np.uint8]:
+    """Return ``size`` bytes of any content, uint8 ``[size]``, often those of a result that is no longer used.
+
+    They are given to the next caller as soon as the array returned is gone; views of it do not count. ``as_tensor``
+    makes a tensor of it that does. At most four unused buffers are kept.
+    """
+    buffer = _fitting(size)
+    array = buffer[:size]
+    weakref.finalize(array, _free.append, buffer).atexit = False
+    return array
+
+
+def as_tensor(array: NDArray[np.uint8], dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
+    """Return the bytes of an array as a tensor, which keeps the very array alive as long as its memory is used."""
+    if len(array) == 0:  # torch does not take every empty array for one of another type
+        return torch.empty(shape, dtype=dtype, device="cpu")
+    return torch.from_numpy(array).view(dtype).view(shape)
+
+
+def _fitting(size: int) -> NDArray[np.uint8]:
+    for _ in range(len(_free)):
+        try:
+            buffer = _free.popleft()
+        except IndexError:  # taken by another thread
+            break
+        if size <= len(buffer) <= size + 2 * (size // _SPARE):
+            return buffer
+        _free.append(buffer)
+    return np.empty(size + size // _SPARE, np.uint8)

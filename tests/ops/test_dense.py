@@ -1,0 +1,139 @@
+"""Sums of linear maps, and rows read twice, against the plain operations."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from nodeflow import create_node_flow, flow_from_edges
+from nodeflow.features import csr_tensor
+from nodeflow.ops import dense, linear_sum
+
+
+def values(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+
+
+def plain(flat: list[Tensor], bias: Tensor | None, relu: bool) -> Tensor:
+    out = sum(x @ w.t() for x, w in zip(flat[::2], flat[1::2], strict=True))
+    out = out if bias is None else out + bias
+    return out.clamp(min=0) if relu else out
+
+
+def paired(flat: list[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+@given(
+    rows=st.integers(0, 9), widths=st.lists(st.integers(0, 5), min_size=1, max_size=3), out=st.integers(1, 5),
+    bias=st.booleans(), relu=st.booleans(), block=st.integers(1, 6),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_values_and_gradients_are_those_of_the_plain_operations(
+    rows: int, widths: list[int], out: int, bias: bool, relu: bool, block: int
+) -> None:
+    flat: list[Tensor] = []
+    for i, width in enumerate(widths):
+        flat += [values(rows, width, seed=i), values(out, width, seed=20 + i)]
+    add = values(out, seed=50) if bias else None
+    inputs = [tensor.requires_grad_() for tensor in [*flat, *([add] if add is not None else [])]]
+    expected = plain(flat, add, relu)
+    g = values(rows, out, seed=60)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dense, "BLOCK", block)
+        found = linear_sum(*paired(flat), bias=add, relu=relu)
+    torch.testing.assert_close(found, expected)
+    for one, other in zip(torch.autograd.grad(found, inputs, g), torch.autograd.grad(expected, inputs, g), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_gradients_of_any_order(relu: bool) -> None:
+    flat = [values(3, 2), values(4, 2, seed=1), values(3, 3, seed=2), values(4, 3, seed=3)]
+    inputs = [tensor.requires_grad_() for tensor in [values(4, seed=4), *flat]]
+
+    def call(bias: Tensor, *flat: Tensor) -> Tensor:
+        return linear_sum(*paired(list(flat)), bias=bias, relu=relu)
+
+    assert torch.autograd.gradcheck(call, inputs)
+    assert torch.autograd.gradgradcheck(call, inputs)
+
+
+def test_only_what_is_asked_for_gets_a_gradient() -> None:
+    x, w, y, v = values(3, 2), values(4, 2).requires_grad_(), values(3, 3).requires_grad_(), values(4, 3)
+    out = linear_sum((x, w), (y, v), bias=values(4), relu=True)
+    for tensor, found in zip((w, y), torch.autograd.grad(out.sum(), (w, y)), strict=True):
+        assert found.shape == tensor.shape
+    with torch.no_grad():
+        torch.testing.assert_close(linear_sum((x, w), (y, v), bias=values(4), relu=True), out.detach())
+    assert not linear_sum((x, w.detach())).requires_grad
+
+
+def test_sparse_rows_and_other_types_take_the_way_of_sparse_linear() -> None:
+    x, w, v = values(3, 2), values(4, 2, seed=1), values(4, 2, seed=2)
+    csr = csr_tensor(torch.arange(0, 8, 2), torch.tensor([0, 1] * 3), x.flatten(), (3, 2))
+    expected = x @ w.t() + x @ v.t() + 1
+    torch.testing.assert_close(linear_sum((csr, w), (x, v), bias=torch.ones(4, dtype=torch.float64)), expected)
+    torch.testing.assert_close(linear_sum((csr, w), (csr, v), relu=True), (expected - 1).relu())
+    with torch.autocast("cpu", torch.bfloat16):
+        low = linear_sum((x.float(), w.float()), (x.float(), v.float()))
+    assert low.dtype == torch.bfloat16
+    torch.testing.assert_close(low.double(), expected - 1, rtol=0.05, atol=0.05)
+    jacobian = torch.func.jacrev(lambda w: linear_sum((x, w), (x, v), relu=True))(w)
+    torch.testing.assert_close(jacobian, torch.func.jacrev(lambda w: (x @ w.t() + x @ v.t()).relu())(w))
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ValueError, match=r"same number of rows, got \[3, 2\]"):
+        linear_sum((values(3, 2), values(4, 2)), (values(2, 2), values(4, 2)))
+    with pytest.raises(ValueError, match="x has 2 columns"):
+        linear_sum((values(3, 2), values(4, 3)))
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
+@pytest.mark.parametrize("order", [[7, 8], [8, 7]])
+def test_own_rows_beside_sums(reduce: str, order: list[int]) -> None:
+    """[7, 8] are the first sources, [8, 7] are not: both ways give what the two operations give."""
+    flow = flow_from_edges([1, 2, 3, 0, 2], [0, 0, 0, 1, 1], num_src=4, num_dst=2)
+    flow = create_node_flow([flow], [[7, 8, 9, 10], order]).flows[0]
+    weight = values(5, seed=3)
+    h = values(4, 3).requires_grad_()
+
+    def together(h: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        return flow.aggregate_with_own(h, reduce, weight=weight)
+
+    own, total = together(h, weight)
+    assert torch.equal(own, flow.take_dst(h))
+    assert torch.equal(total, flow.aggregate(h, reduce, weight=weight))
+    assert torch.autograd.gradcheck(together, (h, weight.requires_grad_()))
+    assert torch.autograd.gradgradcheck(together, (h, weight))
+    for outputs in ([own], [total], [own, total]):
+        ones = [torch.ones_like(out) for out in outputs]
+        plain = [flow.take_dst(h), flow.aggregate(h, reduce, weight=weight)]
+        picked = [plain[0] if out is own else plain[1] for out in outputs]
+        (found,) = torch.autograd.grad(outputs, h, ones, retain_graph=True)
+        (expected,) = torch.autograd.grad(picked, h, ones)
+        torch.testing.assert_close(found, expected)
+
+
+def test_a_second_backward_pass_finds_the_gradient_unharmed() -> None:
+    flow = flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)
+    flow = create_node_flow([flow], [[7, 8, 9], [7]]).flows[0]
+    h = values(3, 2).requires_grad_()
+    own, total = flow.aggregate_with_own(h)
+    out = (own + total).sum()
+    out.backward(retain_graph=True)
+    first = h.grad.clone()
+    h.grad = None
+    out.backward()
+    assert torch.equal(h.grad, first)
+    assert first.tolist() == [[1.0, 1.0]] * 3
+
+
+def test_rows_that_do_not_fit_are_refused() -> None:
+    flow = create_node_flow([flow_from_edges([1], [0], num_src=2, num_dst=1)], [[7, 8], [7]]).flows[0]
+    with pytest.raises(ValueError, match="2 rows"):
+        flow.aggregate_with_own(values(3, 2))
