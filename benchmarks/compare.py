@@ -19,13 +19,17 @@ import platform
 import statistics
 import subprocess
 import sys
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rmat import ensure
 
 HERE = Path(__file__).resolve().parent
-BATCHES = 20  # per round, as in workers/work.py
+sys.path.insert(0, str(HERE / "workers"))
+
+from work import BATCHES, Work  # noqa: E402
+
 VARIANTS = {
     "sample": ["uniform", "reuse", "replace", "weighted", "weighted, replace", "Bernoulli"],
     "labor": ["LABOR-0", "LABOR-0, sequential", "LABOR-1"],
@@ -37,11 +41,10 @@ VARIANTS = {
 class Worker:
     """A process that runs one round of the work whenever it is asked to."""
 
-    def __init__(self, python: str, name: str, arguments: list[str]) -> None:
-        self.rounds: list[dict[str, Any]] = []
-        command = [python, str(HERE / "workers" / f"{name}_worker.py"), *arguments]
+    def __init__(self, python: str, name: str, folder: Path, threads: int) -> None:
+        command = [python, str(HERE / "workers" / f"{name}_worker.py"), str(folder), str(threads)]
         path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": arguments[2]}
+        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads)}
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
         self.answer()
@@ -54,11 +57,23 @@ class Worker:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def run(self) -> None:
+    def run(self, work: Work) -> dict[str, Any]:
         assert self.process.stdin is not None
-        self.process.stdin.write("round\n")
+        self.process.stdin.write(json.dumps(asdict(work)) + "\n")
         self.process.stdin.flush()
-        self.rounds.append(self.answer())
+        return self.answer()
+
+
+@dataclass
+class Contestant:
+    """A worker, what it is asked to do, and its answers, one per round."""
+
+    worker: Worker
+    work: Work
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+
+    def run(self) -> None:
+        self.rounds.append(self.worker.run(self.work))
 
     @property
     def seconds(self) -> list[float]:
@@ -77,31 +92,32 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where graphs are kept")
     options = parser.parse_args()
     folder = ensure(options.data, options.scale, options.edge_factor)
-    arguments = [options.job, str(folder), str(options.threads)]
-    first, *others = VARIANTS[options.job]
-    workers = {"nodeflow": Worker(sys.executable, "nodeflow", [*arguments, first])}
-    for variant in others:
-        workers[f"nodeflow, {variant}"] = Worker(sys.executable, "nodeflow", [*arguments, variant])
+    contestants = {}
+    for variant in VARIANTS[options.job]:
+        name = f"nodeflow, {variant}" if contestants else "nodeflow"
+        worker = Worker(sys.executable, "nodeflow", folder, options.threads)
+        contestants[name] = Contestant(worker, Work(options.job, variant))
     for name in ("graphbolt", "pyg"):
         if getattr(options, name) and (options.job, name) != ("labor", "pyg"):  # PyTorch Geometric has no LABOR
-            workers[name] = Worker(getattr(options, name), name, arguments)
+            worker = Worker(getattr(options, name), name, folder, options.threads)
+            contestants[name] = Contestant(worker, Work(options.job))
     for _ in range(options.rounds):
-        for worker in workers.values():
-            worker.run()
-    report(workers, options)
+        for contestant in contestants.values():
+            contestant.run()
+    report(contestants, options)
 
 
-def report(workers: dict[str, Worker], options: argparse.Namespace) -> None:
+def report(contestants: dict[str, Contestant], options: argparse.Namespace) -> None:
     print(f"{options.job}, {options.threads} thread(s), RMAT scale {options.scale}, {options.rounds} rounds in turn of "
           f"{BATCHES} batches; {platform.machine()}, {os.cpu_count()} cores")  # fmt: skip
     print("| | ms per batch (median) | min to max | edges per batch | M edges/s | time ratio | edge rate ratio |")
     print("|---|---|---|---|---|---|---|")
-    ours = statistics.median(workers["nodeflow"].seconds)
-    our_rate = workers["nodeflow"].rounds[0]["edges"] / BATCHES / ours
-    for name, worker in workers.items():
-        median, edges = statistics.median(worker.seconds), worker.rounds[0]["edges"] / BATCHES
-        note = worker.rounds[0].get("note")
-        low, high = 1e3 * min(worker.seconds), 1e3 * max(worker.seconds)
+    ours = statistics.median(contestants["nodeflow"].seconds)
+    our_rate = contestants["nodeflow"].rounds[0]["edges"] / BATCHES / ours
+    for name, contestant in contestants.items():
+        median, edges = statistics.median(contestant.seconds), contestant.rounds[0]["edges"] / BATCHES
+        note = contestant.rounds[0].get("note")
+        low, high = 1e3 * min(contestant.seconds), 1e3 * max(contestant.seconds)
         ratios = "| | |" if name == "nodeflow" else f"| {median / ours:.2f} | {our_rate / (edges / median):.2f} |"
         print(f"| {name}{f' ({note})' if note else ''} | {1e3 * median:.2f} | {low:.2f} to {high:.2f} "
               f"| {edges:,.0f} | {edges / median / 1e6:.1f} {ratios}")  # fmt: skip

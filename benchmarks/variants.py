@@ -20,7 +20,7 @@ from rmat import ensure
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "workers"))
 from nodeflow_worker import SAMPLERS
-from work import BATCH_SIZE, FANOUTS_FROM_SEEDS, load, seeds
+from work import Work, load, seeds
 
 from nodeflow import Graph
 
@@ -36,8 +36,9 @@ def main() -> None:
     torch.set_num_threads(1)
     graph = Graph(*load(str(ensure(options.data, options.scale, options.edge_factor))))
     graph.edata["w"] = np.random.default_rng(2).random(graph.num_edges, np.float32)
-    samplers = {name: SAMPLERS[name](graph, FANOUTS_FROM_SEEDS[::-1]) for name in options.variants}
-    batches = seeds(graph.num_nodes).split(BATCH_SIZE)
+    work = Work()
+    samplers = {name: SAMPLERS[name](graph, work.fanouts_from_seeds[::-1]) for name in options.variants}
+    batches = seeds(work, graph.num_nodes).split(work.batch_size)
     times: dict[str, list[float]] = {name: [] for name in samplers}
     for number in range(options.rounds + 1):  # the first compiles
         for name, sampler in samplers.items():

@@ -19,62 +19,67 @@ os.environ.setdefault("DGLBACKEND", "pytorch")
 import dgl.graphbolt as gb  # noqa: E402
 import torch  # noqa: E402
 from dgl.nn import SAGEConv  # noqa: E402
-from work import BATCH_SIZE, CLASSES, FANOUTS_FROM_SEEDS, HIDDEN, WIDTH, data, load, seeds, serve  # noqa: E402
+from work import Work, data, load, seeds, serve  # noqa: E402
 
 sys.stdout = answers
 
 
 class Net(torch.nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, work: Work) -> None:
         super().__init__()
-        widths = ((WIDTH, HIDDEN), (HIDDEN, HIDDEN), (HIDDEN, CLASSES))
-        self.convs = torch.nn.ModuleList([SAGEConv(i, o, "mean") for i, o in widths])
+        self.convs = torch.nn.ModuleList([SAGEConv(i, o, "mean") for i, o in work.widths])
 
     def forward(self, blocks: Any, h: torch.Tensor) -> torch.Tensor:
         for i, (conv, block) in enumerate(zip(self.convs, blocks, strict=True)):
             h = conv(block, h)
-            h = h.relu() if i < 2 else h
+            h = h.relu() if i < len(self.convs) - 1 else h
         return h
 
 
-def make(job: str, folder: str) -> Callable[[int], dict[str, Any]]:
+def prepare(folder: str) -> Callable[[Work], Callable[[int], dict[str, Any]]]:
     indptr, indices = load(folder)
     num_nodes = len(indptr) - 1
-    graph, batches = gb.fused_csc_sampling_graph(indptr, indices), seeds(num_nodes)
-    if job in ("sample", "labor"):
-        draw = graph.sample_neighbors if job == "sample" else graph.sample_layer_neighbors
+    graph = gb.fused_csc_sampling_graph(indptr, indices)
 
-        def sample(_: int) -> dict[str, Any]:
+    def make(work: Work) -> Callable[[int], dict[str, Any]]:
+        batches = seeds(work, num_nodes)
+        if work.job != "step":
+            draw = graph.sample_neighbors if work.job == "sample" else graph.sample_layer_neighbors
+
+            def sample(_: int) -> dict[str, Any]:
+                edges = 0
+                for nodes in batches.split(work.batch_size):
+                    for fanout in work.fanouts_from_seeds:
+                        drawn = draw(nodes, torch.tensor([fanout])).sampled_csc
+                        nodes, compact = gb.unique_and_compact_csc_formats(drawn, nodes)
+                        edges += len(compact.indices)
+                return {"edges": edges}
+
+            return sample
+        x, y = data(work, num_nodes)
+        items = gb.ItemSet((batches, y[batches]), names=("seed_nodes", "labels"))
+        pipe = gb.ItemSampler(items, batch_size=work.batch_size)
+        pipe = pipe.sample_neighbor(graph, list(work.fanouts_from_seeds)[::-1])
+        store = gb.BasicFeatureStore({("node", None, "feat"): gb.TorchBasedFeature(x)})
+        loader = gb.DataLoader(pipe.fetch_feature(store, node_feature_keys=["feat"]), num_workers=0)
+        net = Net(work)
+        optimizer = torch.optim.Adam(net.parameters())
+
+        def step(_: int) -> dict[str, Any]:
             edges = 0
-            for nodes in batches.split(BATCH_SIZE):
-                for fanout in FANOUTS_FROM_SEEDS:
-                    drawn = draw(nodes, torch.tensor([fanout])).sampled_csc
-                    nodes, compact = gb.unique_and_compact_csc_formats(drawn, nodes)
-                    edges += len(compact.indices)
+            for batch in loader:
+                out = net(batch.blocks, batch.node_features["feat"])
+                loss = torch.nn.functional.cross_entropy(out, batch.labels)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                edges += sum(block.num_edges() for block in batch.blocks)
             return {"edges": edges}
 
-        return sample
-    x, y = data(num_nodes)
-    pipe = gb.ItemSampler(gb.ItemSet((batches, y[batches]), names=("seed_nodes", "labels")), batch_size=BATCH_SIZE)
-    pipe = pipe.sample_neighbor(graph, list(FANOUTS_FROM_SEEDS)[::-1])
-    store = gb.BasicFeatureStore({("node", None, "feat"): gb.TorchBasedFeature(x)})
-    loader = gb.DataLoader(pipe.fetch_feature(store, node_feature_keys=["feat"]), num_workers=0)
-    net = Net()
-    optimizer = torch.optim.Adam(net.parameters())
+        return step
 
-    def step(_: int) -> dict[str, Any]:
-        edges = 0
-        for batch in loader:
-            out = net(batch.blocks, batch.node_features["feat"])
-            loss = torch.nn.functional.cross_entropy(out, batch.labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            edges += sum(block.num_edges() for block in batch.blocks)
-        return {"edges": edges}
-
-    return step
+    return make
 
 
 if __name__ == "__main__":
-    serve(make)
+    serve(prepare)

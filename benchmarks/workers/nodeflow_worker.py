@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from work import BATCH_SIZE, CLASSES, FANOUTS_FROM_SEEDS, HIDDEN, WIDTH, data, load, seeds, serve
+from work import Work, data, load, seeds, serve
 
 from nodeflow import BernoulliSampler, Graph, LaborSampler, NeighborSampler, NodeFlowLoader
 from nodeflow.nn import GraphSAGE
@@ -26,32 +25,39 @@ SAMPLERS: dict[str, Callable[[Graph, Any], Any]] = {
 }
 
 
-def make(job: str, folder: str) -> Callable[[int], dict[str, Any]]:
+def prepare(folder: str) -> Callable[[Work], Callable[[int], dict[str, Any]]]:
     graph = Graph(*load(folder))
-    fanouts = FANOUTS_FROM_SEEDS[::-1]  # ours are in flow order, the seeds' last
-    batches = seeds(graph.num_nodes)
-    if job in ("sample", "labor"):
-        variant = sys.argv[4] if len(sys.argv) > 4 else "uniform"
-        graph.edata["w"] = np.random.default_rng(2).random(graph.num_edges, np.float32)
-        sampler = SAMPLERS[variant](graph, fanouts)
+    graph.edata["w"] = np.random.default_rng(2).random(graph.num_edges, np.float32)
+    jobs = {"step": step, "floor": floor}
+    return lambda work: jobs.get(work.job, sample)(graph, work)
 
-        def sample(number: int) -> dict[str, Any]:
-            edges = 0
-            for i, part in enumerate(batches.split(BATCH_SIZE)):
-                sizes = sampler(part, epoch=number, batch=i).flow_sizes
-                edges += sizes[0] if variant == "reuse" else sum(sizes)  # reused edges were drawn once
-            return {"edges": edges}
 
-        return sample
-    graph.ndata["x"], graph.ndata["y"] = data(graph.num_nodes)
+def sample(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
+    # fanouts of ours are in flow order, the seeds' last
+    sampler = SAMPLERS[work.variant](graph, work.fanouts_from_seeds[::-1])
+    batches = seeds(work, graph.num_nodes)
+
+    def run(number: int) -> dict[str, Any]:
+        edges = 0
+        for i, part in enumerate(batches.split(work.batch_size)):
+            sizes = sampler(part, epoch=number, batch=i).flow_sizes
+            edges += sizes[0] if work.variant == "reuse" else sum(sizes)  # reused edges were drawn once
+        return {"edges": edges}
+
+    return run
+
+
+def step(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
+    graph.ndata["x"], graph.ndata["y"] = data(work, graph.num_nodes)
     threads = torch.get_num_threads()  # sampling has them all in turn with the rest of the step
     ahead = {"num_workers": threads, "prefetch": 0} if threads > 1 else {}
-    columns = {0: ["x"], -1: ["y"]}
-    loader = NodeFlowLoader(NeighborSampler(graph, fanouts), batches, BATCH_SIZE, ndata=columns, **ahead)
-    model = GraphSAGE(WIDTH, HIDDEN, CLASSES, num_layers=3)
+    sampler = NeighborSampler(graph, work.fanouts_from_seeds[::-1])
+    batches = seeds(work, graph.num_nodes)
+    loader = NodeFlowLoader(sampler, batches, work.batch_size, ndata={0: ["x"], -1: ["y"]}, **ahead)
+    model = GraphSAGE(work.width, work.hidden, work.classes, num_layers=len(work.widths))
     optimizer = torch.optim.Adam(model.parameters())
 
-    def step(_: int) -> dict[str, Any]:
+    def run(_: int) -> dict[str, Any]:
         edges = 0
         for batch in loader:
             out = model(batch, batch.ldata[0]["x"])
@@ -62,8 +68,36 @@ def make(job: str, folder: str) -> Callable[[int], dict[str, Any]]:
             edges += sum(batch.flow_sizes)
         return {"edges": edges}
 
-    return step
+    return run
+
+
+def floor(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
+    """The dense products of the step, and the gather of its features, all into memory that is there already."""
+    x, _ = data(work, graph.num_nodes)
+    sampler = NeighborSampler(graph, work.fanouts_from_seeds[::-1])
+    parts = [sampler(part) for part in seeds(work, graph.num_nodes).split(work.batch_size)]
+    ids, sizes = [batch.layers[0].parent_nid for batch in parts], [batch.layer_sizes for batch in parts]
+    most = [max(rows) for rows in zip(*sizes, strict=True)]
+    rows = torch.empty(most[0], work.width)
+    inputs = [torch.randn(most[i + 1], wide) for i, (wide, _) in enumerate(work.widths)]
+    outputs = [torch.empty(most[i + 1], narrow) for i, (_, narrow) in enumerate(work.widths)]
+    weights = [torch.randn(narrow, wide) for wide, narrow in work.widths]
+    grads, back = [torch.empty_like(w) for w in weights], [torch.empty_like(h) for h in inputs]
+
+    def run(_: int) -> dict[str, Any]:
+        for taken, size in zip(ids, sizes, strict=True):
+            torch.index_select(x, 0, taken, out=rows[: size[0]])
+            for i, w in enumerate(weights):
+                h, out = inputs[i][: size[i + 1]], outputs[i][: size[i + 1]]
+                for _ in range(2):  # a node's own rows, and the mean of its neighbours
+                    torch.mm(h, w.t(), out=out)
+                    torch.mm(out.t(), h, out=grads[i])
+                    if i:
+                        torch.mm(out, w, out=back[i][: size[i + 1]])
+        return {"edges": sum(sum(batch.flow_sizes) for batch in parts)}
+
+    return run
 
 
 if __name__ == "__main__":
-    serve(make)
+    serve(prepare)

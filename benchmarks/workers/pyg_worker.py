@@ -15,53 +15,56 @@ import torch_geometric.typing  # noqa: E402
 from torch_geometric.data import Data  # noqa: E402
 from torch_geometric.loader import NeighborLoader  # noqa: E402
 from torch_geometric.nn import SAGEConv  # noqa: E402
-from work import BATCH_SIZE, CLASSES, FANOUTS_FROM_SEEDS, HIDDEN, WIDTH, data, load, seeds, serve  # noqa: E402
+from work import Work, data, load, seeds, serve  # noqa: E402
 
 
 class Net(torch.nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, work: Work) -> None:
         super().__init__()
-        widths = ((WIDTH, HIDDEN), (HIDDEN, HIDDEN), (HIDDEN, CLASSES))
-        self.convs = torch.nn.ModuleList([SAGEConv(i, o) for i, o in widths])
+        self.convs = torch.nn.ModuleList([SAGEConv(i, o) for i, o in work.widths])
 
     def forward(self, h: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
         for i, conv in enumerate(self.convs):
             h = conv(h, edge_index)
-            h = h.relu() if i < 2 else h
+            h = h.relu() if i < len(self.convs) - 1 else h
         return h
 
 
-def make(job: str, folder: str) -> Callable[[int], dict[str, Any]]:
+def prepare(folder: str) -> Callable[[Work], Callable[[int], dict[str, Any]]]:
     indptr, indices = load(folder)
     num_nodes = len(indptr) - 1
-    dst = torch.repeat_interleave(torch.arange(num_nodes), indptr.diff())
-    x, y = data(num_nodes) if job == "step" else (None, None)
-    graph = Data(x=x, y=y, edge_index=torch.stack([indices, dst]), num_nodes=num_nodes)
-    options = {"num_neighbors": list(FANOUTS_FROM_SEEDS), "batch_size": BATCH_SIZE, "is_sorted": True}
-    loader = NeighborLoader(graph, input_nodes=seeds(num_nodes), **options)
+    edges = torch.stack([indices, torch.repeat_interleave(torch.arange(num_nodes), indptr.diff())])
     backend = "pyg-lib" if torch_geometric.typing.WITH_PYG_LIB else "torch-sparse"
-    if job == "sample":
 
-        def sample(_: int) -> dict[str, Any]:
-            return {"edges": sum(batch.edge_index.shape[1] for batch in loader), "note": backend}
+    def make(work: Work) -> Callable[[int], dict[str, Any]]:
+        x, y = data(work, num_nodes) if work.job == "step" else (None, None)
+        graph = Data(x=x, y=y, edge_index=edges, num_nodes=num_nodes)
+        options = {"num_neighbors": list(work.fanouts_from_seeds), "batch_size": work.batch_size, "is_sorted": True}
+        loader = NeighborLoader(graph, input_nodes=seeds(work, num_nodes), **options)
+        if work.job == "sample":
 
-        return sample
-    net = Net()
-    optimizer = torch.optim.Adam(net.parameters())
+            def sample(_: int) -> dict[str, Any]:
+                return {"edges": sum(batch.edge_index.shape[1] for batch in loader), "note": backend}
 
-    def step(_: int) -> dict[str, Any]:
-        edges = 0
-        for batch in loader:
-            out = net(batch.x, batch.edge_index)[: batch.batch_size]
-            loss = torch.nn.functional.cross_entropy(out, batch.y[: batch.batch_size])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            edges += batch.edge_index.shape[1]
-        return {"edges": edges, "note": backend}
+            return sample
+        net = Net(work)
+        optimizer = torch.optim.Adam(net.parameters())
 
-    return step
+        def step(_: int) -> dict[str, Any]:
+            edges = 0
+            for batch in loader:
+                out = net(batch.x, batch.edge_index)[: batch.batch_size]
+                loss = torch.nn.functional.cross_entropy(out, batch.y[: batch.batch_size])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                edges += batch.edge_index.shape[1]
+            return {"edges": edges, "note": backend}
+
+        return step
+
+    return make
 
 
 if __name__ == "__main__":
-    serve(make)
+    serve(prepare)

@@ -9,14 +9,32 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 
-WIDTH, HIDDEN, CLASSES = 100, 128, 47
-FANOUTS_FROM_SEEDS = (15, 10, 5)
-BATCH_SIZE, BATCHES = 1024, 20
+BATCHES = 20
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a round does: a job, on batches of so many seeds, with a GraphSAGE of so many layers."""
+
+    job: str = "step"
+    variant: str = "uniform"
+    width: int = 100
+    hidden: int = 128
+    classes: int = 47
+    batch_size: int = 1024
+    fanouts_from_seeds: tuple[int, ...] = (15, 10, 5)
+
+    @property
+    def widths(self) -> list[tuple[int, int]]:
+        """Width of the rows that enter and leave every convolution."""
+        return list(pairwise([self.width, *[self.hidden] * (len(self.fanouts_from_seeds) - 1), self.classes]))
 
 
 def load(folder: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -25,29 +43,35 @@ def load(folder: str) -> tuple[torch.Tensor, torch.Tensor]:
     return indptr, indices
 
 
-def data(num_nodes: int) -> tuple[torch.Tensor, torch.Tensor]:
+def data(work: Work, num_nodes: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return random features and labels."""
     generator = torch.Generator().manual_seed(0)
-    x = torch.randn(num_nodes, WIDTH, generator=generator)
-    return x, torch.randint(0, CLASSES, (num_nodes,), generator=generator)
+    x = torch.randn(num_nodes, work.width, generator=generator)
+    return x, torch.randint(0, work.classes, (num_nodes,), generator=generator)
 
 
-def seeds(num_nodes: int) -> torch.Tensor:
+def seeds(work: Work, num_nodes: int) -> torch.Tensor:
     """Return the seeds of one round."""
-    return torch.from_numpy(np.random.default_rng(0).permutation(num_nodes))[: BATCH_SIZE * BATCHES]
+    return torch.from_numpy(np.random.default_rng(0).permutation(num_nodes))[: work.batch_size * BATCHES]
 
 
-def serve(make: Callable[[str, str], Callable[[int], dict[str, Any]]]) -> None:
-    """Answer each line on standard input with the seconds that a round took, as JSON, and what the round reports.
+def serve(prepare: Callable[[str], Callable[[Work], Callable[[int], dict[str, Any]]]]) -> None:
+    """Answer each line on standard input, a Work as JSON, with the seconds that a round of it took and what it tells.
 
-    ``make(job, folder)`` prepares a job ("sample" or "step") and returns its round, a function of the round's number.
+    ``prepare(folder)`` loads the graph and returns a function that gets a Work ready: that returns its round, a
+    function of the round's number. The first round of a work is for caches, compilation and memory pools.
     """
-    job, folder, threads = sys.argv[1:4]
+    folder, threads = sys.argv[1:3]
     torch.set_num_threads(int(threads))
-    run = make(job, folder)
-    run(0)  # caches, compilation, memory pools
+    make, rounds = prepare(folder), {}
     print(json.dumps({"ready": True}), flush=True)
-    for number, _ in enumerate(sys.stdin, 1):
+    for number, line in enumerate(sys.stdin, 1):
+        asked = json.loads(line)
+        work = Work(**{**asked, "fanouts_from_seeds": tuple(asked["fanouts_from_seeds"])})
+        if work not in rounds:
+            rounds.clear()  # the features of the work before
+            rounds[work] = make(work)
+            rounds[work](0)
         start = time.perf_counter()
-        facts = run(number)
+        facts = rounds[work](number)
         print(json.dumps({"seconds": time.perf_counter() - start, **facts}), flush=True)
