@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._check import as_count, as_ids
+from nodeflow._check import Ints, as_count, as_ids
 from nodeflow._frozen import Frozen, Lazy
 from nodeflow.columns import EdgeMask, edge_mask, edge_numbers
 from nodeflow.features import from_scipy
@@ -23,6 +23,7 @@ from nodeflow.sampling.edges import _read_only, edges_along
 from nodeflow.structure import Structure
 
 _EDGES = 2**20  # edges whose indices are held at a time
+_AT_ONCE = 2**14  # rows that are not worth a look at the number of their edges
 _SHARED = 2**16  # numbers in a result from which on threads share the work
 _WORDS = {
     torch.float64: torch.float64, torch.float32: torch.float32, torch.bfloat16: torch.uint16, torch.float16: torch.int16
@@ -119,31 +120,7 @@ class Propagation(Frozen):
         size = self.graph.num_nodes
         if len(h) != size:
             raise ValueError(f"h must have a row per node of the graph ({size}), got shape {tuple(h.shape)}")
-        h = h.detach()
-        nodes = None if rows is None else as_ids(rows, "rows", size)
-        if h.layout != torch.strided:
-            return self._sparse(h, nodes)
-        exact = h.dtype if h.dtype == torch.float64 else torch.float32
-        out = torch.zeros((size if nodes is None else len(nodes), *h.shape[1:]), dtype=exact, device=h.device)
-        if 0 in out.shape:
-            return out
-        flat = _as_words(h)
-        if flat is not None:
-            self._sum_rows(*flat, nodes, out)
-            return out
-        for start, stop in self._pieces(nodes):
-            indptr, positions = self._positions(start, stop, nodes)
-            near = torch.from_numpy(self._edges.near[positions].astype(np.int64)).to(h.device)
-            weights = None
-            if self._weights is not None:
-                weights = torch.from_numpy(np.ascontiguousarray(self._weights[positions])).to(h.device, exact)
-            ends = torch.from_numpy(indptr).to(h.device)
-            if h.dtype == exact:
-                out[start:stop] = bag(ends, near, h, weights)
-            else:  # sums of narrow numbers are made of wide ones
-                used, near = torch.unique(near, return_inverse=True)
-                out[start:stop] = bag(ends, near, h[used].to(exact), weights)
-        return out
+        return self._at(h, None if rows is None else as_ids(rows, "rows", size))
 
     def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:
         """Return the flow of all edges into the nodes ``start`` to ``stop - 1``, from all nodes; its weights are P.
@@ -172,7 +149,34 @@ class Propagation(Frozen):
         step = max(size, 1) if rows is None else as_count(rows, "rows", 1)
         return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]
 
-    def _pieces(self, nodes: Any, threads: int = 1) -> list[tuple[int, int]]:
+    def _at(self, h: Tensor, nodes: Ints | None) -> Tensor:
+        """Return what calling it does, for rows and ids (int64) that are known to be those of the graph."""
+        h = h.detach()
+        if h.layout != torch.strided:
+            return self._sparse(h, nodes)
+        exact = h.dtype if h.dtype == torch.float64 else torch.float32
+        out = torch.zeros((len(h) if nodes is None else len(nodes), *h.shape[1:]), dtype=exact, device=h.device)
+        if 0 in out.shape:
+            return out
+        flat = _as_words(h)
+        if flat is not None:
+            self._sum_rows(*flat, nodes, out)
+            return out
+        for start, stop in self._pieces(nodes):
+            indptr, positions = self._positions(start, stop, nodes)
+            near = torch.from_numpy(self._edges.near[positions].astype(np.int64)).to(h.device)
+            weights = None
+            if self._weights is not None:
+                weights = torch.from_numpy(np.ascontiguousarray(self._weights[positions])).to(h.device, exact)
+            ends = torch.from_numpy(indptr).to(h.device)
+            if h.dtype == exact:
+                out[start:stop] = bag(ends, near, h, weights)
+            else:  # sums of narrow numbers are made of wide ones
+                used, near = torch.unique(near, return_inverse=True)
+                out[start:stop] = bag(ends, near, h[used].to(exact), weights)
+        return out
+
+    def _pieces(self, nodes: Ints | None, threads: int = 1) -> list[tuple[int, int]]:
         """Ranges of rows with about a million edges each, or fewer where several threads share them."""
         indptr = self._edges.indptr
         sizes = np.diff(indptr) if nodes is None else indptr[nodes + 1] - indptr[nodes]
@@ -192,19 +196,21 @@ class Propagation(Frozen):
             return indptr[start : stop + 1] - indptr[start], slice(indptr[start], indptr[stop])
         return csr_rows(indptr, nodes[start:stop])
 
-    def _sum_rows(self, words: Any, stride: int, nodes: Any, out: Tensor) -> None:
+    def _sum_rows(self, words: Any, stride: int, nodes: Ints | None, out: Tensor) -> None:
         """Write the sums at ``nodes`` into ``out``, straight from the arrays of the graph and the memory of ``h``."""
-        width, sums = out[0].numel(), out.numpy().reshape(-1)
+        width, sums, edges = out.numel() // len(out), out.numpy().reshape(-1), self._edges
 
         def work(piece: tuple[int, int]) -> None:
-            rows = np.arange(*piece) if nodes is None else nodes[slice(*piece)]
-            rows = _read_only(rows)  # one kind of arrays, so that the loop is compiled once
-            to = sums[piece[0] * width : piece[1] * width]
-            sum_rows(self._edges.indptr, self._edges.near, self._weights, rows, words, stride, width, to)
+            start, stop = piece
+            rows = _read_only(
+                np.arange(start, stop) if nodes is None else nodes[start:stop]
+            )  # compiled once, for these
+            to = sums[start * width : stop * width]
+            sum_rows(edges.indptr, edges.near, self._weights, rows, words, stride, width, to)
 
-        threads = torch.get_num_threads()
-        pieces = self._pieces(nodes, threads)
-        if threads == 1 or len(pieces) == 1 or out.numel() < _SHARED:
+        threads = torch.get_num_threads() if out.numel() >= _SHARED else 1
+        pieces = [(0, len(out))] if threads == 1 and len(out) <= _AT_ONCE else self._pieces(nodes, threads)
+        if threads == 1:
             for piece in pieces:
                 work(piece)
         else:  # a row is the work of one thread, so that sums do not depend on their number
@@ -230,8 +236,9 @@ def _as_words(h: Tensor) -> tuple[Any, int] | None:
     if h.device.type != "cpu" or h.dtype not in _WORDS:
         return None
     h = h.resolve_neg()
-    if not h[0].is_contiguous():
+    width = h.shape[1:].numel()
+    if not (h.is_contiguous() or h[0].is_contiguous()):
         h = h.contiguous()
     stride = h.stride(0)
-    words = h.as_strided(((len(h) - 1) * stride + h[0].numel(),), (1,)).view(_WORDS[h.dtype]).numpy()
+    words = h.as_strided(((len(h) - 1) * stride + width,), (1,)).view(_WORDS[h.dtype]).numpy()
     return (words, stride) if words.flags.aligned else None
