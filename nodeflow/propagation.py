@@ -167,7 +167,7 @@ class Propagation(Frozen):
             near = torch.from_numpy(self._edges.near[positions].astype(np.int64)).to(h.device)
             weights = None
             if self._weights is not None:
-                weights = torch.from_numpy(np.ascontiguousarray(self._weights[positions])).to(h.device, exact)
+                weights = torch.from_numpy(np.array(self._weights[positions])).to(h.device, exact)
             ends = torch.from_numpy(indptr).to(h.device)
             if h.dtype == exact:
                 out[start:stop] = bag(ends, near, h, weights)

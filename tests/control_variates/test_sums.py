@@ -128,6 +128,7 @@ def test_mapped_files(tmp_path: Path, kind: torch.dtype, start: int) -> None:
     assert found.data_ptr() % 64 == start
     assert torch.equal(example()(found, [7, 2]), example()(h.clone(), [7, 2])) or start % kind.itemsize
     check(example(), found, [7, 2, 40])
+    check(example(), found)
 
 
 @pytest.mark.parametrize("all_rows", [False, True])
