@@ -66,16 +66,17 @@ def sums(data: Data, rounds: int) -> None:
     print(f"\n| sums of {data.batch_size} nodes | ms | times faster |\n|---|---|---|")
     nodes = torch.randperm(data.graph.num_nodes, generator=torch.Generator().manual_seed(1))[: data.batch_size]
     sampler = FullSampler(data.graph, 1, weight="p")
-    for width in (WIDTH, 16):
-        history = History(data.graph, {1: width}, weight="p")
+    for width, dtype in ((w, kind) for w in (WIDTH, 16) for kind in (torch.float32, torch.bfloat16)):
+        history = History(data.graph, {1: width}, weight="p", dtype=dtype)
         history.write(1, range(data.graph.num_nodes), torch.randn(data.graph.num_nodes, width))
         history.commit()
-        stored = History(data.graph, {1: width}, weight="p", aggregated="stored")
+        stored = History(data.graph, {1: width}, weight="p", aggregated="stored", dtype=dtype)
 
         def as_flow(history: History = history) -> torch.Tensor:
             batch = sampler(nodes)
             flow = batch.flows[0]
-            return flow.aggregate(history.rows(1, batch.front.parent_nid), "sum", weight=flow.weight)
+            rows = history.rows(1, batch.front.parent_nid).float()  # sums are float32, of narrow rows too
+            return flow.aggregate(rows, "sum", weight=flow.weight)
 
         def on_demand(history: History = history) -> torch.Tensor:
             return history.aggregated_rows(1, nodes)
@@ -86,9 +87,10 @@ def sums(data: Data, rounds: int) -> None:
         torch.testing.assert_close(as_flow(), on_demand(), rtol=1e-4, atol=1e-4)
         jobs = {"by a flow of all neighbours": as_flow, "on demand": on_demand, "stored": from_store}
         found = in_turn(jobs, rounds)
+        kind = str(dtype).removeprefix("torch.")
         first = found["by a flow of all neighbours"]
         for name, seconds in found.items():
-            print(f"| {name}, width {width} | {1e3 * seconds:.2f} | {first / seconds:.1f} |", flush=True)
+            print(f"| {name}, width {width}, {kind} | {1e3 * seconds:.2f} | {first / seconds:.1f} |", flush=True)
 
 
 def full_pass(data: Data, rounds: int) -> None:

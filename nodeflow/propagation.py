@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._check import as_count, as_ids
+from nodeflow._check import Ints, as_count, as_ids
 from nodeflow._frozen import Frozen, Lazy
 from nodeflow.columns import EdgeMask, edge_mask, edge_numbers
 from nodeflow.features import from_scipy
 from nodeflow.flow import Flow, Layer
 from nodeflow.graph import Graph
 from nodeflow.kernels.rows import csr_rows
+from nodeflow.kernels.sums import sum_rows
 from nodeflow.ops.spmm import bag
 from nodeflow.random import derive_key, hash_ids
-from nodeflow.sampling.edges import edges_along
+from nodeflow.sampling.edges import _read_only, edges_along
 from nodeflow.structure import Structure
 
 _EDGES = 2**20  # edges whose indices are held at a time
+_AT_ONCE = 2**14  # rows that are not worth a look at the number of their edges
+_SHARED = 2**16  # numbers in a result from which on threads share the work
+_WORDS = {
+    torch.float64: torch.float64, torch.float32: torch.float32, torch.bfloat16: torch.uint16, torch.float16: torch.int16
+}  # fmt: skip
+"""What ``sum_rows`` takes the rows of a type as."""
 
 
 class FullFlow(Flow):
@@ -65,7 +72,7 @@ class Propagation(Frozen):
         mask = edge_mask(graph, edge_filter)
         edges = edges_along(graph, direction)
         edges = edges if mask is None else edges.keep(mask.mask)
-        weights = None if weight is None else edges.by_position(edge_numbers(graph, weight, "weight"))
+        weights = None if weight is None else _read_only(edges.by_position(edge_numbers(graph, weight, "weight")))
         self._set(
             graph=graph, weight=weight, direction=direction, edge_filter=mask, _edges=edges, _weights=weights,
             _all=Lazy(lambda: torch.from_numpy(np.arange(graph.num_nodes))), _print=Lazy(self._hash),
@@ -113,24 +120,7 @@ class Propagation(Frozen):
         size = self.graph.num_nodes
         if len(h) != size:
             raise ValueError(f"h must have a row per node of the graph ({size}), got shape {tuple(h.shape)}")
-        h = h.detach()
-        if h.layout != torch.strided:
-            return self._sparse(h, None if rows is None else as_ids(rows, "rows", size))
-        nodes = None if rows is None else as_ids(rows, "rows", size)
-        exact = h.dtype if h.dtype == torch.float64 else torch.float32
-        out = torch.zeros((size if nodes is None else len(nodes), *h.shape[1:]), dtype=exact, device=h.device)
-        for start, stop, indptr, positions in self._pieces(nodes):
-            near = torch.from_numpy(self._edges.near[positions].astype(np.int64)).to(h.device)
-            weights = None
-            if self._weights is not None:
-                weights = torch.from_numpy(np.ascontiguousarray(self._weights[positions])).to(h.device, exact)
-            ends = torch.from_numpy(indptr).to(h.device)
-            if h.dtype == exact:
-                out[start:stop] = bag(ends, near, h, weights)
-            else:  # sums of narrow numbers are made of wide ones
-                used, near = torch.unique(near, return_inverse=True)
-                out[start:stop] = bag(ends, near, h[used].to(exact), weights)
-        return out
+        return self._at(h, None if rows is None else as_ids(rows, "rows", size))
 
     def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:
         """Return the flow of all edges into the nodes ``start`` to ``stop - 1``, from all nodes; its weights are P.
@@ -159,19 +149,73 @@ class Propagation(Frozen):
         step = max(size, 1) if rows is None else as_count(rows, "rows", 1)
         return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]
 
-    def _pieces(self, nodes: Any) -> Iterator[tuple[int, int, Any, Any]]:
-        """Ranges of rows with about a million edges each, their indptr, and positions of their edges."""
+    def _at(self, h: Tensor, nodes: Ints | None) -> Tensor:
+        """Return what calling it does, for rows and ids (int64) that are known to be those of the graph."""
+        h = h.detach()
+        if h.layout != torch.strided:
+            return self._sparse(h, nodes)
+        exact = h.dtype if h.dtype == torch.float64 else torch.float32
+        out = torch.zeros((len(h) if nodes is None else len(nodes), *h.shape[1:]), dtype=exact, device=h.device)
+        if 0 in out.shape:
+            return out
+        flat = _as_words(h)
+        if flat is not None:
+            self._sum_rows(*flat, nodes, out)
+            return out
+        for start, stop in self._pieces(nodes):
+            indptr, positions = self._positions(start, stop, nodes)
+            near = torch.from_numpy(self._edges.near[positions].astype(np.int64)).to(h.device)
+            weights = None
+            if self._weights is not None:
+                weights = torch.from_numpy(np.array(self._weights[positions])).to(h.device, exact)
+            ends = torch.from_numpy(indptr).to(h.device)
+            if h.dtype == exact:
+                out[start:stop] = bag(ends, near, h, weights)
+            else:  # sums of narrow numbers are made of wide ones
+                used, near = torch.unique(near, return_inverse=True)
+                out[start:stop] = bag(ends, near, h[used].to(exact), weights)
+        return out
+
+    def _pieces(self, nodes: Ints | None, threads: int = 1) -> list[tuple[int, int]]:
+        """Ranges of rows with about a million edges each, or fewer where several threads share them."""
         indptr = self._edges.indptr
         sizes = np.diff(indptr) if nodes is None else indptr[nodes + 1] - indptr[nodes]
         upto = np.concatenate([[0], np.cumsum(sizes)])
-        start = 0
+        step = _EDGES if threads == 1 else min(_EDGES, int(upto[-1]) // (4 * threads) + 1)
+        start, pieces = 0, []
         while start < len(sizes):
-            stop = max(start + 1, int(np.searchsorted(upto, upto[start] + _EDGES, side="right")) - 1)
-            if nodes is None:
-                yield start, stop, indptr[start : stop + 1] - indptr[start], slice(indptr[start], indptr[stop])
-            else:
-                yield start, stop, *csr_rows(indptr, nodes[start:stop])
+            stop = max(start + 1, int(np.searchsorted(upto, upto[start] + step, side="right")) - 1)
+            pieces.append((start, stop))
             start = stop
+        return pieces
+
+    def _positions(self, start: int, stop: int, nodes: Any) -> tuple[Any, Any]:
+        """Indptr of a range of rows, and the positions of their edges."""
+        indptr = self._edges.indptr
+        if nodes is None:
+            return indptr[start : stop + 1] - indptr[start], slice(indptr[start], indptr[stop])
+        return csr_rows(indptr, nodes[start:stop])
+
+    def _sum_rows(self, words: Any, stride: int, nodes: Ints | None, out: Tensor) -> None:
+        """Write the sums at ``nodes`` into ``out``, straight from the arrays of the graph and the memory of ``h``."""
+        width, sums, edges = out.numel() // len(out), out.numpy().reshape(-1), self._edges
+
+        def work(piece: tuple[int, int]) -> None:
+            start, stop = piece
+            rows = _read_only(
+                np.arange(start, stop) if nodes is None else nodes[start:stop]
+            )  # compiled once, for these
+            to = sums[start * width : stop * width]
+            sum_rows(edges.indptr, edges.near, self._weights, rows, words, stride, width, to)
+
+        threads = torch.get_num_threads() if out.numel() >= _SHARED else 1
+        pieces = [(0, len(out))] if threads == 1 and len(out) <= _AT_ONCE else self._pieces(nodes, threads)
+        if threads == 1:
+            for piece in pieces:
+                work(piece)
+        else:  # a row is the work of one thread, so that sums do not depend on their number
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(work, pieces))
 
     def _sparse(self, h: Tensor, nodes: Any) -> Tensor:
         import scipy.sparse
@@ -185,3 +229,16 @@ class Propagation(Frozen):
         matrix = scipy.sparse.csr_array((values, near, indptr), shape=(len(indptr) - 1, self.graph.num_nodes))
         parts = (h.values().cpu().numpy(), h.col_indices().cpu().numpy(), h.crow_indices().cpu().numpy())
         return from_scipy(matrix @ scipy.sparse.csr_array(parts, shape=tuple(h.shape))).to(h.device)
+
+
+def _as_words(h: Tensor) -> tuple[Any, int] | None:
+    """Flat memory of the rows of ``h`` for ``sum_rows``, and the distance of one row from the next; None: has none."""
+    if h.device.type != "cpu" or h.dtype not in _WORDS:
+        return None
+    h = h.resolve_neg()
+    width = h.shape[1:].numel()
+    if not (h.is_contiguous() or h[0].is_contiguous()):
+        h = h.contiguous()
+    stride = h.stride(0)
+    words = h.as_strided(((len(h) - 1) * stride + width,), (1,)).view(_WORDS[h.dtype]).numpy()
+    return (words, stride) if words.flags.aligned else None

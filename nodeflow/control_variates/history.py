@@ -142,19 +142,15 @@ class History(nn.Module):
 
     def rows(self, layer: int, nodes: Any) -> Tensor:
         """Return the rows of ``nodes`` (parent ids) in a layer, ``[len(nodes), width]``: zeros where never written."""
-        return fetch_rows(self._of("h", layer), self._ids(nodes))
+        return self._rows(layer, self._ids(nodes))
 
     def age(self, layer: int, nodes: Any = None) -> Tensor:
         """Return how many commits ago rows were written, int64: 0 is by the last one, -1 never. ``nodes`` None: all."""
-        written = self._of("written", layer)
-        written = written if nodes is None else written.index_select(0, self._ids(nodes))
-        return torch.where(written > 0, self.step - written, -1)
+        return self._age(layer, None if nodes is None else self._ids(nodes))
 
     def aggregated_rows(self, layer: int, nodes: Any) -> Tensor:
         """Return the aggregated history of ``nodes``: sums over *all* their edges, ``[len(nodes), width]``."""
-        if self.stored:
-            return fetch_rows(self._of("agg_h", layer), self._ids(nodes))
-        return self.propagation(self._of("h", layer), self._ids(nodes))
+        return self._aggregated(layer, self._ids(nodes))
 
     def pull(self, batch: NodeFlow, *, missing: str = "zero") -> Tensor:
         """Give a batch its history: for every history layer the columns ``h_i`` of layer i, ``agg_h_i`` of layer i + 1.
@@ -175,8 +171,8 @@ class History(nn.Module):
         for i in self.widths:
             if i >= batch.num_flows:
                 continue
-            nodes = batch.layers[i].parent_nid
-            age = self.age(i, nodes)
+            nodes = self._ids(batch.layers[i].parent_nid)
+            age = self._age(i, nodes)
             if missing == "refuse" and bool((age < 0).any()):
                 at = int((age < 0).nonzero()[0, 0])
                 raise ValueError(
@@ -184,10 +180,10 @@ class History(nn.Module):
                     "pull with missing='zero'"
                 )
             ages.append(age[age >= 0])
-            columns.append((i, f"h_{i}", self.rows(i, nodes)))
+            columns.append((i, f"h_{i}", self._rows(i, nodes)))
             if missing == "mask":
                 columns.append((i, f"known_{i}", age >= 0))
-            columns.append((i + 1, f"agg_h_{i}", self.aggregated_rows(i, batch.layers[i + 1].parent_nid)))
+            columns.append((i + 1, f"agg_h_{i}", self._aggregated(i, self._ids(batch.layers[i + 1].parent_nid))))
         if self._sums_of_inputs is not None and batch.num_flows:
             columns.append((1, "agg_h_0", fetch_rows(self._sums_of_inputs, batch.layers[1].parent_nid)))
         for i, name, column in columns:
@@ -310,6 +306,19 @@ class History(nn.Module):
             raise ValueError(f"layer {layer} is no layer of this history, which has {sorted(self.widths)}")
         found: Tensor = getattr(self, f"{what}_{layer}")
         return found
+
+    def _rows(self, layer: int, ids: Tensor) -> Tensor:
+        return fetch_rows(self._of("h", layer), ids)
+
+    def _age(self, layer: int, ids: Tensor | None) -> Tensor:
+        written = self._of("written", layer)
+        written = written if ids is None else written.index_select(0, ids)
+        return torch.where(written > 0, self.step - written, -1)
+
+    def _aggregated(self, layer: int, ids: Tensor) -> Tensor:
+        if self.stored:
+            return fetch_rows(self._of("agg_h", layer), ids)
+        return self.propagation._at(self._of("h", layer), ids.cpu().numpy())
 
     def _ids(self, nodes: Any) -> Tensor:
         return torch.from_numpy(as_ids(nodes, "nodes", self.graph.num_nodes)).to(self.step.device)
