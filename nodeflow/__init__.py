@@ -6,6 +6,7 @@ from types import ModuleType
 from nodeflow import fn
 from nodeflow._check import ALL
 from nodeflow.build import create_full_node_flow, create_node_flow, flow_from_csr, flow_from_edges
+from nodeflow.compute import propagate
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
 from nodeflow.flow import Flow, Layer
 from nodeflow.frame import Frame
@@ -61,6 +62,7 @@ __all__ = [
     "flow_from_csr",
     "flow_from_edges",
     "fn",
+    "propagate",
 ]
 
 _SUBMODULES = frozenset(

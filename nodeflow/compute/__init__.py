@@ -1,9 +1,11 @@
 """Message passing on a NodeFlow: executes ``flow_compute``, ``apply_layers`` and their kin.
 
-``run`` is what a NodeFlow calls; ``part`` the edges and nodes one call computes; ``reducing`` makes messages and
-reduces them; ``udf`` is what user-defined functions see; ``guard`` keeps frames as they were when one fails.
+``run`` is what a NodeFlow calls; ``propagate`` the same from tensors to tensors; ``part`` the edges and nodes one call
+computes; ``reducing`` makes messages and reduces them; ``udf`` is what user-defined functions see; ``guard`` keeps
+frames as they were when one fails.
 """
 
+from nodeflow.compute.propagate import propagate
 from nodeflow.compute.run import (
     apply_flows,
     apply_layers,
@@ -24,5 +26,6 @@ __all__ = [
     "flow_compute",
     "flow_send_and_recv",
     "forward",
+    "propagate",
     "register_layer_computation",
 ]

@@ -49,7 +49,7 @@ def flow_compute(batch: NodeFlow, flow: Any, message: Any, reduce: Any, update: 
     chosen = _flow(batch, flow)
     part = Part.whole(chosen) if v is ALL else Part.of_destinations(chosen, _distinct(v, "v", chosen.num_dst, "node"))
     with atomic(batch):
-        _run(part, message, reduce, update)
+        run(part, message, reduce, update)
 
 
 def flow_send_and_recv(batch: NodeFlow, flow: Any, edges: Any, message: Any, reduce: Any, update: Any = None) -> None:
@@ -61,7 +61,7 @@ def flow_send_and_recv(batch: NodeFlow, flow: Any, edges: Any, message: Any, red
     chosen = _flow(batch, flow)
     ids = np.arange(chosen.num_edges) if edges is ALL else _distinct(edges, "edges", chosen.num_edges, "edge")
     with atomic(batch):
-        _run(Part.of_edges(chosen, ids), message, reduce, update)
+        run(Part.of_edges(chosen, ids), message, reduce, update)
 
 
 def apply_layers(batch: NodeFlow, layer: Any, func: Any, v: Any = ALL) -> None:
@@ -109,7 +109,7 @@ def forward(batch: NodeFlow, message: Any, reduce: Any, update: Any = None, flow
     ]
     with atomic(batch):
         for i, *functions in zip(numbers, *given, strict=True):
-            _run(Part.whole(batch.flows[i]), *functions)
+            run(Part.whole(batch.flows[i]), *functions)
 
 
 def register_layer_computation(
@@ -147,11 +147,11 @@ def compute(batch: NodeFlow, registry: Mapping[int, Any]) -> None:
             if message is None:
                 _apply_layer(batch, layer, update, ALL)
             else:
-                _run(Part.whole(batch.flows[layer - 1]), message, reduce, update)
+                run(Part.whole(batch.flows[layer - 1]), message, reduce, update)
 
 
-def _run(part: Part, message: Any, reduce: Any, update: Any) -> None:
-    """Run message, reduce and update functions on a part of a flow and store the columns."""
+def run(part: Part, message: Any, reduce: Any, update: Any) -> dict[str, Tensor]:
+    """Run message, reduce and update functions on a part of a flow, store the columns, and return them."""
     messages = Messages(part, _functions(message, "message", ReduceFunction))
     columns: dict[str, Tensor] = {}
     for reducer in _functions(reduce, "reduce", MessageFunction):
@@ -162,6 +162,7 @@ def _run(part: Part, message: Any, reduce: Any, update: Any) -> None:
         with explained(update, "update function", str(part), nodes.data):
             columns.update(columns_of(update(nodes), len(nodes), update, "update function", "node"))
     frame.update(written(frame, columns, part.rows, where))
+    return columns
 
 
 def _apply_layer(batch: NodeFlow, number: int, func: Any, v: Any) -> None:

@@ -1,0 +1,71 @@
+"""Message passing from tensors to tensors is that on frames, and leaves frames alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from nodeflow import Flow, create_node_flow, flow_from_edges, fn, propagate
+
+
+def example() -> tuple[Flow, Tensor, Tensor]:
+    flow = flow_from_edges([0, 1, 3, 3, 2], [0, 0, 0, 1, 1], num_src=4, num_dst=3)
+    flow = create_node_flow([flow], [[5, 6, 7, 8], [5, 6, 7]]).flows[0]
+    generator = torch.Generator().manual_seed(0)
+    flow.data["w"] = torch.rand(5, generator=generator)
+    return flow, torch.rand(4, 2, generator=generator), torch.rand(3, 2, generator=generator)
+
+
+def message(edges):
+    return {"m": edges.src["h"] * edges.dst["k"] + edges.data["w"].unsqueeze(1) * edges.data["more"]}
+
+
+def reduce(nodes):
+    return {"out": nodes.mailbox["m"].median(dim=1).values}
+
+
+def update(nodes):
+    return {"new": nodes.data["out"] + nodes.data["k"]}
+
+
+def test_columns_are_those_of_flow_compute():
+    flow, h, k = example()
+    more = torch.arange(10.0).view(5, 2)
+    found = propagate(flow, message, reduce, update, src={"h": h}, dst={"k": k}, edge={"more": more})
+    assert (list(flow.src_layer.data), list(flow.dst_layer.data), list(flow.data)) == ([], [], ["w"])
+    batch = create_node_flow([flow], [[5, 6, 7, 8], [5, 6, 7]])
+    batch.ldata[0]["h"], batch.ldata[1]["k"], batch.fdata[0]["more"], batch.fdata[0]["w"] = h, k, more, flow.data["w"]
+    batch.flow_compute(0, message, reduce, update)
+    assert list(found) == ["out", "new"]
+    for name, column in found.items():
+        assert torch.equal(column, batch.ldata[1][name])
+
+
+def test_built_in_functions_and_gradients():
+    flow, h, _ = example()
+    h.requires_grad_()
+    found = propagate(flow, fn.u_mul_e("h", "w", "m"), [fn.sum("m", "a"), fn.max("m", "b")], src={"h": h})
+    torch.testing.assert_close(found["a"], flow.aggregate(h, "sum", weight=flow.data["w"]))
+    torch.testing.assert_close(found["b"], flow.aggregate(h, "max", weight=flow.data["w"]))
+    (grad,) = torch.autograd.grad(found["a"].sum(), h)
+    assert grad.shape == h.shape
+
+
+def test_frames_of_the_layers_are_not_read():
+    flow, h, _ = example()
+    flow.src_layer.data["h"] = h
+    with pytest.raises(KeyError, match="no column 'h'"):
+        propagate(flow, fn.copy_u("h", "m"), fn.sum("m", "out"), src={})
+
+
+def test_mistakes_say_where():
+    flow, h, k = example()
+    with pytest.raises(ValueError, match="4 rows"):
+        propagate(flow, fn.copy_u("h", "m"), fn.sum("m", "out"), src={"h": h[:3]})
+    with pytest.raises(RuntimeError) as caught:
+        propagate(flow, lambda edges: {"m": edges.src["h"] @ edges.dst["k"]}, reduce, src={"h": h}, dst={"k": k})
+    (note,) = caught.value.__notes__
+    assert "flow 0->1" in note
+    assert "h" in note
+    assert "[5, 2]" in note
