@@ -67,9 +67,7 @@ def main() -> None:
     batch = NeighborSampler(graph, FANOUTS_FROM_SEEDS[::-1])(seeds(graph.num_nodes)[:BATCH_SIZE])
     flow, backward = batch.flows[options.flow], options.mode != "infer"
     timed(SAGEConv(512, 64), flow, torch.randn(flow.num_src, 512), "aggregate", True)  # memory pools
-    print(
-        f"{flow}, {options.conv}, {options.mode}, {options.threads} threads, medians of {options.rounds} or more in turn\n"
-    )
+    print(f"{flow}, {options.conv}, {options.mode}, {options.threads} threads, medians of at least {options.rounds}\n")
     print("| in | out | aggregate ms | transform ms | faster | auto | lost |\n|---|---|---|---|---|---|---|")
     cases = []
     for wide in options.widths:
