@@ -1,6 +1,6 @@
 """Whether ``order="auto"`` of a convolution picks the faster order: both are timed, on the flows of one batch.
 
-python benchmarks/order.py [--flow 0] [--widths 16 64 256 512] [--mode train] [--rounds 3] [--conv sage]
+python benchmarks/order.py [--flow 0|1|2|whole] [--widths 16 64 256 512] [--mode train] [--rounds 3] [--conv sage]
 
 Draws the batch of ``variants.py`` (RMAT graph; fanouts 15, 10, 5 from 1,024 seeds) and computes one convolution on one
 flow, in turn with either order, for all pairs of widths in and out. Modes: "train" (forward and backward), "inputs"
@@ -23,7 +23,7 @@ from rmat import ensure
 sys.path.insert(0, str(Path(__file__).resolve().parent / "workers"))
 from work import BATCH_SIZE, FANOUTS_FROM_SEEDS, load, seeds
 
-from nodeflow import Graph, NeighborSampler
+from nodeflow import Graph, NeighborSampler, create_full_node_flow
 from nodeflow.flow import Flow
 from nodeflow.nn import GraphConv, LinearConv, PropagationConv, SAGEConv
 from nodeflow.nn.linear import EDGE_COST
@@ -49,11 +49,22 @@ def timed(conv: LinearConv, flow: Flow, h: torch.Tensor, order: str, backward: b
     return seconds
 
 
+def chosen_flow(options: argparse.Namespace) -> Flow:
+    if options.flow == "whole":
+        graph = Graph(*load(str(ensure(options.data, options.scale - 4, 16))))
+        return create_full_node_flow(graph, 1).flows[0]
+    graph = Graph(*load(str(ensure(options.data, options.scale, 16))))
+    batch = NeighborSampler(graph, FANOUTS_FROM_SEEDS[::-1])(seeds(graph.num_nodes)[:BATCH_SIZE])
+    return batch.flows[int(options.flow)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parent / "data")
     parser.add_argument("--scale", type=int, default=20)
-    parser.add_argument("--flow", type=int, default=0)
+    parser.add_argument(
+        "--flow", default="0", help="number of a flow of the batch, or 'whole': a smaller graph, all of it"
+    )
     parser.add_argument("--widths", type=int, nargs="+", default=[16, 64, 256, 512])
     parser.add_argument("--mode", choices=["train", "inputs", "infer"], default="train")
     parser.add_argument("--conv", choices=list(CONVS), default="sage")
@@ -63,9 +74,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    graph = Graph(*load(str(ensure(options.data, options.scale, 16))))
-    batch = NeighborSampler(graph, FANOUTS_FROM_SEEDS[::-1])(seeds(graph.num_nodes)[:BATCH_SIZE])
-    flow, backward = batch.flows[options.flow], options.mode != "infer"
+    flow, backward = chosen_flow(options), options.mode != "infer"
     timed(SAGEConv(512, 64), flow, torch.randn(flow.num_src, 512), "aggregate", True)  # memory pools
     print(f"{flow}, {options.conv}, {options.mode}, {options.threads} threads, medians of at least {options.rounds}\n")
     print("| in | out | aggregate ms | transform ms | faster | auto | lost |\n|---|---|---|---|---|---|---|")

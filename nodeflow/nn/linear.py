@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Final
 
 import torch
@@ -70,9 +69,9 @@ class LinearConv(FlowConv):
         neigh, own = self._names
         return getattr(self, neigh), None if own is None else getattr(self, own)
 
-    @abstractmethod
     def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
         """Return A h, ``[num_dst, width]``, for dense rows ``h`` ``[num_src, width]`` of any width, in their type."""
+        raise NotImplementedError(f"{type(self).__name__} must define aggregate(flow, h)")
 
     def forward(self, flow: Flow, h: Tensor) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.

@@ -79,6 +79,16 @@ class SAGEConv(LinearConv):
         pooled = sparse_linear(h, self.pool.weight, self.pool.bias).relu()
         return self.combine(flow.aggregate(pooled, "max"), flow, h)
 
+    def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
+        """Return the order in which the convolution is computed: see ``LinearConv``."""
+        return "aggregate" if self.aggregator == "pool" else super().order_for(flow, h)
+
+    def flops(self, flow: Flow, h: Tensor | None = None, *, backward: bool = False) -> dict[str, int]:
+        """Return the operations of each order: see ``LinearConv``. ValueError with "pool", which has one order."""
+        if self.aggregator == "pool":
+            raise ValueError("with aggregator='pool' there is one order; count operations with nn.flop_counter()")
+        return super().flops(flow, h, backward=backward)
+
     def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
         """Return the means of the neighbours' rows (with "gcn" also the node's own), ``[num_dst, width]``."""
         if self.aggregator == "mean":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from nn_reference import LINEAR, OWN, as_csr, assert_near, flows, gradients, make_conv, small_flow, values
 
@@ -16,6 +16,7 @@ ORDERS = ["aggregate", "transform"]
 
 
 @pytest.mark.parametrize("kind", LINEAR)
+@settings(max_examples=30)
 @given(flow=flows(), widths=st.sampled_from([(2, 5), (5, 2), (1, 1)]), bias=st.booleans())
 def test_both_orders_give_the_same(kind: str, flow: Flow, widths: tuple[int, int], bias: bool) -> None:
     results = []
@@ -122,3 +123,10 @@ def test_own_rows_are_read_only_where_the_layer_says_so(kind: str) -> None:
         make_conv(kind, 2, 2, order="aggregate")(flow, values((2, 2))),
         make_conv(kind, 2, 2, order="transform")(flow, values((2, 2))),
     )
+
+
+def test_a_maximum_has_one_order() -> None:
+    conv = make_conv("sage pool", 64, 4)
+    assert conv.order_for(hub(50, 50, 4000)) == conv.order_for(small_flow(), as_csr(values((4, 64)))) == "aggregate"
+    with pytest.raises(ValueError, match=r"one order; count operations with nn\.flop_counter"):
+        conv.flops(small_flow())

@@ -52,6 +52,12 @@ def their_graph_conv(conv: Any) -> Any:
     return theirs
 
 
+def their_gin(conv: Any, aggr: str) -> Any:
+    theirs = pyg.GINConv(conv.mlp, aggr=aggr).double()
+    theirs.eps = conv.eps.detach()
+    return theirs
+
+
 LAYERS = {
     "gcn both": lambda conv: their_gcn(conv, True),
     "gcn both alone": lambda conv: their_gcn(conv, False),
@@ -59,9 +65,9 @@ LAYERS = {
     "propagation own": their_graph_conv,
     "sage": their_sage,
     "sage pool": lambda conv: their_sage(conv, aggr="max", project=True),
-    "gin": lambda conv: pyg.GINConv(conv.mlp, eps=0.5).double(),
-    "gin mean": lambda conv: pyg.GINConv(conv.mlp, eps=0.5, aggr="mean").double(),
-    "gin max": lambda conv: pyg.GINConv(conv.mlp, eps=conv.eps.item(), aggr="max").double(),
+    "gin": lambda conv: their_gin(conv, "add"),
+    "gin mean": lambda conv: their_gin(conv, "mean"),
+    "gin max": lambda conv: their_gin(conv, "max"),
 }
 
 
