@@ -77,10 +77,12 @@ class GraphConv(LinearConv):
         """Return the sums of the rows times their p, ``[num_dst, width]``."""
         edge, own, scale = self._factors(flow, torch.promote_types(h.dtype, torch.float32))
         out = flow.aggregate(h, "sum", weight=edge)
-        if self.self_loops:
+        if self.self_loops:  # in place: further matrices of this size cost more than what is done with them
             rows = flow.take_dst(h)
-            out = out + (rows if own is None else rows * own)
-        return (out if scale is None else out * scale).to(h.dtype)
+            out = out.add_(rows) if own is None else out.addcmul_(rows.to(out.dtype), own)
+        if scale is not None:
+            out = out.mul_(scale)
+        return out.to(h.dtype)
 
     def _factors(self, flow: Flow, dtype: torch.dtype) -> _Factors:
         """What edges, own rows and sums are multiplied by; made in ``dtype``."""
@@ -90,15 +92,19 @@ class GraphConv(LinearConv):
         entering = flow.in_degrees if self.degrees == "sampled" else _column(flow.dst_layer, IN_DEGREE, "destination")
         entering = entering.to(dtype) + int(self.self_loops)
         if self.norm == "right":
-            return _Factors(edge, None, _inverse(entering).unsqueeze(1))
+            each = _inverse(entering)
+            if edge is None:
+                return _Factors(None, None, each.unsqueeze(1))
+            return _Factors(edge * each[flow.structure.dst], each.unsqueeze(1), None)
         if self.degrees == "parent":
             leaving = _column(flow.src_layer, OUT_DEGREE, "source")
         else:  # a flow of all edges into some nodes knows how many leave a source for others
             leaving = flow.all_out_degrees if isinstance(flow, FullFlow) else flow.out_degrees
         each = _inverse((leaving.to(dtype) + int(self.self_loops)).sqrt())
-        along = each[flow.indices]
-        own = flow.take_dst(each).unsqueeze(1) if self.self_loops else None
-        return _Factors(along if edge is None else edge * along, own, _inverse(entering.sqrt()).unsqueeze(1))
+        end = _inverse(entering.sqrt())
+        along = each[flow.indices] * end[flow.structure.dst]
+        own = (flow.take_dst(each) * end).unsqueeze(1) if self.self_loops else None
+        return _Factors(along if edge is None else edge * along, own, None)
 
     def extra_repr(self) -> str:
         """What differs between graph convolutions."""

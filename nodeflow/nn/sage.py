@@ -94,7 +94,7 @@ class SAGEConv(LinearConv):
         if self.aggregator == "mean":
             return flow.aggregate(h, "mean")
         count = flow.in_degrees.unsqueeze(1).to(torch.promote_types(h.dtype, torch.float32)) + 1
-        return ((flow.aggregate(h, "sum") + flow.take_dst(h)) / count).to(h.dtype)
+        return flow.aggregate(h, "sum").add_(flow.take_dst(h)).div_(count)  # in place, as a mean is divided
 
     def extra_repr(self) -> str:
         """The aggregator, and the order where it is forced."""

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nn_reference import (
     KINDS,
@@ -33,7 +33,6 @@ GIN = [kind for kind in KINDS if kind.startswith("gin")]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40)
 @given(flow=flows(), widths=st.sampled_from(WIDTHS), bias=st.booleans())
 def test_values_and_gradients_are_those_of_dense_matrices(
     kind: str, flow: Flow, widths: tuple[int, int], bias: bool
