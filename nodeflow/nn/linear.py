@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,10 +15,13 @@ from nodeflow.ops import linear_sum, sparse_linear
 ORDERS: Final = ("auto", "aggregate", "transform")
 """What the argument ``order`` of a convolution may be."""
 
-EDGE_COST: Final = 10.0
-"""Time of adding one number of a neighbour's row, over that of one operation inside a matrix product.
+EDGE_COST: Final = 10
+"""Time of adding one number of a neighbour's row, over that of one operation inside a matrix product."""
 
-Measured: see "The cheaper order" in docs/layers.md.
+ROW_COST: Final = 30
+"""Likewise, time of one number of a new matrix between sum and product: new memory is dear.
+
+Both are measured: see "The cheaper order" in docs/layers.md.
 """
 
 
@@ -112,12 +115,8 @@ class LinearConv(FlowConv):
         if self.order != "auto":
             return self.order
         backward = torch.is_grad_enabled() and self.maps[0].weight.requires_grad
-        # the product with a node's own row is the same in both
-        first, after = (
-            products + EDGE_COST * sums
-            for products, sums in self._work(flow, backward, h is None or h.requires_grad).values()
-        )
-        return "aggregate" if first <= after else "transform"
+        work = self._work(flow, backward, h is None or h.requires_grad)
+        return min(work, key=lambda order: work[order].cost)  # of equal ones the first, "aggregate"
 
     def flops(self, flow: Flow, h: Tensor | None = None, *, backward: bool = False) -> dict[str, int]:
         """Return how many floating-point operations each order takes on a flow: ``{"aggregate": n, "transform": m}``.
@@ -144,25 +143,36 @@ class LinearConv(FlowConv):
         if own is not None:
             extra = 2 * flow.num_dst * own.in_features * own.out_features * _passes(backward, needed)
         work = self._work(flow, backward, needed)
-        return {order: products + per_sum * sums + extra for order, (products, sums) in work.items()}
+        return {order: part.products + per_sum * part.sums + extra for order, part in work.items()}
 
-    def _work(self, flow: Flow, backward: bool, needed: bool) -> dict[str, tuple[int, int]]:
-        """Operations of the matrix product, and numbers summed over edges, of each order."""
+    def _work(self, flow: Flow, backward: bool, needed: bool) -> dict[str, _Work]:
+        """What each order does; the product with a node's own row, which both have, is left out."""
         neigh, _ = self.maps
         wide, narrow = neigh.in_features, neigh.out_features
-        both, product = 2 if backward else 1, 2 * wide * narrow
-        # summed first, the inputs get a gradient through the edges only where they need one; the matrix always does
+        product = 2 * wide * narrow * _passes(backward, needed)
+        # summed first, the rows get a gradient through the edges only where they need one; the matrix always does
+        first, after = 2 if backward and needed else 1, 2 if backward else 1
         return {
-            "aggregate": (
-                product * flow.num_dst * _passes(backward, needed),
-                flow.num_edges * wide * (2 if backward and needed else 1),
-            ),
-            "transform": (product * flow.num_src * _passes(backward, needed), flow.num_edges * narrow * both),
+            "aggregate": _Work(product * flow.num_dst, flow.num_edges * wide * first, flow.num_dst * wide * first),
+            "transform": _Work(product * flow.num_src, flow.num_edges * narrow * after, flow.num_src * narrow * after),
         }
 
     def extra_repr(self) -> str:
         """The order, where it is forced."""
         return "" if self.order == "auto" else f"order={self.order!r}"
+
+
+class _Work(NamedTuple):
+    """Operations of the matrix product, numbers added along edges, and numbers of matrices between the two steps."""
+
+    products: int
+    sums: int
+    rows: int
+
+    @property
+    def cost(self) -> int:
+        """Time, in operations of a matrix product."""
+        return self.products + EDGE_COST * self.sums + ROW_COST * self.rows
 
 
 def _passes(backward: bool, needed: bool) -> int:
