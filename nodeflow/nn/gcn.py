@@ -62,7 +62,7 @@ class GraphConv(LinearConv):
         if degrees not in ("sampled", "parent"):
             raise ValueError(f"degrees must be 'sampled' or 'parent', got {describe(degrees)}")
         self.norm, self.self_loops, self.degrees = norm, bool(self_loops), degrees
-        self.weighted = norm == "both" or degrees == "parent"
+        self.weighted, self.loops = norm == "both" or degrees == "parent", self.self_loops
         self.linear = nn.Linear(in_features, out_features, bias=bias)
         self._set_maps("linear")
         self.reset_parameters()

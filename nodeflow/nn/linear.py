@@ -18,7 +18,7 @@ ORDERS: Final = ("auto", "aggregate", "transform")
 EDGE_COST: Final = 10
 """Time of adding one number of a neighbour's row, over that of one operation inside a matrix product."""
 
-ROW_COST: Final = 30
+ROW_COST: Final = 60
 """Likewise, time of one number of a new matrix between sum and product: new memory is dear.
 
 Both are measured: see "The cheaper order" in docs/layers.md.
@@ -55,6 +55,9 @@ class LinearConv(FlowConv):
 
     weighted = False
     """Whether ``aggregate`` multiplies the rows by numbers on the edges (two operations per number then, not one)."""
+
+    loops = False
+    """Whether ``aggregate`` adds a node's own row to the sum; its gradient takes two matrices of its own."""
 
     def __init__(self, order: str = "auto") -> None:
         super().__init__()
@@ -152,9 +155,11 @@ class LinearConv(FlowConv):
         product = 2 * wide * narrow * _passes(backward, needed)
         # summed first, the rows get a gradient through the edges only where they need one; the matrix always does
         first, after = 2 if backward and needed else 1, 2 if backward else 1
+        loops = 2 * flow.num_src if self.loops else 0
+        rows = flow.num_dst * first + loops * (first - 1), flow.num_src * after + loops * (after - 1)
         return {
-            "aggregate": _Work(product * flow.num_dst, flow.num_edges * wide * first, flow.num_dst * wide * first),
-            "transform": _Work(product * flow.num_src, flow.num_edges * narrow * after, flow.num_src * narrow * after),
+            "aggregate": _Work(product * flow.num_dst, flow.num_edges * wide * first, rows[0] * wide),
+            "transform": _Work(product * flow.num_src, flow.num_edges * narrow * after, rows[1] * narrow),
         }
 
     def extra_repr(self) -> str:
