@@ -14,6 +14,7 @@ from nodeflow._frozen import Frozen, Lazy
 from nodeflow.columns import EdgeMask, edge_mask, edge_numbers
 from nodeflow.features import from_scipy
 from nodeflow.flow import Flow, Layer
+from nodeflow.frame import Frame
 from nodeflow.graph import Graph
 from nodeflow.kernels.rows import csr_rows
 from nodeflow.kernels.sums import sum_rows
@@ -21,6 +22,7 @@ from nodeflow.ops.spmm import bag
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling.edges import _read_only, edges_along
 from nodeflow.structure import Structure
+from nodeflow.transform import DEGREES
 
 _EDGES = 2**20  # edges whose indices are held at a time
 _AT_ONCE = 2**14  # rows that are not worth a look at the number of their edges
@@ -34,7 +36,13 @@ _WORDS = {
 class FullFlow(Flow):
     """The flow of all edges into some nodes, so that a weighted sum over it is no estimate."""
 
-    __slots__ = ()
+    __slots__ = ("_leaving",)
+    _leaving: Lazy[Tensor]
+
+    @property
+    def all_out_degrees(self) -> Tensor:
+        """Number of edges that leave each source, also for nodes that are no destinations here, int64 ``[num_src]``."""
+        return self._leaving.get().to(self.structure.device)
 
 
 class Propagation(Frozen):
@@ -56,7 +64,7 @@ class Propagation(Frozen):
             [0.7500]])
     """
 
-    __slots__ = ("_all", "_edges", "_print", "_weights", "direction", "edge_filter", "graph", "weight")
+    __slots__ = ("_all", "_edges", "_leaving", "_print", "_weights", "direction", "edge_filter", "graph", "weight")
     graph: Graph
     weight: str | None
     direction: str
@@ -64,6 +72,7 @@ class Propagation(Frozen):
     _edges: Any
     _weights: Any
     _all: Lazy[Tensor]
+    _leaving: Lazy[Tensor]
     _print: Lazy[int]
 
     def __init__(
@@ -76,6 +85,7 @@ class Propagation(Frozen):
         self._set(
             graph=graph, weight=weight, direction=direction, edge_filter=mask, _edges=edges, _weights=weights,
             _all=Lazy(lambda: torch.from_numpy(np.arange(graph.num_nodes))), _print=Lazy(self._hash),
+            _leaving=Lazy(lambda: torch.from_numpy(np.bincount(edges.near, minlength=graph.num_nodes))),
         )  # fmt: skip
 
     def __deepcopy__(self, memo: Any) -> Propagation:
@@ -126,7 +136,7 @@ class Propagation(Frozen):
         """Return the flow of all edges into the nodes ``start`` to ``stop - 1``, from all nodes; its weights are P.
 
         Its source layer holds all nodes of the graph in order, so that ``conv(flow, h)`` computes a range of rows from
-        the rows ``h`` of all nodes.
+        the rows ``h`` of all nodes. Its layers have the columns "in_degree" and "out_degree" where the graph has them.
         """
         indptr = self._edges.indptr
         first, last = int(indptr[start]), int(indptr[stop])
@@ -139,9 +149,13 @@ class Propagation(Frozen):
         if self._weights is not None:
             weight = Lazy.of(torch.from_numpy(self._weights[first:last].astype(np.float32)).to(device))
         ids = self._all.get().to(device)
-        ends = Layer(len(ids), ids), Layer(stop - start, ids[start:stop])
+        known = {name: self.graph.ndata[name].to(device) for name in DEGREES if name in self.graph.ndata}
+        frames = Frame(len(ids), known), Frame(stop - start, {name: c[start:stop] for name, c in known.items()})
+        ends = Layer(len(ids), ids, frames[0]), Layer(stop - start, ids[start:stop], frames[1])
         whole = start == 0 and stop == self.graph.num_nodes
-        return FullFlow(structure, *ends, (0, 1), parent_eid=eid, weight=weight, prefix=whole)
+        flow = FullFlow(structure, *ends, (0, 1), parent_eid=eid, weight=weight, prefix=whole)
+        flow._set(_leaving=self._leaving)
+        return flow
 
     def ranges(self, rows: int | None = None) -> list[tuple[int, int]]:
         """Return ranges of ``rows`` nodes that cover all; None: one range."""

@@ -6,16 +6,23 @@ Columns that need no new rows are shared with the graph, not copied.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow.columns import edge_mask
+from nodeflow.columns import edge_mask, edge_numbers
 from nodeflow.features import join_rows, take_rows, zero_rows
 from nodeflow.frame import Frame
 from nodeflow.graph import Graph
+
+IN_DEGREE: Final = "in_degree"
+"""Name of the node column with the degree of a destination: see ``degrees``."""
+OUT_DEGREE: Final = "out_degree"
+"""Name of the node column with the degree of a source."""
+DEGREES: Final = (IN_DEGREE, OUT_DEGREE)
+"""Both names."""
 
 
 def reverse(graph: Graph) -> Graph:
@@ -110,6 +117,41 @@ def edge_norm(graph: Graph, norm: str = "both", *, direction: str = "in", edge_f
     else:
         found = (entering if (norm == "right") == (direction == "in") else leaving).reciprocal()
     return torch.where(kept > 0, found, 0.0).float()
+
+
+def degrees(
+    graph: Graph, *, weight: str | None = None, direction: str = "in", edge_filter: Any = None
+) -> dict[str, Tensor]:
+    """Return the node columns "in_degree" and "out_degree", float32 ``[num_nodes]`` each, by node id.
+
+    They are what convolutions with ``degrees="parent"`` divide by: in_degree is the number of edges over which a node
+    sums as a destination, out_degree the number of sums that a node is in as a source. Set them once, and let batches
+    copy them: ``ndata=["in_degree", "out_degree"]`` of a loader, or ``batch.copy_from_parent``.
+
+    Args:
+        graph: the graph.
+        weight: for samplers with this ``weight``: an edge counts by its number in this column, not by 1.
+        direction: that of the sampler; with "out" the sums are over out-edges, which swaps the columns.
+        edge_filter: that of the sampler (see ``Sampler``): edges that it leaves out do not count.
+
+    Raises ValueError for another ``direction``, KeyError for an unknown column, and what a sampler raises for such a
+    filter or weight.
+
+    >>> graph = Graph.from_edges([0, 1, 0], [2, 2, 1])
+    >>> graph.ndata.update(degrees(graph))
+    >>> graph.ndata["in_degree"], graph.ndata["out_degree"]
+    (tensor([0., 1., 2.]), tensor([2., 1., 0.]))
+    """
+    if direction not in ("in", "out"):
+        raise ValueError(f"direction must be 'in' or 'out', got {direction!r}")
+    mask = edge_mask(graph, edge_filter)
+    counts = np.ones(graph.num_edges) if weight is None else edge_numbers(graph, weight, "weight").astype(np.float64)
+    if mask is not None:
+        counts = np.where(mask.mask, counts, 0)
+    src, dst = graph.edges()
+    ends = (dst, src) if direction == "in" else (src, dst)
+    found = (np.bincount(end.numpy(), counts, graph.num_nodes) for end in ends)
+    return {name: torch.from_numpy(column.astype(np.float32)) for name, column in zip(DEGREES, found, strict=True)}
 
 
 def is_symmetric(graph: Graph) -> bool:

@@ -43,6 +43,20 @@ def test_variants_print_a_table(tmp_path: Path) -> None:
     assert all(float(row[1]) > 0 for row in rows[1:])
 
 
+def test_order_prints_both_times(tmp_path: Path) -> None:
+    options = ["--scale", 8, "--data", tmp_path, "--widths", 4, 8, "--rounds", 1, "--seconds", 0]
+    rows = rows_of(run("order.py", *options))[1:]
+    assert [row[:2] for row in rows] == [["4", "4"], ["4", "8"], ["8", "4"], ["8", "8"]]
+    assert all(float(row[2]) > 0 and row[5] in ("aggregate", "transform") for row in rows)
+
+
+def test_trimming_prints_less_for_batches(tmp_path: Path) -> None:
+    options = ["--rmat", 8, "--data", tmp_path, "--depths", 1, 2, "--rounds", 1, "--seeds", 32]
+    rows = rows_of(run("trimming.py", *options))[1:]
+    assert [row[0] for row in rows] == ["1", "2"]
+    assert all(float(row[cell].split("=")[1]) >= 1 for row in rows for cell in (1, 2, 3))
+
+
 def test_scaling_prints_a_table_and_draws(tmp_path: Path) -> None:
     picture = tmp_path / "scaling.png"
     options = ["--scales", 7, 8, *SMALL, "--rounds", 1, "--data", tmp_path, "--plot", picture]

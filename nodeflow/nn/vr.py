@@ -12,7 +12,7 @@ from nodeflow.control_variates.estimators import (
     neighbor_sampling,
 )
 from nodeflow.flow import Flow
-from nodeflow.nn.conv import FlowConv
+from nodeflow.nn.linear import LinearConv
 from nodeflow.nn.models import FlowModel, _widths
 from nodeflow.node_flow import NodeFlow
 from nodeflow.ops import sparse_linear
@@ -20,7 +20,7 @@ from nodeflow.ops import sparse_linear
 ESTIMATORS = ("cv", "cvd", "ns")
 
 
-class PropagationConv(FlowConv):
+class PropagationConv(LinearConv):
     """A linear map of propagated rows: ``h'_v = W sum over u of P_vu h_u (+ W_own h_v) + b``.
 
     The sum is that over the edges of the flow with its weights: exact where these are all edges, as in
@@ -30,46 +30,39 @@ class PropagationConv(FlowConv):
         in_features, out_features: widths.
         own: a second weight for the node's own row (GraphSAGE); else P has what self-loops there should be (GCN).
         bias: add a learned bias.
+        order: see ``LinearConv``.
     """
 
-    def __init__(self, in_features: int, out_features: int, *, own: bool = False, bias: bool = True) -> None:
-        super().__init__()
+    weighted = True
+
+    def __init__(
+        self, in_features: int, out_features: int, *, own: bool = False, bias: bool = True, order: str = "auto"
+    ) -> None:
+        super().__init__(order)
         self.linear = nn.Linear(in_features, out_features, bias=bias)
         self.own = nn.Linear(in_features, out_features, bias=False) if own else None
+        self._set_maps("linear", "own")
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw new weights (Glorot, Bengio 2010), and a bias of 0."""
-        for linear in (self.linear, self.own):
+        for linear in self.maps:
             if linear is not None:
                 nn.init.xavier_uniform_(linear.weight)
         if self.linear.bias is not None:
             nn.init.zeros_(self.linear.bias)
 
-    def forward(self, flow: Flow, h: Tensor) -> Tensor:
-        """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
+    def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
+        """Return the propagated rows, ``[num_dst, width]``."""
+        return neighbor_sampling(flow, h)
 
-        With ``own``, raises ValueError when a destination is not in the source layer (sample with
-        ``include_dst=True``).
-        """
-        if h.layout != torch.strided or self.linear.out_features < self.linear.in_features:
-            total = neighbor_sampling(flow, sparse_linear(h, self.linear.weight))
-            total = total if self.linear.bias is None else total + self.linear.bias
-            return total if self.own is None else total + sparse_linear(flow.take_dst(h), self.own.weight)
-        return self.combine(neighbor_sampling(flow, h), flow, h)
+    def map_rows(self, total: Tensor, own: Tensor | None = None) -> Tensor:
+        """Return the result for propagated rows ``total`` ``[num_dst, in_features]``: see ``LinearConv``."""
+        return super().map_rows(total.to(self.linear.weight.dtype) if total.layout == torch.strided else total, own)
 
     def combine(self, total: Tensor, flow: Flow, h: Tensor | None) -> Tensor:
-        """Return the result for propagated rows ``total`` ``[num_dst, in_features]``, however they were estimated.
-
-        ``h``, the rows of the sources, are read with ``own`` only; then TypeError where they are missing.
-        """
-        total = total.to(self.linear.weight.dtype) if total.layout == torch.strided else total
-        out = sparse_linear(total, self.linear.weight, self.linear.bias)
-        if self.own is None:
-            return out
-        if h is None:
-            raise TypeError("h is missing: this convolution reads a node's own row")
-        return out + sparse_linear(flow.take_dst(h), self.own.weight)
+        """Return the result for propagated rows; ``h``, the rows of the sources, are read with ``own`` only."""
+        return self.map_rows(total, None if self.own is None or h is None else flow.take_dst(h))
 
 
 class VRModel(FlowModel):

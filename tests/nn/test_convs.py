@@ -3,47 +3,43 @@
 from __future__ import annotations
 
 import copy
-from itertools import pairwise
+import pickle
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from nn_reference import as_csr, assert_near, dense, dense_gcn, dense_sage, flows, gradients, values
+from nn_reference import (
+    KINDS,
+    OWN,
+    as_csr,
+    assert_near,
+    dense_conv,
+    flows,
+    gradients,
+    make_conv,
+    small_flow,
+    values,
+)
 from torch import nn
 
-from nodeflow import Flow, Graph, NeighborSampler, create_node_flow, flow_from_edges
-from nodeflow.nn import GraphConv, SAGEConv
-
-Conv = SAGEConv | GraphConv
-REFERENCES = {SAGEConv: dense_sage, GraphConv: dense_gcn}
-KINDS = list(REFERENCES)
+from nodeflow import Flow, Graph, NeighborSampler, create_full_node_flow, create_node_flow, flow_from_edges
+from nodeflow.nn import GINConv, GraphConv, SAGEConv
+from nodeflow.propagation import Propagation
+from nodeflow.testing import graphs
 
 WIDTHS = [(2, 5), (5, 2), (3, 3), (1, 1)]
-"""Both orders: the first aggregates before the matrix is applied, the second after."""
-
-
-def make_conv(kind: type[Conv], in_features: int, out_features: int, bias: bool = True) -> Conv:
-    conv = kind(in_features, out_features, bias=bias).double()
-    for i, parameter in enumerate(conv.parameters()):  # the bias too, which may start at 0
-        nn.init.normal_(parameter, generator=torch.Generator().manual_seed(i))
-    return conv
-
-
-def small_flow() -> Flow:
-    """Destination 0 with a double edge and a loop, 1 without edges, 2 with one; destinations are not the prefix."""
-    flow = flow_from_edges([3, 3, 2, 0], [0, 0, 0, 2], num_src=4, num_dst=3)
-    return create_node_flow([flow], [[5, 6, 7, 8], [7, 5, 6]]).flows[0]
+GIN = [kind for kind in KINDS if kind.startswith("gin")]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(flow=flows(), widths=st.sampled_from(WIDTHS), bias=st.booleans())
 def test_values_and_gradients_are_those_of_dense_matrices(
-    kind: type[Conv], flow: Flow, widths: tuple[int, int], bias: bool
+    kind: str, flow: Flow, widths: tuple[int, int], bias: bool
 ) -> None:
     conv = make_conv(kind, *widths, bias)
     h = values((flow.num_src, widths[0])).requires_grad_()
-    found, expected = conv(flow, h), REFERENCES[kind](*dense(flow), conv, h)
+    found, expected = conv(flow, h), dense_conv(kind, conv, flow, h)
     assert found.shape == (flow.num_dst, widths[1])
     assert_near(found, expected)
     inputs = (h, *conv.parameters())
@@ -51,9 +47,13 @@ def test_values_and_gradients_are_those_of_dense_matrices(
         assert_near(one, other)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@given(flow=flows(), widths=st.sampled_from(WIDTHS), bias=st.booleans())
-def test_sparse_rows_equal_dense_rows(kind: type[Conv], flow: Flow, widths: tuple[int, int], bias: bool) -> None:
+@given(
+    kind=st.sampled_from([kind for kind in KINDS if kind not in GIN]),
+    flow=flows(),
+    widths=st.sampled_from(WIDTHS),
+    bias=st.booleans(),
+)
+def test_sparse_rows_equal_dense_rows(kind: str, flow: Flow, widths: tuple[int, int], bias: bool) -> None:
     conv = make_conv(kind, *widths, bias)
     h = values((flow.num_src, widths[0]), zeros=0.6)
     from_sparse, from_dense = conv(flow, as_csr(h)), conv(flow, h)
@@ -65,12 +65,18 @@ def test_sparse_rows_equal_dense_rows(kind: type[Conv], flow: Flow, widths: tupl
         assert_near(one, other)
 
 
+@pytest.mark.parametrize("kind", GIN)
+def test_rows_that_enter_a_mlp_are_dense(kind: str) -> None:
+    with pytest.raises(TypeError, match=r"h is a sparse matrix.*sparse_linear"):
+        make_conv(kind, 3, 2)(small_flow(), as_csr(values((4, 3))))
+
+
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("widths", WIDTHS)
-def test_gradients_are_numerical_ones(kind: type[Conv], widths: tuple[int, int]) -> None:
+@pytest.mark.parametrize("widths", [(2, 3), (3, 2)])
+def test_gradients_are_numerical_ones(kind: str, widths: tuple[int, int]) -> None:
     conv, flow = make_conv(kind, *widths), small_flow()
     names = [name for name, _ in conv.named_parameters()]
-    h = values((4, widths[0])).requires_grad_()
+    h = values((4, widths[0]), 5).requires_grad_()
 
     def call(h: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
         return torch.func.functional_call(conv, dict(zip(names, parameters, strict=True)), (flow, h))
@@ -80,8 +86,30 @@ def test_gradients_are_numerical_ones(kind: type[Conv], widths: tuple[int, int])
     assert torch.autograd.gradgradcheck(call, (h, *parameters))
 
 
-@pytest.mark.parametrize(("kind", "name"), [(SAGEConv, "own"), (GraphConv, "linear")])
-def test_a_node_without_neighbours_keeps_its_own_row(kind: type[Conv], name: str) -> None:
+@given(kind=st.sampled_from(KINDS), graph=graphs(min_nodes=1), seed=st.integers(0, 3))
+def test_the_whole_graph_is_a_flow_like_any_other(kind: str, graph: Graph, seed: int) -> None:
+    conv, h = make_conv(kind, 3, 2), values((graph.num_nodes, 3), seed)
+    batch = create_full_node_flow(graph, 1)
+    found = conv(batch, 0, h)
+    assert_near(found, dense_conv(kind, conv, batch.flows[0], h))
+    propagation = Propagation(graph)
+    parts = [conv(propagation.flow(start, stop), h) for start, stop in propagation.ranges(2)]
+    assert_near(torch.cat(parts), found)
+
+
+@given(kind=st.sampled_from(KINDS), flow=flows(), data=st.data())
+def test_the_order_of_the_edges_does_not_matter(kind: str, flow: Flow, data: st.DataObject) -> None:
+    conv, h = make_conv(kind, 3, 2), values((flow.num_src, 3))
+    order = data.draw(st.permutations(range(flow.num_edges)))
+    src, dst = (end[list(order)] for end in flow.edges())
+    other = flow_from_edges(src, dst, num_src=flow.num_src, num_dst=flow.num_dst)
+    moved = create_node_flow([other], [flow.src_layer.parent_nid, flow.dst_layer.parent_nid]).flows[0]
+    assert_near(conv(moved, h), conv(flow, h))
+
+
+@pytest.mark.parametrize(("kind", "name"), [("sage", "own"), ("sage pool", "own"), ("sage gcn", "neigh"),
+                                            ("gcn", "linear"), ("gcn none", "linear")])  # fmt: skip
+def test_a_node_without_neighbours_keeps_its_own_row(kind: str, name: str) -> None:
     flow = create_node_flow([flow_from_edges([], [], num_src=2, num_dst=1)], [[4, 9], [9]]).flows[0]
     conv = make_conv(kind, 3, 2, bias=False)
     h = values((2, 3))
@@ -89,43 +117,38 @@ def test_a_node_without_neighbours_keeps_its_own_row(kind: type[Conv], name: str
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_order_of_the_products_does_not_matter(kind: type[Conv]) -> None:
-    """A wide layer aggregates first; cut into narrow ones, which multiply first, it gives the same columns."""
-    flow, h = small_flow(), values((4, 3))
-    wide = make_conv(kind, 3, 6)
-    columns = []
-    for start, stop in pairwise([0, 2, 4, 6]):
-        narrow = copy.deepcopy(wide)
-        for module in narrow.modules():
-            if isinstance(module, nn.Linear):
-                module.out_features = stop - start
-                module.weight = nn.Parameter(module.weight[start:stop].detach())
-                module.bias = None if module.bias is None else nn.Parameter(module.bias[start:stop].detach())
-        columns.append(narrow(flow, h))
-    assert_near(torch.cat(columns, 1), wide(flow, h))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("widths", [(2, 4), (4, 2)])
+@pytest.mark.parametrize("widths", [(2, 8), (8, 1)])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_batches_without_destinations_are_refused_with_what_to_do(
-    kind: type[Conv], widths: tuple[int, int], sparse: bool
+    kind: str, widths: tuple[int, int], sparse: bool
 ) -> None:
     graph = Graph.from_edges([0, 1], [1, 2])
     batch = NeighborSampler(graph, [-1], include_dst=False)([2])
     h = values((batch.layer_sizes[0], widths[0]))
+    conv, rows = make_conv(kind, *widths), as_csr(h) if sparse else h
+    if kind not in OWN:
+        assert conv(batch.flows[0], rows).shape == (1, widths[1])
+        return
     with pytest.raises(ValueError, match=r"not in its source layer.*include_dst=True"):
-        make_conv(kind, *widths)(batch.flows[0], as_csr(h) if sparse else h)
+        conv(batch.flows[0], rows)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_that_do_not_fit_the_flow_are_refused(kind: type[Conv]) -> None:
+def test_rows_that_do_not_fit_the_flow_are_refused(kind: str) -> None:
     with pytest.raises(ValueError, match="4 rows"):
         make_conv(kind, 3, 2)(small_flow(), values((5, 3)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_start_values_depend_on_the_seed_only(kind: type[Conv]) -> None:
+def test_convolutions_are_copied_and_pickled(kind: str) -> None:
+    conv, h = make_conv(kind, 3, 2), values((4, 3))
+    expected = conv(small_flow(), h)
+    for other in (copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))):
+        assert torch.equal(other(small_flow(), h), expected)
+
+
+@pytest.mark.parametrize("kind", [SAGEConv, GraphConv])
+def test_start_values_depend_on_the_seed_only(kind: type[nn.Module]) -> None:
     torch.manual_seed(3)
     first, second = kind(4, 6), kind(4, 6)
     torch.manual_seed(3)
@@ -136,18 +159,55 @@ def test_start_values_depend_on_the_seed_only(kind: type[Conv]) -> None:
     )
 
 
-def test_start_values_of_sage_are_bounded_as_those_of_the_one_matrix() -> None:
-    conv = SAGEConv(8, 500)
-    bound = (2 * 8) ** -0.5
-    for parameter in conv.parameters():
-        assert parameter.abs().max() <= bound
-        assert parameter.abs().max() > 0.9 * bound
-    assert [name for name, _ in SAGEConv(2, 2, bias=False).named_parameters()] == ["neigh.weight", "own.weight"]
+@pytest.mark.parametrize(("aggregator", "fan_in"), [("mean", 16), ("gcn", 8), ("pool", 16)])
+def test_start_values_of_sage_are_bounded_as_those_of_the_one_matrix(aggregator: str, fan_in: int) -> None:
+    torch.manual_seed(0)
+    conv = SAGEConv(8, 500, aggregator=aggregator)
+    for name, parameter in conv.named_parameters():
+        bound = (8 if name.startswith("pool") else fan_in) ** -0.5
+        assert 0.8 * bound < parameter.abs().max() <= bound
+    names = [name for name, _ in SAGEConv(2, 2, aggregator=aggregator, bias=False).named_parameters()]
+    rest = {"mean": ["own.weight"], "gcn": [], "pool": ["own.weight", "pool.weight", "pool.bias"]}
+    assert names == ["neigh.weight", *rest[aggregator]]
 
 
 def test_start_values_of_gcn_are_glorot_ones() -> None:
+    torch.manual_seed(0)
     conv = GraphConv(8, 500)
     bound = (6 / 508) ** 0.5
     assert 0.9 * bound < conv.linear.weight.abs().max() <= bound
     assert not conv.linear.bias.any()
     assert [name for name, _ in GraphConv(2, 2, bias=False).named_parameters()] == ["linear.weight"]
+
+
+def test_eps_is_learned_when_asked_for() -> None:
+    assert not list(GINConv(nn.Identity(), eps=0.25).parameters())
+    assert GINConv(nn.Identity(), eps=0.25).state_dict()["eps"] == 0.25
+    conv = GINConv(nn.Identity(), eps=0.25, train_eps=True)
+    conv(small_flow(), torch.ones(4, 2)).sum().backward()
+    assert conv.eps.grad == 6  # a 1 for each of two columns of three destinations
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: GraphConv(2, 2, norm="left"), ValueError, "norm must be 'right', 'both' or 'none', got str 'left'"),
+        (lambda: GraphConv(2, 2, degrees="whole"), ValueError, "degrees must be 'sampled' or 'parent'"),
+        (lambda: SAGEConv(2, 2, aggregator="lstm"), ValueError, "aggregator must be 'mean', 'gcn' or 'pool'"),
+        (lambda: SAGEConv(2, 2, aggregator="pool", order="transform"), ValueError, "a maximum is not linear"),
+        (lambda: SAGEConv(2, 2, order="first"), ValueError, "order must be 'auto', 'aggregate' or 'transform'"),
+        (lambda: GINConv(nn.Identity(), aggregator="min"), ValueError, "aggregator must be 'sum', 'mean' or 'max'"),
+        (lambda: GINConv(torch.relu), TypeError, "mlp must be a torch.nn.Module, got"),
+    ],
+)
+def test_unknown_choices_are_refused(make, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_what_is_printed() -> None:
+    assert "norm='both', self_loops=False, degrees='sampled', order='transform'" in repr(
+        GraphConv(2, 3, norm="both", self_loops=False, order="transform")
+    )
+    assert "aggregator='gcn'" in repr(SAGEConv(2, 3, aggregator="gcn"))
+    assert "aggregator='sum', eps=0.5 (learned)" in repr(GINConv(nn.Identity(), eps=0.5, train_eps=True))
