@@ -9,25 +9,52 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._check import as_count, as_ids
+from nodeflow._check import Ints, as_count, as_ids
 from nodeflow._frozen import Frozen, Lazy
 from nodeflow.columns import EdgeMask, edge_mask, edge_numbers
-from nodeflow.features import from_scipy
+from nodeflow.features import fetch_rows, from_scipy
 from nodeflow.flow import Flow, Layer
+from nodeflow.frame import Frame
 from nodeflow.graph import Graph
 from nodeflow.kernels.rows import csr_rows
 from nodeflow.ops.spmm import bag
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling.edges import edges_along
+from nodeflow.sampling.numbering import Numbering
 from nodeflow.structure import Structure
 
 _EDGES = 2**20  # edges whose indices are held at a time
 
 
 class FullFlow(Flow):
-    """The flow of all edges into some nodes, so that a weighted sum over it is no estimate."""
+    """The flow of all edges into some nodes, so that a weighted sum over it is no estimate.
+
+    Its frame has the edge columns of the parent graph; each is gathered when first asked for.
+    """
 
     __slots__ = ()
+
+
+class _Columns(Frame):
+    """A frame that has the columns of a graph's edges too, gathered when first asked for."""
+
+    __slots__ = ("_edges", "_parent")
+
+    def __init__(self, num_rows: int, parent: Frame, edges: Lazy[Tensor]) -> None:
+        super().__init__(num_rows)
+        self._parent, self._edges = parent, edges
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._columns and name in self._parent:
+            edges = self._edges.get()
+            self._columns[name] = fetch_rows(self._parent[name], edges).to(edges.device)
+        return super().__getitem__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**dict.fromkeys(self._parent), **self._columns})
+
+    def __len__(self) -> int:
+        return len({*self._parent, *self._columns})
 
 
 class Propagation(Frozen):
@@ -140,18 +167,47 @@ class Propagation(Frozen):
         """
         indptr = self._edges.indptr
         first, last = int(indptr[start]), int(indptr[stop])
-        indices = torch.from_numpy(self._edges.near[first:last].astype(np.int64))
-        structure = Structure(torch.from_numpy(indptr[start : stop + 1] - first), indices, self.graph.num_nodes).to(
-            device
-        )
-        eid = Lazy(lambda: self._edges.parent_eid(np.arange(first, last)).to(device))
-        weight = None
-        if self._weights is not None:
-            weight = Lazy.of(torch.from_numpy(self._weights[first:last].astype(np.float32)).to(device))
-        ids = self._all.get().to(device)
+        indices = self._edges.near[first:last].astype(np.int64)
+        ids, edges = self._all.get().to(device), slice(first, last)
         ends = Layer(len(ids), ids), Layer(stop - start, ids[start:stop])
         whole = start == 0 and stop == self.graph.num_nodes
-        return FullFlow(structure, *ends, (0, 1), parent_eid=eid, weight=weight, prefix=whole)
+        return self._full(indptr[start : stop + 1] - first, indices, edges, ends, device, whole)
+
+    def flow_into(self, nodes: Ints, device: torch.device | str = "cpu") -> FullFlow:
+        """Return the flow of all edges into ``nodes``, from these and their neighbours only; its weights are P.
+
+        ``nodes`` are distinct parent ids, int64; they are trusted. The source layer begins with them, and goes on with
+        the others in order of first appearance.
+        """
+        indptr, positions = csr_rows(self._edges.indptr, nodes)
+        with Numbering(self.graph.num_nodes) as numbering:
+            numbering.extend(nodes.copy())
+            indices = numbering.extend(self._edges.near[positions].astype(np.int64))
+            ids = torch.from_numpy(numbering.nodes).to(device)
+        ends = Layer(len(ids), ids), Layer(len(nodes), ids[: len(nodes)])
+        return self._full(indptr, indices, positions, ends, device, True)
+
+    def _full(
+        self, indptr: Ints, indices: Ints, positions: Any, ends: tuple[Layer, Layer], device: Any, prefix: bool
+    ) -> FullFlow:
+        structure = Structure(torch.from_numpy(indptr), torch.from_numpy(indices), ends[0].num_nodes).to(device)
+        if isinstance(positions, slice):
+            eid = Lazy(lambda: self._edges.parent_eid(np.arange(positions.start, positions.stop)).to(device))
+        else:
+            eid = Lazy(lambda: self._edges.parent_eid(positions).to(device))
+        weight = None
+        if self._weights is not None:
+            weight = Lazy.of(torch.from_numpy(self._weights[positions].astype(np.float32)).to(device))
+        data = _Columns(len(indices), self.graph.edata, eid)
+        return FullFlow(structure, *ends, (0, 1), parent_eid=eid, weight=weight, data=data, prefix=prefix)
+
+    def needed(self, nodes: Ints) -> Ints:
+        """Return ``nodes`` and all neighbours that have edges into them: parent ids, int64, ascending, once each."""
+        found = np.zeros(self.graph.num_nodes, np.bool_)
+        found[nodes] = True
+        for _, _, _, positions in self._pieces(nodes):
+            found[self._edges.near[positions]] = True
+        return np.flatnonzero(found)
 
     def ranges(self, rows: int | None = None) -> list[tuple[int, int]]:
         """Return ranges of ``rows`` nodes that cover all; None: one range."""
