@@ -173,6 +173,10 @@ class Propagation(Frozen):
         whole = start == 0 and stop == self.graph.num_nodes
         return self._full(indptr[start : stop + 1] - first, indices, edges, ends, device, whole)
 
+    def num_edges(self, start: int, stop: int) -> int:
+        """Return the number of edges that ``flow(start, stop)`` has."""
+        return int(self._edges.indptr[stop] - self._edges.indptr[start])
+
     def flow_into(self, nodes: Ints, device: torch.device | str = "cpu") -> FullFlow:
         """Return the flow of all edges into ``nodes``, from these and their neighbours only; its weights are P.
 
@@ -209,9 +213,9 @@ class Propagation(Frozen):
             found[self._edges.near[positions]] = True
         return np.flatnonzero(found)
 
-    def ranges(self, rows: int | None = None) -> list[tuple[int, int]]:
-        """Return ranges of ``rows`` nodes that cover all; None: one range."""
-        size = self.graph.num_nodes
+    def ranges(self, rows: int | None = None, size: int | None = None) -> list[tuple[int, int]]:
+        """Return ranges of ``rows`` that cover ``size`` nodes, by default all; None: one range."""
+        size = self.graph.num_nodes if size is None else size
         step = max(size, 1) if rows is None else as_count(rows, "rows", 1)
         return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]
 

@@ -30,7 +30,7 @@ class FullPass:
         progress: bool = False,
     ) -> None:  # fmt: skip
         self.model, self.propagation, self.progress = model, propagation, progress
-        self.rows = None if rows is None else as_count(rows, "rows", 1)
+        self.rows = None if rows is None else as_count(rows, "rows", 1)  # checked before anything is computed
         self.index: Tensor | None = None
         # of every layer the nodes whose rows are computed, ascending; None: all
         self.needed: list[Ints | None] = [None] * (len(model.convs) + 1)
@@ -68,9 +68,7 @@ class FullPass:
     def _ranges(self, i: int) -> list[tuple[int, int]]:
         """Ranges of the nodes that convolution ``i`` computes."""
         nodes = self.needed[i + 1]
-        size = self.propagation.graph.num_nodes if nodes is None else len(nodes)
-        step = max(size, 1) if self.rows is None else self.rows
-        return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]
+        return self.propagation.ranges(self.rows, None if nodes is None else len(nodes))
 
     def _layer(self, i: int, h: Tensor, bar: tqdm[Any]) -> Tensor:
         """The outputs of convolution ``i``, a range at a time."""
@@ -90,9 +88,10 @@ class FullPass:
     def _entering(self, i: int, h: Tensor, start: int, stop: int) -> tuple[Flow, Tensor]:
         """The flow into a range of nodes, and the rows of its sources."""
         nodes, size = self.needed[i + 1], self.propagation.graph.num_nodes
-        if nodes is None and stop - start == size:
-            return self.propagation.flow(0, size, h.device), h
-        # only the neighbours of the range, so that what a convolution multiplies first is not that of all nodes
+        # a range with fewer edges than there are nodes gets the rows of its neighbours only: what a convolution
+        # multiplies first would else be the rows of all nodes, range by range; with more, the copy does not pay
+        if nodes is None and (stop - start == size or self.propagation.num_edges(start, stop) >= size):
+            return self.propagation.flow(start, stop, h.device), h
         flow = self.propagation.flow_into(np.arange(start, stop) if nodes is None else nodes[start:stop], h.device)
         return flow, take_rows(h, self._rows(i, flow.src_layer.parent_nid))
 
