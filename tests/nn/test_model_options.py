@@ -24,7 +24,7 @@ from nodeflow import (
     create_node_flow,
     flow_from_edges,
 )
-from nodeflow.nn import GAT, GCN, RGCN, EdgeConv, FlowModel, GATv2, GraphConv, GraphSAGE, SAGEConv
+from nodeflow.nn import GAT, GCN, RGCN, VRGCN, EdgeConv, FlowModel, GATv2, GraphConv, GraphSAGE, SAGEConv
 from nodeflow.propagation import Propagation
 from nodeflow.testing import graphs, seeds
 
@@ -276,3 +276,14 @@ def test_widths_of_attention() -> None:
     assert [tuple(conv.linear.weight.shape) for conv in model.convs] == [(8, 5), (8, 8), (12, 8)]
     assert [conv.concat for conv in model.convs] == [True, True, False]
     assert [conv.concat for conv in GAT(5, 8, 3, 2, heads=4, jumping="max").convs] == [True, True]
+
+
+@pytest.mark.parametrize("precomputed", [False, True])
+def test_models_with_control_variates_compute_some_nodes_too(precomputed: bool, graph: Graph) -> None:
+    torch.manual_seed(0)
+    graph.edata["p"] = torch.rand(7)
+    model, h = VRGCN(2, 4, 3, num_layers=3, precomputed=precomputed), values((6, 2)).float()
+    whole = model.inference(graph, h, weight="p")
+    for rows in (None, 2):
+        some = model.inference(graph, h, weight="p", nodes=[4, 1], rows=rows)
+        torch.testing.assert_close(some, whole[[4, 1]])
