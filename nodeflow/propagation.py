@@ -12,15 +12,17 @@ from torch import Tensor
 from nodeflow._check import Ints, as_count, as_ids
 from nodeflow._frozen import Frozen, Lazy
 from nodeflow.columns import EdgeMask, edge_mask, edge_numbers
-from nodeflow.features import from_scipy
-from nodeflow.flow import Flow, Layer
+from nodeflow.features import from_scipy, take_rows
+from nodeflow.flow import Layer
 from nodeflow.frame import Frame
+from nodeflow.full_flow import EdgeColumns, FullFlow
 from nodeflow.graph import Graph
 from nodeflow.kernels.rows import csr_rows
 from nodeflow.kernels.sums import sum_rows
 from nodeflow.ops.spmm import bag
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling.edges import _read_only, edges_along
+from nodeflow.sampling.numbering import Numbering
 from nodeflow.structure import Structure
 from nodeflow.transform import DEGREES
 
@@ -31,18 +33,6 @@ _WORDS = {
     torch.float64: torch.float64, torch.float32: torch.float32, torch.bfloat16: torch.uint16, torch.float16: torch.int16
 }  # fmt: skip
 """What ``sum_rows`` takes the rows of a type as."""
-
-
-class FullFlow(Flow):
-    """The flow of all edges into some nodes, so that a weighted sum over it is no estimate."""
-
-    __slots__ = ("_leaving",)
-    _leaving: Lazy[Tensor]
-
-    @property
-    def all_out_degrees(self) -> Tensor:
-        """Number of edges that leave each source, also for nodes that are no destinations here, int64 ``[num_src]``."""
-        return self._leaving.get().to(self.structure.device)
 
 
 class Propagation(Frozen):
@@ -140,26 +130,61 @@ class Propagation(Frozen):
         """
         indptr = self._edges.indptr
         first, last = int(indptr[start]), int(indptr[stop])
-        indices = torch.from_numpy(self._edges.near[first:last].astype(np.int64))
-        structure = Structure(torch.from_numpy(indptr[start : stop + 1] - first), indices, self.graph.num_nodes).to(
-            device
-        )
-        eid = Lazy(lambda: self._edges.parent_eid(np.arange(first, last)).to(device))
+        indices = self._edges.near[first:last].astype(np.int64)
+        ids, whole = self._all.get().to(device), start == 0 and stop == self.graph.num_nodes
+        return self._full(indptr[start : stop + 1] - first, indices, slice(first, last), ids, ids[start:stop], whole)
+
+    def num_edges(self, start: int, stop: int) -> int:
+        """Return the number of edges that ``flow(start, stop)`` has."""
+        return int(self._edges.indptr[stop] - self._edges.indptr[start])
+
+    def flow_into(self, nodes: Ints, device: torch.device | str = "cpu") -> FullFlow:
+        """Return the flow of all edges into ``nodes``, from these and their neighbours only; its weights are P.
+
+        ``nodes`` are distinct parent ids, int64; they are trusted. The source layer begins with them, and goes on with
+        the others in order of first appearance.
+        """
+        indptr, positions = csr_rows(self._edges.indptr, nodes)
+        with Numbering(self.graph.num_nodes) as numbering:
+            numbering.extend(nodes.copy())
+            indices = numbering.extend(self._edges.near[positions].astype(np.int64))
+            ids = torch.from_numpy(numbering.nodes).to(device)
+        return self._full(indptr, indices, positions, ids, ids[: len(nodes)], True)
+
+    def _full(self, indptr: Ints, indices: Ints, positions: Any, src: Tensor, dst: Tensor, prefix: bool) -> FullFlow:
+        """The flow of edges at ``positions`` from the nodes ``src`` to ``dst``, on the device of these."""
+        device = src.device
+        structure = Structure(torch.from_numpy(indptr), torch.from_numpy(indices), len(src)).to(device)
+        if isinstance(positions, slice):
+            eid = Lazy(lambda: self._edges.parent_eid(np.arange(positions.start, positions.stop)).to(device))
+        else:
+            eid = Lazy(lambda: self._edges.parent_eid(positions).to(device))
         weight = None
         if self._weights is not None:
-            weight = Lazy.of(torch.from_numpy(self._weights[first:last].astype(np.float32)).to(device))
-        ids = self._all.get().to(device)
-        known = {name: self.graph.ndata[name].to(device) for name in DEGREES if name in self.graph.ndata}
-        frames = Frame(len(ids), known), Frame(stop - start, {name: c[start:stop] for name, c in known.items()})
-        ends = Layer(len(ids), ids, frames[0]), Layer(stop - start, ids[start:stop], frames[1])
-        whole = start == 0 and stop == self.graph.num_nodes
-        flow = FullFlow(structure, *ends, (0, 1), parent_eid=eid, weight=weight, prefix=whole)
-        flow._set(_leaving=self._leaving)
+            weight = Lazy.of(torch.from_numpy(self._weights[positions].astype(np.float32)).to(device))
+        ends = self._layer(src), self._layer(dst)
+        data = EdgeColumns(len(indices), self.graph.edata, eid)
+        flow = FullFlow(structure, *ends, (0, 1), parent_eid=eid, weight=weight, data=data, prefix=prefix)
+        flow._set(_leaving=Lazy(lambda: self._leaving.get()[src.cpu()]))
         return flow
 
-    def ranges(self, rows: int | None = None) -> list[tuple[int, int]]:
-        """Return ranges of ``rows`` nodes that cover all; None: one range."""
-        size = self.graph.num_nodes
+    def _layer(self, nodes: Tensor) -> Layer:
+        """Some nodes, with the columns of degrees that the graph has."""
+        columns = {name: self.graph.ndata[name] for name in DEGREES if name in self.graph.ndata}
+        known = {name: take_rows(column, nodes).to(nodes.device) for name, column in columns.items()}
+        return Layer(len(nodes), nodes, Frame(len(nodes), known))
+
+    def needed(self, nodes: Ints) -> Ints:
+        """Return ``nodes`` and all neighbours that have edges into them: parent ids, int64, ascending, once each."""
+        found = np.zeros(self.graph.num_nodes, np.bool_)
+        found[nodes] = True
+        for start, stop in self._pieces(nodes):
+            found[self._edges.near[self._positions(start, stop, nodes)[1]]] = True
+        return np.flatnonzero(found)
+
+    def ranges(self, rows: int | None = None, size: int | None = None) -> list[tuple[int, int]]:
+        """Return ranges of ``rows`` that cover ``size`` nodes, by default all; None: one range."""
+        size = self.graph.num_nodes if size is None else size
         step = max(size, 1) if rows is None else as_count(rows, "rows", 1)
         return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]
 

@@ -36,6 +36,9 @@ class LayerView(Sequence[Layer]):
         start = sum(layer.num_nodes for layer in self._layers[:i])
         return torch.arange(start, start + self._layers[i].num_nodes, device="cpu")
 
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self._layers)
+
     def __len__(self) -> int:
         return len(self._layers)
 
@@ -86,6 +89,9 @@ class FlowView(Sequence[Flow]):
         if j != i + 1 and (i, j) not in self._skips:
             raise IndexError(f"there is no flow from layer {i} to layer {j}; there are {self.pairs()}")
         return i, j
+
+    def __iter__(self) -> Iterator[Flow]:
+        return iter(self._flows)
 
     def __len__(self) -> int:
         return len(self._flows)

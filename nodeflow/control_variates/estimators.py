@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nodeflow.flow import Flow
-from nodeflow.propagation import FullFlow
+from nodeflow.full_flow import FullFlow
 
 
 def neighbor_sampling(flow: Flow, h: Tensor) -> Tensor:

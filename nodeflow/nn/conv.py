@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
+from nodeflow.flow import Flow
 from nodeflow.node_flow import NodeFlow
 
 
@@ -33,3 +34,20 @@ class FlowConv(nn.Module):
                 raise TypeError(f"with a NodeFlow, call {type(self).__name__} as conv(batch, i, h) for flow i")
             where, args = where.flows[args[0]], args[1:]
         return super().__call__(where, *args, **kwargs)
+
+
+def edge_rows(flow: Flow, given: Tensor | None, column: str) -> Tensor:
+    """Return what a convolution reads per edge, ``[num_edges, ...]``: ``given``, or the flow's column without it.
+
+    Raises KeyError for a flow without the column, ValueError for another number of rows.
+
+    >>> from nodeflow import flow_from_edges
+    >>> import torch
+    >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1, data={"type": torch.tensor([4, 5])})
+    >>> edge_rows(flow, None, "type"), edge_rows(flow, torch.tensor([6, 7]), "type")
+    (tensor([4, 5]), tensor([6, 7]))
+    """
+    rows = flow.data[column] if given is None else given
+    if rows.ndim == 0 or len(rows) != flow.num_edges:
+        raise ValueError(f"{column!r} must have {flow.num_edges} rows, one per edge, got shape {tuple(rows.shape)}")
+    return rows

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from nodeflow._check import describe
 from nodeflow.flow import Flow, Layer
+from nodeflow.full_flow import FullFlow
 from nodeflow.nn.linear import LinearConv
-from nodeflow.propagation import FullFlow
 from nodeflow.transform import IN_DEGREE, OUT_DEGREE
 
 NORMS: Final = ("right", "none", "both")

@@ -11,6 +11,7 @@ from nodeflow._check import describe
 from nodeflow.flow import Flow
 from nodeflow.nn.conv import FlowConv
 from nodeflow.ops import linear_sum, sparse_linear
+from nodeflow.ops.opaque import opaque
 
 ORDERS: Final = ("auto", "aggregate", "transform")
 """What the argument ``order`` of a convolution may be."""
@@ -83,6 +84,7 @@ class LinearConv(FlowConv):
         """Return ``(flow.take_dst(h), self.aggregate(flow, h))``: for those that know a cheaper way to both."""
         return flow.take_dst(h), self.aggregate(flow, h)
 
+    @opaque  # the order depends on sizes, and a model is not to be compiled again for every size
     def forward(self, flow: Flow, h: Tensor) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
 

@@ -2,34 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from tqdm import tqdm
 
 from nodeflow._check import as_count
+from nodeflow.flow import Flow
 from nodeflow.graph import Graph
+from nodeflow.nn.gat import GATConv, GATv2Conv
 from nodeflow.nn.gcn import GraphConv
+from nodeflow.nn.inference import FullPass
+from nodeflow.nn.jumping import Jumping
+from nodeflow.nn.rgcn import RGCNConv
 from nodeflow.nn.sage import SAGEConv
 from nodeflow.node_flow import NodeFlow
+from nodeflow.ops import sparse_linear
 from nodeflow.propagation import Propagation
+
+NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
+"""What ``norm`` of a model may be."""
 
 
 class FlowModel(nn.Module):
-    """A stack of convolutions, the i-th computed on flow i, with ReLU and dropout between them.
+    """A stack of convolutions, the i-th computed on flow i, with normalisation, activation and dropout between them.
 
     Args:
         convs: modules that map ``(flow, h)`` to the rows of the flow's destinations.
         dropout: probability of an entry to be zeroed before every convolution but the first, while training.
+        widths: the width of the inputs and of every convolution's outputs, which ``norm``, ``residual`` and ``jumping``
+            need to know.
+        activation: what the rows of every layer between go through.
+        norm: "batch" or "layer": normalise them before (Ioffe, Szegedy 2015; Ba, Kiros, Hinton 2016); None: not.
+        residual: add to the rows that a convolution gives a node those that it had; a learned linear map of them where
+            the widths differ.
+        jumping: "cat" or "max": compute the outputs from the rows of all layers (see ``Jumping``), the last one being
+            normalised and activated as the others; None: they are what the last convolution gives.
+        out_features: width of the outputs, with ``jumping``.
+
+    Raises ValueError for an unknown ``norm`` or ``jumping``, and for ``widths`` that are missing or not one more than
+    the convolutions.
     """
 
-    def __init__(self, convs: list[nn.Module], dropout: float = 0.0) -> None:
+    def __init__(
+        self, convs: list[nn.Module], dropout: float = 0.0, *, widths: Sequence[int] | None = None,
+        activation: Callable[[Tensor], Tensor] = torch.relu, norm: str | None = None, residual: bool = False,
+        jumping: str | None = None, out_features: int | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.convs = nn.ModuleList(convs)
         self.dropout = nn.Dropout(dropout)
+        self.activation = activation
+        self.norms = self.residuals = self.jumping = None
+        if norm is None and not residual and jumping is None:
+            return
+        if widths is None or len(widths) != len(convs) + 1:
+            given = "None" if widths is None else f"{len(widths)}"
+            raise ValueError(
+                f"norm, residual and jumping need widths: {len(convs) + 1} numbers for {len(convs)} convolutions, the "
+                f"width of the inputs and that of every convolution's outputs; got {given}"
+            )
+        if norm is not None:
+            if norm not in NORMS:
+                raise ValueError(f"norm must be one of {', '.join(map(repr, NORMS))} or None, got {norm!r}")
+            self.norms = nn.ModuleList(map(NORMS[norm], widths[1:] if jumping else widths[1:-1]))
+        if residual:
+            self.residuals = nn.ModuleList(_residual(i, o) for i, o in pairwise(widths))
+        if jumping is not None:
+            if out_features is None or len({*widths[1:]}) > 1:
+                raise ValueError(
+                    "jumping needs out_features, the width of the outputs, and the same width of every convolution's; "
+                    f"got out_features={out_features}, widths={list(widths)}"
+                )
+            self.jumping = Jumping(jumping, widths[-1], len(convs), out_features)
 
     def forward(self, batch: NodeFlow, h: Tensor) -> Tensor:
         """Return the outputs of the seeds, ``[layer_sizes[-1], out_features]``.
@@ -37,48 +84,85 @@ class FlowModel(nn.Module):
         Args:
             batch: a NodeFlow with as many flows as the model has convolutions, else ValueError.
             h: rows of the input layer, ``[layer_sizes[0], in_features]``, dense or sparse CSR.
+
+        With ``residual`` or ``jumping``, raises ValueError when a destination is not in the source layer (sample with
+        ``include_dst=True``).
         """
         if batch.num_flows != len(self.convs):
             raise ValueError(f"a model of {len(self.convs)} layers needs as many flows, got {batch!r}")
+        kept: list[Tensor] = []  # with jumping: the rows of the layers passed, of the nodes that are still there
         for i, flow in enumerate(batch.flows):
-            h = self.convs[i](flow, self.step(i, h))
-        return h
+            h = self.step(i, h)
+            if self.jumping is not None and i:
+                kept = [flow.take_dst(rows) for rows in (*kept, h)]
+            h = self.convolve(i, flow, h)
+        return h if self.jumping is None else self.jumping([*kept, self.step(len(self.convs), h)])
 
     def step(self, i: int, h: Tensor) -> Tensor:
-        """What happens to the rows that enter convolution ``i``: nothing for the first, else ReLU and dropout."""
+        """What happens to the rows of layer ``i``, which enter convolution ``i``: nothing to the inputs.
+
+        Else what ``activate`` does, and dropout. Those of the last layer get there with ``jumping`` only.
+        """
         h = self.activate(i, h)
         return self.dropout(h) if i else h
 
     def activate(self, i: int, h: Tensor) -> Tensor:
-        """Return the rows that enter convolution ``i``, before dropout: ReLU of what came before, but for the first."""
-        return h.relu() if i else h
+        """Return the rows of layer ``i`` before dropout: normalised, then activated, but for the inputs."""
+        if i == 0:
+            return h
+        return self.activation(h if self.norms is None else self.norms[i - 1](h))
+
+    def convolve(self, i: int, flow: Flow, h: Tensor) -> Tensor:
+        """Return what convolution ``i`` makes of the rows that enter it, with what ``residual`` adds.
+
+        Errors get a note that says where they arose.
+        """
+        try:
+            out: Tensor = self.convs[i](flow, h)
+            if self.residuals is None:
+                return out
+            own, linear = flow.take_dst(h), self.residuals[i]
+            if isinstance(linear, nn.Linear):
+                return out + sparse_linear(own, linear.weight)
+            return out + (own if own.layout == torch.strided else own.to_dense())
+        except Exception as error:
+            where = f"layer {i} of {type(self).__name__}, {type(self.convs[i]).__name__}"
+            error.add_note(f"in {where}, on {flow!r} with rows of shape {tuple(h.shape)}")
+            raise
 
     @torch.no_grad()
     def inference(
-        self, graph: Graph | Propagation, h: Tensor, *, weight: str | None = None, rows: int | None = None,
-        progress: bool = False,
+        self, graph: Graph | Propagation, h: Tensor, *, nodes: Any = None, weight: str | None = None,
+        rows: int | None = None, progress: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Return the outputs of all nodes from their full neighbourhoods, ``[num_nodes, out_features]``.
+        """Return the outputs of all nodes, or of some, from their full neighbourhoods, ``[nodes, out_features]``.
 
-        Computed layer by layer over the whole graph, without dropout. Every module is left in the mode it was in.
+        Computed layer by layer, without dropout; equal to the forward pass over the whole graph. Every module is left
+        in the mode it was in.
 
         Args:
             graph: the graph; or a ``Propagation``, such as that of a ``History``, which says also along which edges and
-                with which weights.
+                with which weights. Convolutions that read edge columns find those of the graph.
             h: rows of all nodes, ``[num_nodes, in_features]``, dense or sparse CSR.
+            nodes: parent ids, repeats allowed, of the nodes wanted; None: all. Of every layer only the rows that these
+                depend on are computed.
             weight: for convolutions that use ``flow.weight``: the edge column that the sampler had as ``weight``.
-            rows: how many nodes are computed at a time, which bounds what a convolution needs beside the rows of two
-                layers; None: all at once. (Convolutions that multiply first do so for all rows each time.)
+            rows: how many nodes are computed at a time; None: all at once.
             progress: show a bar.
 
-        Raises ValueError for ``weight`` beside a propagation, and what ``Propagation`` raises.
+        Memory: the rows of two layers (with ``jumping`` those of all layers for the nodes wanted), and what a
+        convolution needs for ``rows`` nodes, their edges and their neighbours.
+
+        Raises ValueError for ``weight`` beside a propagation, IndexError for unknown nodes, and what ``Propagation``
+        raises.
         """
         if isinstance(graph, Propagation) and weight is not None:
             raise ValueError("the propagation has its weights; leave out weight")
         propagation = graph if isinstance(graph, Propagation) else Propagation(graph, weight=weight)
-        for out in self.layers(propagation, h, rows=rows, progress=progress):
+        passing = FullPass(self, propagation, nodes=nodes, rows=rows, progress=progress)
+        for out in passing(h):
             h = out
-        return h
+        return h if passing.index is None else h[passing.index]
 
     @torch.no_grad()
     def layers(
@@ -88,36 +172,15 @@ class FlowModel(nn.Module):
 
         Arguments as for ``inference``; the propagation says along which edges, and with which weights.
         """
-        ranges = propagation.ranges(rows)
-        modes = {module: module.training for module in self.modules()}  # parts may be frozen in evaluation mode
-        self.eval()
-        try:
-            with tqdm(total=len(ranges) * len(self.convs), disable=not progress, desc="full pass", leave=False) as bar:
-                for i, conv in enumerate(self.convs):
-                    h = self.activate(i, h)
-                    yield h
-                    h = _computed(conv, propagation, h, ranges, bar)
-            yield h
-        finally:
-            for module, training in modes.items():
-                module.training = training
+        yield from FullPass(self, propagation, rows=rows, progress=progress)(h)
 
 
-def _computed(
-    conv: nn.Module, propagation: Propagation, h: Tensor, ranges: list[tuple[int, int]], bar: tqdm[Any]
-) -> Tensor:
-    """The outputs of a convolution for all nodes, a range at a time."""
-    out: Tensor | None = None
-    for start, stop in ranges:
-        part: Tensor = conv(propagation.flow(start, stop, h.device), h)
-        if len(ranges) == 1:
-            out = part
-        elif out is None:
-            out = part.new_empty((ranges[-1][1], *part.shape[1:]))
-        if len(ranges) > 1:
-            out[start:stop] = part
-        bar.update()
-    return h if out is None else out
+def _residual(in_features: int, out_features: int) -> nn.Module:
+    if in_features == out_features:
+        return nn.Identity()
+    linear = nn.Linear(in_features, out_features, bias=False)
+    nn.init.xavier_uniform_(linear.weight)
+    return linear
 
 
 def _widths(in_features: int, hidden: int, out_features: int, num_layers: int) -> list[tuple[int, int]]:
@@ -126,13 +189,36 @@ def _widths(in_features: int, hidden: int, out_features: int, num_layers: int) -
     return list(pairwise(widths))
 
 
-class GraphSAGE(FlowModel):
+class _Stack(FlowModel):
+    """A model of convolutions of one kind."""
+
+    conv: ClassVar[Callable[..., nn.Module]]
+
+    def __init__(
+        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, dropout: float = 0.0,
+        activation: Callable[[Tensor], Tensor] = torch.relu, norm: str | None = None, residual: bool = False,
+        jumping: str | None = None, **conv: Any,
+    ) -> None:  # fmt: skip
+        pairs = _widths(in_features, hidden, out_features if jumping is None else hidden, num_layers)
+        convs = [self.make(i, o, jumping is None and n == len(pairs), conv) for n, (i, o) in enumerate(pairs, 1)]
+        super().__init__(
+            convs, dropout, widths=[in_features, *(o for _, o in pairs)], activation=activation, norm=norm,
+            residual=residual, jumping=jumping, out_features=out_features,
+        )  # fmt: skip
+
+    def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
+        """Return a convolution; ``last``: its rows are the outputs."""
+        return type(self).conv(in_features, out_features, **options)
+
+
+class GraphSAGE(_Stack):
     """GraphSAGE: ``SAGEConv`` layers (Hamilton, Ying, Leskovec 2017).
 
     Args:
         in_features, hidden, out_features: widths of the inputs, of every layer between, and of the outputs.
         num_layers: number of convolutions = number of flows.
-        dropout: see ``FlowModel``.
+        dropout, activation, norm, residual, jumping: see ``FlowModel``.
+        conv: further keywords go to every convolution.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> batch = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [2, 2])([2])
@@ -140,18 +226,56 @@ class GraphSAGE(FlowModel):
     torch.Size([1, 3])
     """
 
-    def __init__(
-        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, dropout: float = 0.0
-    ) -> None:
-        widths = _widths(in_features, hidden, out_features, num_layers)
-        super().__init__([SAGEConv(i, o) for i, o in widths], dropout)
+    conv = SAGEConv
 
 
-class GCN(FlowModel):
+class GCN(_Stack):
     """A graph convolutional network: ``GraphConv`` layers (Kipf, Welling 2017). Arguments as for ``GraphSAGE``."""
 
+    conv = GraphConv
+
+
+class RGCN(_Stack):
+    """A relational graph convolutional network: ``RGCNConv`` layers (Schlichtkrull et al. 2018).
+
+    Arguments as for ``GraphSAGE``, and those of ``RGCNConv``, of which ``num_relations`` must be given.
+
+    >>> RGCN(4, 8, 3, num_layers=2, num_relations=5, num_bases=2).convs[0].coefficients.shape
+    torch.Size([5, 2])
+    """
+
+    conv = RGCNConv
+
+
+class GAT(_Stack):
+    """A graph attention network: ``GATConv`` layers (Velickovic et al. 2018), with ELU between them.
+
+    The heads of every layer between are put side by side, and are ``hidden // heads`` wide; the outputs are the mean of
+    heads (equation 6). Arguments as for ``GraphSAGE``, and those of ``GATConv``.
+
+    Raises ValueError where ``hidden`` is not a multiple of ``heads``.
+
+    >>> [conv.linear.weight.shape[0] for conv in GAT(4, 8, 3, num_layers=2, heads=2).convs]
+    [8, 6]
+    """
+
+    conv: ClassVar[Callable[..., nn.Module]] = GATConv
+
     def __init__(
-        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, dropout: float = 0.0
-    ) -> None:
-        widths = _widths(in_features, hidden, out_features, num_layers)
-        super().__init__([GraphConv(i, o) for i, o in widths], dropout)
+        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, heads: int = 1,
+        activation: Callable[[Tensor], Tensor] = torch.nn.functional.elu, **options: Any,
+    ) -> None:  # fmt: skip
+        if hidden % as_count(heads, "heads", 1):
+            raise ValueError(f"hidden must be a multiple of heads, got hidden={hidden}, heads={heads}")
+        super().__init__(in_features, hidden, out_features, num_layers, heads=heads, activation=activation, **options)
+
+    def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
+        """Return a convolution; ``last``: its rows are the outputs, the mean of heads."""
+        width = out_features if last else out_features // options["heads"]
+        return type(self).conv(in_features, width, concat=not last, **options)
+
+
+class GATv2(GAT):
+    """A graph attention network of ``GATv2Conv`` layers (Brody, Alon, Yahav 2022). Arguments as for ``GAT``."""
+
+    conv = GATv2Conv

@@ -11,8 +11,15 @@ from nodeflow.ops.buckets import join_rows, split_messages, split_rows
 from nodeflow.ops.dense import linear_sum
 from nodeflow.ops.linear import sparse_linear
 from nodeflow.ops.messages import aggregate, message, message_reduce
+from nodeflow.ops.opaque import opaque
 from nodeflow.ops.own import aggregate_with_own
 from nodeflow.ops.segment import gather_dst, gather_src, segment_reduce, segment_softmax
+
+aggregate, aggregate_with_own = opaque(aggregate), opaque(aggregate_with_own)
+message, message_reduce = opaque(message), opaque(message_reduce)
+gather_dst, gather_src = opaque(gather_dst), opaque(gather_src)
+segment_reduce, segment_softmax = opaque(segment_reduce), opaque(segment_softmax)
+join_rows, split_messages, split_rows = opaque(join_rows), opaque(split_messages), opaque(split_rows)
 
 __all__ = [
     "aggregate",

@@ -1,0 +1,289 @@
+"""Normalisation, residual connections, jumping knowledge, and inference of all nodes and of some."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from edge_reference import EDGE_WIDTH, RELATIONS, reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nn_reference import as_csr, assert_near, dense, dense_gcn, dense_sage, gradients, values
+from torch import Tensor
+
+from nodeflow import (
+    Flow,
+    FullSampler,
+    Graph,
+    NeighborSampler,
+    NodeFlow,
+    create_full_node_flow,
+    create_node_flow,
+    flow_from_edges,
+)
+from nodeflow.nn import GAT, GCN, RGCN, VRGCN, EdgeConv, FlowModel, GATv2, GraphConv, GraphSAGE, SAGEConv
+from nodeflow.propagation import Propagation
+from nodeflow.testing import graphs, seeds
+
+WIDTHS = (3, 4, 2)
+MODELS: dict[str, Callable[..., FlowModel]] = {
+    "sage": GraphSAGE,
+    "gcn": GCN,
+    "gat": lambda *sizes, **o: GAT(*sizes, heads=2, edge_features=EDGE_WIDTH, **o),
+    "gat2": lambda *sizes, **o: GATv2(*sizes, heads=2, **o),
+    "rgcn": lambda *sizes, **o: RGCN(*sizes, num_relations=RELATIONS, **o),
+    "rgcn bases": lambda *sizes, **o: RGCN(*sizes, num_relations=RELATIONS, num_bases=2, **o),
+}
+OPTIONS: list[dict[str, Any]] = [
+    {"norm": norm, "residual": residual, "jumping": jumping}
+    for norm, residual, jumping in itertools.product([None, "batch", "layer"], [False, True], [None, "cat", "max"])
+]
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def make(name: str, num_layers: int, options: dict[str, Any], sizes: tuple[int, int, int] = WIDTHS) -> FlowModel:
+    """A model in evaluation mode whose normalisation does something."""
+    torch.manual_seed(num_layers)
+    model = MODELS[name](*sizes, num_layers, dropout=0.5, **options).double().eval()
+    for key, value in model.state_dict().items():
+        if "norms" in key and value.is_floating_point():
+            value.uniform_(0.5, 2)
+    return model
+
+
+def with_edges(graph: Graph) -> Graph:
+    generator = torch.Generator().manual_seed(0)
+    graph.edata["type"] = torch.randint(RELATIONS, (graph.num_edges,), generator=generator)
+    graph.edata["feat"] = values((graph.num_edges, EDGE_WIDTH), 3)
+    return graph
+
+
+def filled(batch: NodeFlow) -> NodeFlow:
+    batch.copy_from_parent(None, {i: ["type", "feat"] for i in range(batch.num_flows)})
+    return batch
+
+
+def dense_outputs(model: FlowModel, graph: Graph, h: Tensor) -> Tensor:
+    """What the options say, over the whole graph."""
+    flow = filled(create_full_node_flow(graph, 1)).flows[0]
+    count, kept = len(model.convs), []
+
+    def enters(i: int, h: Tensor) -> Tensor:
+        if model.norms is not None:
+            norm = model.norms[i - 1]
+            if isinstance(norm, torch.nn.BatchNorm1d):
+                h = (h - norm.running_mean) / (norm.running_var + norm.eps).sqrt()
+            else:
+                h = (h - h.mean(1, keepdim=True)) / (h.var(1, unbiased=False, keepdim=True) + norm.eps).sqrt()
+            h = h * norm.weight + norm.bias
+        return torch.where(h > 0, h, h.exp() - 1 if isinstance(model, GAT) else torch.zeros_like(h))
+
+    for i, conv in enumerate(model.convs):
+        x = enters(i, h) if i else h
+        kept += [x] if i else []
+        if isinstance(conv, (SAGEConv, GraphConv)):
+            h = (dense_sage if isinstance(conv, SAGEConv) else dense_gcn)(*dense(flow), conv, x)
+        else:
+            h = reference(conv, flow, x)
+        if model.residuals is not None:
+            map_ = model.residuals[i]
+            h = h + (x if x.shape[1] == h.shape[1] else x @ map_.weight.T)
+    if model.jumping is None:
+        return h
+    rows = torch.stack([*kept, enters(count, h)])
+    rows = rows.amax(0) if model.jumping.mode == "max" else rows.transpose(0, 1).flatten(1)
+    return rows @ model.jumping.linear.weight.T + model.jumping.linear.bias
+
+
+@pytest.mark.parametrize("name", MODELS)
+@settings(max_examples=15)
+@given(
+    graph=graphs(min_nodes=1), data=st.data(), options=st.sampled_from(OPTIONS), num_layers=st.integers(1, 3),
+    rows=st.sampled_from([None, 1, 3]),
+)  # fmt: skip
+def test_every_way_to_compute_a_model_gives_what_its_options_say(
+    name: str, graph: Graph, data: st.DataObject, options: dict[str, Any], num_layers: int, rows: int | None
+) -> None:
+    graph, nodes = with_edges(graph), data.draw(seeds(graph))
+    model, h = make(name, num_layers, options), values((graph.num_nodes, WIDTHS[0]), zeros=0.3)
+    expected = dense_outputs(model, graph, h)
+    assert_near(model(filled(create_full_node_flow(graph, num_layers)), h), expected)
+    for x in (h, as_csr(h)):
+        assert_near(model.inference(graph, x, rows=rows), expected.detach())
+        assert_near(model.inference(graph, x, nodes=nodes, rows=rows), expected.detach()[nodes])
+    for reuse in (False, True):
+        batch = filled(FullSampler(graph, num_layers, reuse=reuse)(nodes))
+        assert_near(model(batch, h[batch.front.parent_nid])[batch.seed_index], expected[nodes])
+
+
+@pytest.mark.parametrize("name", ["gcn", "gat"])
+@pytest.mark.parametrize("options", [OPTIONS[4], OPTIONS[17]], ids=str)
+def test_gradients_of_all_options(name: str, options: dict[str, Any], graph: Graph) -> None:
+    model, h = make(name, 3, options), values((6, 3)).requires_grad_()
+    batch = filled(FullSampler(with_edges(graph), 3)([3, 1]))
+    inputs = [h, *model.parameters()]
+    found = gradients(model(batch, h[batch.front.parent_nid]), *inputs)
+    for one, other in zip(found, gradients(dense_outputs(model, graph, h)[[3, 1]], *inputs), strict=True):
+        assert_near(one, other)
+
+
+@pytest.mark.parametrize("jumping", ["cat", "max"])
+def test_jumping_needs_the_seeds_in_every_layer(jumping: str, graph: Graph) -> None:
+    class Sum(torch.nn.Module):
+        def forward(self, flow: Flow, h: Tensor) -> Tensor:
+            return flow.aggregate(h, "sum")
+
+    model = FlowModel([Sum(), Sum()], widths=[2, 2, 2], jumping=jumping, out_features=3)
+    batch = NeighborSampler(graph, [-1, -1], include_dst=False)([3])
+    with pytest.raises(ValueError, match=r"not in its source layer.*include_dst=True"):
+        model(batch, graph.ndata["feat"][batch.front.parent_nid])
+    single = FlowModel([Sum()], widths=[2, 2], jumping=jumping, out_features=3)  # nothing passes a layer
+    batch = NeighborSampler(graph, [-1], include_dst=False)([3])
+    assert single(batch, graph.ndata["feat"][batch.front.parent_nid]).shape == (1, 3)
+
+
+def test_jumping_finds_seeds_that_are_no_prefix() -> None:
+    graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    model, h = make("sage", 2, {"jumping": "cat"}), values((4, 3))
+    full = create_full_node_flow(graph, 2)
+    expected = model(full, h)
+    # the same flows, with destinations in another order than the sources
+    turned = flow_from_edges([0, 1, 2, 3], [2, 1, 0, 3], num_src=4, num_dst=4)
+    batch = create_node_flow([full.flows[0], turned], [[0, 1, 2, 3], [0, 1, 2, 3], [3, 2, 1, 0]])
+    assert_near(model(batch, h).flip(0), expected)
+
+
+def test_dropout_and_batch_norm_act_in_training_only(graph: Graph) -> None:
+    model = make("gcn", 2, {"norm": "batch", "jumping": "max"}).train()
+    batch, h = create_full_node_flow(graph, 2), values((6, 3))
+    before = model.norms[0].running_mean.clone()
+    assert not torch.equal(model(batch, h), model(batch, h))
+    assert not torch.equal(model.norms[0].running_mean, before)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    out = model.inference(graph, h)
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+    assert model.norms[0].training
+    assert_near(model.eval()(batch, h).detach(), out)
+
+
+def test_only_what_the_nodes_depend_on_is_computed() -> None:
+    line = Graph.from_edges(range(99), range(1, 100))
+    seen: list[tuple[int, int]] = []
+
+    class Noted(SAGEConv):
+        def forward(self, flow: Flow, h: Tensor) -> Tensor:
+            seen.append((flow.num_src, flow.num_dst))
+            return super().forward(flow, h)
+
+    model = FlowModel([Noted(1, 1), Noted(1, 1)])
+    h = torch.rand(100, 1)
+    assert_near(model.inference(line, h, nodes=[50, 20, 50]), model.inference(line, h)[[50, 20, 50]])
+    assert seen[:2] == [(6, 4), (4, 2)]
+    seen.clear()
+    model.inference(line, h, nodes=[20, 50, 51], rows=2)
+    assert seen == [(3, 2), (3, 2), (2, 1), (4, 2), (2, 1)]  # 19 and 20, 49 and 50, 51; then the nodes themselves
+
+
+def test_nodes_are_checked(graph: Graph) -> None:
+    model, h = make("sage", 2, {}), values((6, 3))
+    with pytest.raises(IndexError, match=r"nodes\[1\] is 6, but node ids go from 0 to 5"):
+        model.inference(graph, h, nodes=[0, 6])
+    with pytest.raises(TypeError, match="bool mask"):
+        model.inference(graph, h, nodes=torch.ones(6, dtype=torch.bool))
+    assert model.inference(graph, h, nodes=[]).shape == (0, 2)
+    with pytest.raises(ValueError, match="h must have 6 rows, one per node of the graph, got shape"):
+        model.inference(graph, h[1:])
+
+
+def test_full_flows_have_the_edge_columns_of_the_graph(graph: Graph) -> None:
+    graph.edata["t"] = torch.arange(7)
+    propagation = Propagation(graph, edge_filter=lambda edata: edata["t"] != 4)
+    for flow in (propagation.flow(0, 6), propagation.flow(1, 3), propagation.flow_into(torch.tensor([3, 1]).numpy())):
+        assert torch.equal(flow.data["t"], flow.parent_eid)
+        assert torch.equal(flow.data["w"], flow.parent_eid.float())
+        assert flow.data["w"] is flow.data["w"]
+        assert set(flow.data) == {"t", "w"}
+        assert len(flow.data) == 2
+        flow.data["w"], flow.data["x"] = flow.data["w"] * 2, flow.data["t"]
+        assert torch.equal(flow.data["w"], 2.0 * flow.parent_eid)
+        assert set(flow.data) == {"t", "w", "x"}
+        with pytest.raises(KeyError, match="no column 'z'"):
+            flow.data["z"]
+    assert torch.equal(graph.edata["w"], torch.arange(7.0))
+
+
+def test_flows_into_some_nodes(graph: Graph) -> None:
+    graph.edata["p"] = torch.arange(7.0) + 1
+    propagation, h = Propagation(graph, weight="p"), values((6, 2)).float()
+    nodes = torch.tensor([5, 1, 2])
+    flow = propagation.flow_into(nodes.numpy())
+    assert flow.dst_layer.parent_nid.tolist() == [5, 1, 2]
+    assert flow.src_layer.parent_nid.tolist() == [5, 1, 2, 0]
+    rows = h[flow.src_layer.parent_nid]
+    torch.testing.assert_close(flow.aggregate(rows, weight=flow.weight), propagation(h, nodes))
+    assert torch.equal(flow.take_dst(rows), h[nodes])
+    assert propagation.needed(nodes.numpy()).tolist() == [0, 1, 2, 5]
+
+
+def test_errors_say_in_which_layer(graph: Graph) -> None:
+    model = FlowModel([SAGEConv(3, 4), EdgeConv(torch.nn.Linear(7, 2))])
+    batch, h = create_full_node_flow(graph, 2), torch.ones(6, 3)
+    for call in (lambda: model(batch, h), lambda: model.inference(graph, h)):
+        with pytest.raises(RuntimeError) as caught:
+            call()
+        (note,) = caught.value.__notes__
+        assert note.startswith("in layer 1 of FlowModel, EdgeConv, on Flow(")
+        assert note.endswith("with rows of shape (6, 4)")
+    with pytest.raises(KeyError) as missing:
+        make("rgcn", 2, {})(batch, values((6, 3)))
+    assert "in layer 0 of RGCN, RGCNConv" in missing.value.__notes__[-1]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: GCN(2, 3, 4, norm="group"), "norm must be one of 'batch', 'layer' or None, got 'group'"),
+        (lambda: GCN(2, 3, 4, jumping="sum"), "jumping must be 'cat', 'max' or None, got 'sum'"),
+        (lambda: GAT(2, 5, 4, heads=2), "hidden must be a multiple of heads, got hidden=5, heads=2"),
+        (lambda: FlowModel([SAGEConv(2, 3)], residual=True), "need widths: 2 numbers for 1 convolutions.* got None"),
+        (lambda: FlowModel([SAGEConv(2, 3)], norm="layer", widths=[2]), "need widths: 2 numbers .* got 1"),
+        (lambda: FlowModel([SAGEConv(2, 3)], jumping="cat", widths=[2, 3]), "jumping needs out_features"),
+    ],
+)
+def test_options_are_checked(call: Callable[[], Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_names_of_parameters_are_those_of_earlier_checkpoints() -> None:
+    assert list(GCN(2, 3, 4).state_dict()) == [
+        f"convs.{i}.linear.{part}" for i in (0, 1) for part in ("weight", "bias")
+    ]
+    sage = ["convs.0.neigh.weight", "convs.0.neigh.bias", "convs.0.own.weight"]
+    assert list(GraphSAGE(2, 3, 4, 1).state_dict()) == sage
+    added = set(GCN(2, 3, 4, norm="layer", residual=True, jumping="cat").state_dict()) - set(GCN(2, 3, 4).state_dict())
+    assert added == {
+        *(f"norms.{i}.{part}" for i in (0, 1) for part in ("weight", "bias")),
+        *("residuals.0.weight", "jumping.linear.weight", "jumping.linear.bias"),
+    }
+
+
+def test_widths_of_attention() -> None:
+    model = GAT(5, 8, 3, 3, heads=4)
+    assert [tuple(conv.linear.weight.shape) for conv in model.convs] == [(8, 5), (8, 8), (12, 8)]
+    assert [conv.concat for conv in model.convs] == [True, True, False]
+    assert [conv.concat for conv in GAT(5, 8, 3, 2, heads=4, jumping="max").convs] == [True, True]
+
+
+@pytest.mark.parametrize("precomputed", [False, True])
+def test_models_with_control_variates_compute_some_nodes_too(precomputed: bool, graph: Graph) -> None:
+    torch.manual_seed(0)
+    graph.edata["p"] = torch.rand(7)
+    model, h = VRGCN(2, 4, 3, num_layers=3, precomputed=precomputed), values((6, 2)).float()
+    whole = model.inference(graph, h, weight="p")
+    for rows in (None, 2):
+        some = model.inference(graph, h, weight="p", nodes=[4, 1], rows=rows)
+        torch.testing.assert_close(some, whole[[4, 1]])
