@@ -37,14 +37,14 @@ VARIANTS = {
 class Worker:
     """A process that runs one round of the work whenever it is asked to."""
 
-    def __init__(self, python: str, name: str, arguments: list[str]) -> None:
+    def __init__(self, python: str, name: str, arguments: list[str], threads: int) -> None:
         self.rounds: list[dict[str, Any]] = []
         command = [python, str(HERE / "workers" / f"{name}_worker.py"), *arguments]
         path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": arguments[2]}
+        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads)}
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
-        self.answer()
+        self.ready = self.answer()
 
     def answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
@@ -54,11 +54,14 @@ class Worker:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def run(self) -> None:
+    def ask(self, line: str) -> dict[str, Any]:
         assert self.process.stdin is not None
-        self.process.stdin.write("round\n")
+        self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
-        self.rounds.append(self.answer())
+        return self.answer()
+
+    def run(self) -> None:
+        self.rounds.append(self.ask("round"))
 
     @property
     def seconds(self) -> list[float]:
@@ -79,12 +82,12 @@ def main() -> None:
     folder = ensure(options.data, options.scale, options.edge_factor)
     arguments = [options.job, str(folder), str(options.threads)]
     first, *others = VARIANTS[options.job]
-    workers = {"nodeflow": Worker(sys.executable, "nodeflow", [*arguments, first])}
+    workers = {"nodeflow": Worker(sys.executable, "nodeflow", [*arguments, first], options.threads)}
     for variant in others:
-        workers[f"nodeflow, {variant}"] = Worker(sys.executable, "nodeflow", [*arguments, variant])
+        workers[f"nodeflow, {variant}"] = Worker(sys.executable, "nodeflow", [*arguments, variant], options.threads)
     for name in ("graphbolt", "pyg"):
         if getattr(options, name) and (options.job, name) != ("labor", "pyg"):  # PyTorch Geometric has no LABOR
-            workers[name] = Worker(getattr(options, name), name, arguments)
+            workers[name] = Worker(getattr(options, name), name, arguments, options.threads)
     for _ in range(options.rounds):
         for worker in workers.values():
             worker.run()
