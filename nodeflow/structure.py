@@ -75,6 +75,11 @@ class Structure(Frozen):
         swapped: tuple[Structure, Tensor] = self._kept("transposed", self._make_transposed)
         return swapped
 
+    @property
+    def is_transposed(self) -> bool:
+        """Whether ``transposed`` was made: then it costs nothing more."""
+        return "transposed" in self._derived
+
     def buckets(self) -> tuple[Bucket, ...]:
         """Return the destinations grouped by in-degree, ascending; those without edges are left out."""
         buckets: tuple[Bucket, ...] = self._kept("buckets", self._make_buckets)
