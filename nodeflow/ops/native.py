@@ -21,13 +21,14 @@ from nodeflow.kernels.extremes import extreme_rows, share_rows
 from nodeflow.kernels.simd import HALF, LANES
 from nodeflow.kernels.softmax import softmax_gradient, softmax_rows
 from nodeflow.kernels.sums import add_rows, edge_dots, sum_rows
+from nodeflow.ops.memory import room
 from nodeflow.structure import Structure
 
 Floats = NDArray[Any]
 
 THREAD_ELEMENTS = 2**19
 """Numbers that a thread reads at least: fewer are done before a second thread is awake."""
-NARROW = 256
+NARROW = 128
 """Bytes of a row up to which it is faster to add to the rows of the sources than to sort the edges by source first."""
 
 _NO_INTS = np.empty(0, np.int64)
@@ -61,7 +62,7 @@ def weighted_sum(structure: Structure, end: str, x: Tensor, weight: Tensor | Non
     indptr, indices, edges = _ints(structure.indptr), _ints(structure.indices), _NO_INTS
     narrow = size * numbers.itemsize <= NARROW and (groups == 1 or width >= HALF)
     if end == "u" and narrow and not structure.is_transposed:
-        out = np.zeros((rows, *x.shape[1:]), numbers.dtype)
+        out = room((rows, *x.shape[1:]), numbers.dtype, zeros=True)
         _beside(
             lambda a, b, c, d: add_rows(
                 indptr, indices, numbers, weights, groups, width, out.reshape(-1), (a, b), (c, d)
@@ -72,7 +73,7 @@ def weighted_sum(structure: Structure, end: str, x: Tensor, weight: Tensor | Non
     if end == "u":
         swapped, order = structure.transposed()
         indptr, indices, edges = _ints(swapped.indptr), _ints(swapped.indices), _ints(order)
-    out = np.empty((rows, *x.shape[1:]), numbers.dtype)
+    out = room((rows, *x.shape[1:]), numbers.dtype)
     _beside(
         lambda a, b: sum_rows(
             indptr, indices, edges, numbers, weights, groups, width, mean, out.reshape(-1), a, b
@@ -93,7 +94,7 @@ def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
     if end == "u":
         swapped, order = structure.transposed()
         indptr, indices = _ints(swapped.indptr), _ints(order)
-    out = np.empty((rows, *x.shape[1:]), numbers.dtype)
+    out = room((rows, *x.shape[1:]), numbers.dtype)
     _beside(
         lambda a, b: sum_rows(indptr, indices, _NO_INTS, numbers, none, 1, size, False, out.reshape(-1), a, b),
         _row_ranges(indptr, size),
@@ -107,7 +108,7 @@ def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
     size = a.shape[1:].numel()
     if 0 in (size, structure.num_edges):
         return _tensor(np.zeros((structure.num_edges, groups), left.dtype))
-    out = np.empty((structure.num_edges, groups), left.dtype)
+    out = room((structure.num_edges, groups), left.dtype)
     indptr, indices = _ints(structure.indptr), _ints(structure.indices)
     _beside(
         lambda first, last: edge_dots(
@@ -122,8 +123,8 @@ def extreme(structure: Structure, kind: str, x: Tensor, largest: bool, counted: 
     """The largest or smallest of the rows of sources ("u") or edges ("e"), and how many share it, when ``counted``."""
     numbers, shape = _flat(x), (structure.num_dst, *x.shape[1:])
     size = x.shape[1:].numel()
-    out = np.empty(shape, numbers.dtype)
-    ties = np.empty(shape if counted else 0, numbers.dtype)
+    out = room(shape, numbers.dtype)
+    ties = room(shape if counted else (0,), numbers.dtype)
     indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else _NO_INTS
     if out.size:
         sign = 1 if largest else -1
@@ -138,7 +139,7 @@ def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor
     """The gradient of ``extreme``: ``g`` in equal parts to the rows that have the best number."""
     numbers, given = _flat(x), [_flat(tensor) for tensor in (best, ties, g)]
     size = x.shape[1:].numel()
-    out = np.zeros(x.shape, numbers.dtype)
+    out = room(tuple(x.shape), numbers.dtype, zeros=True)
     indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else _NO_INTS
     if out.size and structure.num_dst:
         _beside(
@@ -160,7 +161,7 @@ def softmax_backward(structure: Structure, p: Tensor, g: Tensor) -> Tensor:
 
 def _by_destination(structure: Structure, kernel: Callable[..., None], *tensors: Tensor) -> Tensor:
     given, indptr = [_flat(tensor) for tensor in tensors], _ints(structure.indptr)
-    out, size = np.empty(tensors[0].shape, given[0].dtype), tensors[0].shape[1:].numel()
+    out, size = room(tuple(tensors[0].shape), given[0].dtype), tensors[0].shape[1:].numel()
     if out.size:
         _beside(lambda a, b: kernel(indptr, *given, size, out.reshape(-1), a, b), _row_ranges(indptr, 8 * size))
     return _tensor(out)
