@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow._frozen import Frozen
+from nodeflow._memory import room
 from nodeflow.features import csr_positions
-from nodeflow.kernels.rows import transpose
+from nodeflow.kernels.rows import transpose_into
 
 
 class Bucket(NamedTuple):
@@ -97,7 +99,9 @@ class Structure(Frozen):
 
     def _make_transposed(self) -> tuple[Structure, Tensor]:
         if self.device.type == "cpu":
-            parts = transpose(self.indptr.numpy(), self.indices.numpy(), self.num_src)
+            sizes = (self.num_src + 1, self.num_edges, self.num_edges)
+            parts = [room((size,), np.dtype(np.int64)) for size in sizes]
+            transpose_into(self.indptr.numpy(), self.indices.numpy(), *parts)
             indptr, rows, edges = map(torch.from_numpy, parts)
         else:
             edges = torch.argsort(self.indices, stable=True)

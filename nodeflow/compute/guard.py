@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 @contextmanager
 def atomic(batch: NodeFlow) -> Iterator[None]:
     """Restore the columns of every frame of ``batch`` when anything raises inside."""
-    frames = [layer.data for layer in batch.layers] + [batch.flows[pair].data for pair in batch.flows.pairs()]
-    before = [dict(frame) for frame in frames]
+    parts = (*batch._layers, *batch._consecutive, *batch._skips.values())
+    before = [dict(part.data._columns) for part in parts]  # not through the views: this is done for every small batch
     try:
         yield
     except BaseException:
-        for frame, columns in zip(frames, before, strict=True):
-            frame.clear()
-            frame.update(columns)
+        for part, columns in zip(parts, before, strict=True):
+            part.data._columns.clear()
+            part.data._columns.update(columns)
         raise
 
 
 @contextmanager
-def explained(function: Any, role: str, where: str, *seen: object) -> Iterator[None]:
-    """Add a note to what is raised inside: the function, where it ran, and the columns it saw."""
+def explained(function: Any, role: str, where: object, *seen: object) -> Iterator[None]:
+    """Add a note to what is raised inside: the function, where it ran (said by ``str``), and the columns it saw."""
     try:
         yield
     except Exception as error:

@@ -11,7 +11,7 @@ from numba import njit
 
 from nodeflow.kernels.random import U64
 from nodeflow.kernels.simd import LANES, add, div, load, mul, splat, store, where_above, where_equal
-from nodeflow.kernels.sums import AHEAD, ask, row_of
+from nodeflow.kernels.sums import ask, distance, row_of
 
 
 @njit(nogil=True, cache=True)
@@ -20,12 +20,12 @@ def extreme_rows(indptr, indices, x, width, sign, out, ties, first, last):  # ty
 
     NaN where any number is NaN, with no ties; 0 for rows without edges. Empty ``ties`` are not written.
     """
-    end, counted = indptr[U64(last)], ties.shape[0] > 0
+    end, counted, ahead = indptr[U64(last)], ties.shape[0] > 0, distance(width)
     zero, one, signs = splat(x.dtype.type(0)), splat(x.dtype.type(1)), splat(x.dtype.type(sign))
     for v in range(first, last):
         a, b = indptr[U64(v)], indptr[U64(v + 1)]
         if indices.shape[0] > 0:
-            for e in range(min(a + AHEAD, end), min(b + AHEAD, end)):
+            for e in range(min(a + ahead, end), min(b + ahead, end)):
                 ask(x, indices[U64(e)] * width, width)
         for c in range(0, width, LANES):
             n, best, count = min(LANES, width - c), zero, zero
@@ -44,7 +44,7 @@ def extreme_rows(indptr, indices, x, width, sign, out, ties, first, last):  # ty
 @njit(nogil=True, cache=True)
 def share_rows(indptr, indices, x, best, ties, g, width, out, first, last):  # type: ignore[no-untyped-def]
     """Add ``g / ties`` to ``out`` for every edge whose number is the best of its destination, columns first to last."""
-    end = indptr[indptr.shape[0] - 1]
+    end, ahead = indptr[indptr.shape[0] - 1], distance(width)
     zero, part = splat(x.dtype.type(0)), np.empty(width, x.dtype)
     for v in range(indptr.shape[0] - 1):
         a, b = indptr[U64(v)], indptr[U64(v + 1)]
@@ -53,10 +53,10 @@ def share_rows(indptr, indices, x, best, ties, g, width, out, first, last):  # t
                 n, i = min(LANES, last - c), v * width + c
                 store(part, c, n, div(load(g, i, n), load(ties, i, n)))
         for e in range(a, b):
-            if e + AHEAD < end:
-                ahead = row_of(indices, e + AHEAD) * width + first
-                ask(x, ahead, last - first)
-                ask(out, ahead, last - first)
+            if e + ahead < end:
+                later = row_of(indices, e + ahead) * width + first
+                ask(x, later, last - first)
+                ask(out, later, last - first)
             o = row_of(indices, e) * width
             c = first
             while c + LANES <= last:

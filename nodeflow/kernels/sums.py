@@ -13,9 +13,13 @@ from nodeflow.kernels.prefetch import prefetch
 from nodeflow.kernels.random import U64
 from nodeflow.kernels.simd import HALF, LANES, add, div, load, mul_add, splat, splat_half, store, total
 
-AHEAD = 8
-"""Edges from which a row is asked for to the one that reads it."""
-_LINE = 64
+_LINE = 64  # bytes that the processor fetches at once
+
+
+@njit(inline="always")
+def distance(size):  # type: ignore[no-untyped-def]
+    """Return how many edges before it is read a row of ``size`` numbers is asked for: the narrower, the more."""
+    return max(8, min(32, 1024 // size))
 
 
 @njit(inline="always")
@@ -40,11 +44,12 @@ def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, out, first,
     Edge e of the structure has the weight of edge ``edges[e]`` (without ``edges``: of e); divided only with ``mean``.
     """
     weighted, size, end = weight.shape[0] > 0, groups * width, indptr[U64(last)]
+    ahead = distance(size)
     unit = x.dtype.type(1)
     zero, one, half = splat(unit - unit), splat(unit), splat_half(unit - unit)
     for v in range(first, last):
         a, b = indptr[U64(v)], indptr[U64(v + 1)]
-        for e in range(min(a + AHEAD, end), min(b + AHEAD, end)):
+        for e in range(min(a + ahead, end), min(b + ahead, end)):
             if indices.shape[0] > 0:
                 ask(x, indices[U64(e)] * size, size)
             if weighted and edges.shape[0] > 0:
@@ -99,12 +104,13 @@ def add_rows(indptr, indices, g, weight, groups, width, out, group_range, column
     Of every row it does the columns in ``column_range`` of the groups in ``group_range``, pairs of first and last.
     """
     weighted, size, end = weight.shape[0] > 0, groups * width, indptr[indptr.shape[0] - 1]
+    ahead = distance(size)
     unit, (first, last) = g.dtype.type(1), column_range
     lowest, count = group_range[0] * width + first, (group_range[1] - group_range[0] - 1) * width + last - first
     for v in range(indptr.shape[0] - 1):
         for e in range(indptr[U64(v)], indptr[U64(v + 1)]):
-            if e + AHEAD < end:
-                ask(out, indices[U64(e + AHEAD)] * size + lowest, count)
+            if e + ahead < end:
+                ask(out, indices[U64(e + ahead)] * size + lowest, count)
             for group in range(group_range[0], group_range[1]):
                 number = weight[U64(e * groups + group)] if weighted else unit
                 w, i, o = splat(number), v * size + group * width, indices[U64(e)] * size + group * width
@@ -128,11 +134,12 @@ def edge_dots(indptr, indices, a, b, groups, width, out, first, last):  # type: 
     For the rows ``first <= v < last``.
     """
     size, end = groups * width, indptr[U64(last)]
+    ahead = distance(size)
     nothing = a.dtype.type(0)
     for v in range(first, last):
         for e in range(indptr[U64(v)], indptr[U64(v + 1)]):
-            if e + AHEAD < end:
-                ask(b, indices[U64(e + AHEAD)] * size, size)
+            if e + ahead < end:
+                ask(b, indices[U64(e + ahead)] * size, size)
             for group in range(groups):
                 i, j = v * size + group * width, indices[U64(e)] * size + group * width
                 s0, s1, h0, c = splat(nothing), splat(nothing), splat_half(nothing), 0

@@ -111,7 +111,9 @@ def _computed_in(given: Operands, reduce: str) -> torch.dtype:
 
 
 def _message_shape(given: Operands) -> torch.Size:
-    shape = torch.broadcast_shapes(*(tensor.shape[1:] for tensor in given.tensors))
+    shape, *others = (tensor.shape[1:] for tensor in given.tensors)
+    for other in others:  # of one rank, and known to fit; torch.broadcast_shapes takes longer than small sums
+        shape = torch.Size([b if a == 1 else a for a, b in zip(shape, other, strict=True)])
     return torch.Size((*shape[:-1], 1)) if given.op == "dot" else shape
 
 

@@ -21,14 +21,14 @@ from nodeflow.kernels.extremes import extreme_rows, share_rows
 from nodeflow.kernels.simd import HALF, LANES
 from nodeflow.kernels.softmax import softmax_gradient, softmax_rows
 from nodeflow.kernels.sums import add_rows, edge_dots, sum_rows
-from nodeflow.ops.memory import room
+from nodeflow._memory import room
 from nodeflow.structure import Structure
 
 Floats = NDArray[Any]
 
 THREAD_ELEMENTS = 2**19
 """Numbers that a thread reads at least: fewer are done before a second thread is awake."""
-NARROW = 128
+NARROW = 256
 """Bytes of a row up to which it is faster to add to the rows of the sources than to sort the edges by source first."""
 
 _NO_INTS = np.empty(0, np.int64)
@@ -56,7 +56,8 @@ def weighted_sum(structure: Structure, end: str, x: Tensor, weight: Tensor | Non
     groups = 1 if weight is None or weight.ndim == 1 else weight.shape[1]
     size = x.shape[1:].numel()
     width = size // max(groups, 1)
-    numbers, weights = _flat(x), np.empty(0, _flat(x).dtype) if weight is None else _flat(weight)
+    numbers = _flat(x)
+    weights = numbers[:0] if weight is None else _flat(weight)
     if 0 in (rows, size, structure.num_edges):
         return _tensor(np.zeros((rows, *x.shape[1:]), numbers.dtype))
     indptr, indices, edges = _ints(structure.indptr), _ints(structure.indices), _NO_INTS

@@ -11,7 +11,8 @@ from ops_reference import SAMPLES, Edges, some_edges, values
 from torch.autograd import gradcheck, gradgradcheck
 
 from nodeflow import ops
-from nodeflow.ops import memory, native, spmm
+from nodeflow import _memory as memory
+from nodeflow.ops import native, spmm
 from nodeflow.structure import Structure
 
 WIDTHS = st.sampled_from([1, 3, 8, 15, 16, 17, 31, 32, 40, 63, 64, 65, 100, 136])

@@ -6,6 +6,7 @@ matrices of the same sizes again and again, so the memory of one that is no long
 
 from __future__ import annotations
 
+import math
 import weakref
 from typing import Any
 
@@ -27,7 +28,7 @@ def room(shape: tuple[int, ...], dtype: np.dtype[Any], *, zeros: bool = False) -
     No lock: what threads do at the same time to a list is safe, and a count that is off for that reason does no harm
     (a finalizer may run at any point of any thread, which could never take a lock).
     """
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    size = math.prod(shape) * dtype.itemsize
     if size < LEAST:
         return np.zeros(shape, dtype) if zeros else np.empty(shape, dtype)
     step = 1 << (size.bit_length() - 4)  # eight sizes from one power of two to the next
