@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 os.environ["DGLBACKEND"] = "pytorch"  # or the first import in an environment writes to standard output
-import dgl  # noqa: E402
-import dgl.function as fn  # noqa: E402
-import torch  # noqa: E402
-from aggregate_work import Edges, serve  # noqa: E402
-from dgl.nn.functional import edge_softmax  # noqa: E402
-from torch import Tensor  # noqa: E402
+import dgl
+import dgl.function as fn
+import torch
+from aggregate_work import Edges, serve
+from dgl.nn.functional import edge_softmax
+from torch import Tensor
 
 
 def run(block: Any, op: str, h: Tensor, at_edges: Tensor | None = None) -> Tensor:

@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 @contextmanager
 def atomic(batch: NodeFlow) -> Iterator[None]:
     """Restore the columns of every frame of ``batch`` when anything raises inside."""
-    parts = (*batch._layers, *batch._consecutive, *batch._skips.values())
-    before = [dict(part.data._columns) for part in parts]  # not through the views: this is done for every small batch
+    flows = (*batch._consecutive, *batch._skips.values())  # not through the views: this is done for every small batch
+    columns = [part.data._columns for part in batch._layers] + [flow.data._columns for flow in flows]
+    before = [dict(held) for held in columns]
     try:
         yield
     except BaseException:
-        for part, columns in zip(parts, before, strict=True):
-            part.data._columns.clear()
-            part.data._columns.update(columns)
+        for held, old in zip(columns, before, strict=True):
+            held.clear()
+            held.update(old)
         raise
 
 

@@ -1,7 +1,7 @@
 """The largest (or smallest) number of every column over the edges of each row, and its gradient.
 
-Rows are ``width`` numbers one after another; ``sign`` is 1 for the largest and -1 for the smallest, which is the largest
-of the negated numbers. Without ``indices`` edge e reads row e.
+Rows are ``width`` numbers one after another; ``sign`` is 1 for the largest and -1 for the smallest, which is the
+largest of the negated numbers. Without ``indices`` edge e reads row e.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nodeflow.kernels.sums import ask, distance, row_of
 def extreme_rows(indptr, indices, x, width, sign, out, ties, first, last):  # type: ignore[no-untyped-def]
     """Write the extremes of the rows ``first <= v < last`` to ``out``, and how many edges have them to ``ties``.
 
-    NaN where any number is NaN, with no ties; 0 for rows without edges. Empty ``ties`` are not written.
+    NaN where any number is NaN (then no edge equals it); 0 for rows without edges. Empty ``ties`` are not written.
     """
     end, counted, ahead = indptr[U64(last)], ties.shape[0] > 0, distance(width)
     zero, one, signs = splat(x.dtype.type(0)), splat(x.dtype.type(1)), splat(x.dtype.type(sign))

@@ -20,7 +20,7 @@ HALF = LANES // 2
 _WORD = ir.IntType(32)
 
 
-class Vector(types.Type):  # type: ignore[misc]
+class Vector(types.Type):
     """``lanes`` numbers of one floating type."""
 
     def __init__(self, dtype: Any, lanes: int = LANES) -> None:
@@ -29,7 +29,7 @@ class Vector(types.Type):  # type: ignore[misc]
 
 
 @register_model(Vector)
-class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
+class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, ir.VectorType(manager.lookup(kind.dtype).get_value_type(), kind.lanes))
 
@@ -185,8 +185,8 @@ _EXP = {
     32: (7, -87.0, 127, 23, 0.693359375, -2.12194440e-4),
     64: (13, -708.0, 1023, 52, 0.6931471803691238, 1.9082149292705877e-10),
 }
-"""By bits: the degree of the series, the least argument, offset and place of exponents, and log 2 in two parts, the first
-of which times a whole number is exact."""
+"""By bits: the degree of the series, the least argument, offset and place of exponents, and log 2 in two parts, the
+first of which times a whole number is exact."""
 
 
 def _exp_below_zero(typingctx: Any, a: Any) -> Any:
@@ -208,9 +208,7 @@ def _exp_below_zero(typingctx: Any, a: Any) -> Any:
 
         small = builder.fcmp_ordered(">=", value, number(least))  # false for NaN, which is put back in the end
         inside = builder.select(small, value, number(0.0))
-        whole = _call(
-            builder, _overload("floor", a), kind, fma(inside, number(1 / math.log(2)), number(0.5))
-        )
+        whole = _call(builder, _overload("floor", a), kind, fma(inside, number(1 / math.log(2)), number(0.5)))
         rest = fma(whole, number(-low), fma(whole, number(-high), inside))
         series = number(1 / math.factorial(terms))
         for k in reversed(range(terms)):

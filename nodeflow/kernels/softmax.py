@@ -6,8 +6,20 @@ import numpy as np
 from numba import njit
 
 from nodeflow.kernels.random import U64
-from nodeflow.kernels.simd import LANES, add, div, exp_below_zero, load, mul, mul_add, splat, store, sub, where_above
-from nodeflow.kernels.simd import where_equal
+from nodeflow.kernels.simd import (
+    LANES,
+    add,
+    div,
+    exp_below_zero,
+    load,
+    mul,
+    mul_add,
+    splat,
+    store,
+    sub,
+    where_above,
+    where_equal,
+)
 
 
 @njit(nogil=True, cache=True)

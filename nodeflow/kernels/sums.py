@@ -1,8 +1,8 @@
 """Weighted sums of rows over the edges of a CSR structure, by destination or by source, and their weights' gradients.
 
 A row has ``groups * width`` numbers, and an edge one weight per group (``weight`` is ``[edges * groups]``), or none:
-then ``weight`` is empty. Everything is flat. Kernels do a range of rows, or of groups and columns, so that ranges can run
-beside each other; a number is always added in the same order, so ranges change no bit of any result.
+then ``weight`` is empty. Everything is flat. Kernels do a range of rows, or of groups and columns, so that ranges can
+run beside each other; a number is always added in the same order, so ranges change no bit of any result.
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nodeflow._memory import room
 from nodeflow.kernels.extremes import extreme_rows, share_rows
 from nodeflow.kernels.simd import HALF, LANES
 from nodeflow.kernels.softmax import softmax_gradient, softmax_rows
 from nodeflow.kernels.sums import add_rows, edge_dots, sum_rows
-from nodeflow._memory import room
 from nodeflow.structure import Structure
 
 Floats = NDArray[Any]
@@ -76,9 +76,7 @@ def weighted_sum(structure: Structure, end: str, x: Tensor, weight: Tensor | Non
         indptr, indices, edges = _ints(swapped.indptr), _ints(swapped.indices), _ints(order)
     out = room((rows, *x.shape[1:]), numbers.dtype)
     _beside(
-        lambda a, b: sum_rows(
-            indptr, indices, edges, numbers, weights, groups, width, mean, out.reshape(-1), a, b
-        ),
+        lambda a, b: sum_rows(indptr, indices, edges, numbers, weights, groups, width, mean, out.reshape(-1), a, b),
         _row_ranges(indptr, size),
     )
     return _tensor(out)
@@ -138,13 +136,13 @@ def extreme(structure: Structure, kind: str, x: Tensor, largest: bool, counted: 
 
 def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor, g: Tensor) -> Tensor:
     """The gradient of ``extreme``: ``g`` in equal parts to the rows that have the best number."""
-    numbers, given = _flat(x), [_flat(tensor) for tensor in (best, ties, g)]
+    numbers, most, shared, given = (_flat(tensor) for tensor in (x, best, ties, g))
     size = x.shape[1:].numel()
     out = room(tuple(x.shape), numbers.dtype, zeros=True)
     indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else _NO_INTS
     if out.size and structure.num_dst:
         _beside(
-            lambda _a, _b, c, d: share_rows(indptr, indices, numbers, *given, size, out.reshape(-1), c, d),
+            lambda _a, _b, c, d: share_rows(indptr, indices, numbers, most, shared, given, size, out.reshape(-1), c, d),
             _column_ranges(1, size, structure.num_edges),
         )
     return _tensor(out)

@@ -63,7 +63,7 @@ def _summed(structure: Structure, end: str) -> tuple[Tensor, Tensor]:
 
 
 class Spmm(Function):
-    """``(structure, h, w [E], [E, groups] or None, end, mean)`` to a row per ``end``, summed or averaged over its edges.
+    """``(structure, h, w [E], [E, groups] or None, end, mean)`` to a row per ``end``, over its edges.
 
     ``h`` has a row per other end, whose consecutive numbers fall into ``groups`` of equal size; ``mean`` is for
     destinations (``end="v"``) only and divides by the number of edges.

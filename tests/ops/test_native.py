@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from ops_reference import SAMPLES, Edges, some_edges, values
 from torch.autograd import gradcheck, gradgradcheck
 
-from nodeflow import ops
 from nodeflow import _memory as memory
+from nodeflow import ops
 from nodeflow.ops import native, spmm
 from nodeflow.structure import Structure
 
