@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from nodeflow.ops import native
+import nodeflow.ops.native as native
 from nodeflow.ops.edgewise import OPERATIONS, EdgeFunction, derivative
 from nodeflow.ops.spmm import bag
 from nodeflow.structure import Structure

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from nodeflow.ops import native
+import nodeflow.ops.native as native
 from nodeflow.ops.messages import message_reduce
 from nodeflow.ops.operands import check_rows
 from nodeflow.ops.spmm import Gather, SegmentSum, bag

@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 
-from nodeflow.ops import native
+import nodeflow.ops.native as native
 from nodeflow.structure import Structure
 
 DOT_ELEMENTS = 2**18
