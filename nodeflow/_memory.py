@@ -1,4 +1,4 @@
-"""Memory of large results, used again: a fresh page costs more than the sums that fill it.
+"""Memory of large results, used again, so that the system need not make fresh pages for every step.
 
 The system hands out memory in pages that it fills with zeros when they are first written to. A training step makes
 matrices of the same sizes again and again, so the memory of one that is no longer needed is kept for the next.
