@@ -41,13 +41,13 @@ VARIANTS = {
 class Worker:
     """A process that runs one round of the work whenever it is asked to."""
 
-    def __init__(self, python: str, name: str, folder: Path, threads: int) -> None:
-        command = [python, str(HERE / "workers" / f"{name}_worker.py"), str(folder), str(threads)]
+    def __init__(self, python: str, name: str, arguments: list[str], threads: int) -> None:
+        command = [python, str(HERE / "workers" / f"{name}_worker.py"), *arguments]
         path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads)}
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
-        self.answer()
+        self.ready = self.answer()
 
     def answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
@@ -57,9 +57,9 @@ class Worker:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def run(self, work: Work) -> dict[str, Any]:
+    def ask(self, line: str) -> dict[str, Any]:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(asdict(work)) + "\n")
+        self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
         return self.answer()
 
@@ -73,7 +73,7 @@ class Contestant:
     rounds: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self) -> None:
-        self.rounds.append(self.worker.run(self.work))
+        self.rounds.append(self.worker.ask(json.dumps(asdict(self.work))))
 
     @property
     def seconds(self) -> list[float]:
@@ -92,14 +92,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where graphs are kept")
     options = parser.parse_args()
     folder = ensure(options.data, options.scale, options.edge_factor)
-    contestants = {}
+    arguments, contestants = [str(folder), str(options.threads)], {}
     for variant in VARIANTS[options.job]:
         name = f"nodeflow, {variant}" if contestants else "nodeflow"
-        worker = Worker(sys.executable, "nodeflow", folder, options.threads)
+        worker = Worker(sys.executable, "nodeflow", arguments, options.threads)
         contestants[name] = Contestant(worker, Work(options.job, variant))
     for name in ("graphbolt", "pyg"):
         if getattr(options, name) and (options.job, name) != ("labor", "pyg"):  # PyTorch Geometric has no LABOR
-            worker = Worker(getattr(options, name), name, folder, options.threads)
+            worker = Worker(getattr(options, name), name, arguments, options.threads)
             contestants[name] = Contestant(worker, Work(options.job))
     for _ in range(options.rounds):
         for contestant in contestants.values():

@@ -20,7 +20,7 @@ import torch
 from rmat import ensure
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "workers"))
-from work import BATCH_SIZE, FANOUTS_FROM_SEEDS, load, seeds
+from work import Work, load, seeds
 
 from nodeflow import Graph, NeighborSampler, create_full_node_flow
 from nodeflow.flow import Flow
@@ -52,7 +52,8 @@ def chosen_flow(options: argparse.Namespace) -> Flow:
         graph = Graph(*load(str(ensure(options.data, options.scale - 4, 16))))
         return create_full_node_flow(graph, 1).flows[0]
     graph = Graph(*load(str(ensure(options.data, options.scale, 16))))
-    batch = NeighborSampler(graph, FANOUTS_FROM_SEEDS[::-1])(seeds(graph.num_nodes)[:BATCH_SIZE])
+    work = Work()
+    batch = NeighborSampler(graph, work.fanouts_from_seeds[::-1])(seeds(work, graph.num_nodes)[: work.batch_size])
     return batch.flows[int(options.flow)]
 
 

@@ -40,11 +40,12 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, metavar="FILE.png")
     options = parser.parse_args()
     folder = ensure(options.data, options.scale, options.edge_factor)
-    workers = {"nodeflow": Worker(sys.executable, "nodeflow", folder, options.threads)}
-    workers["floor"] = Worker(sys.executable, "nodeflow", folder, options.threads)
+    arguments = [str(folder), str(options.threads)]
+    workers = {"nodeflow": Worker(sys.executable, "nodeflow", arguments, options.threads)}
+    workers["floor"] = Worker(sys.executable, "nodeflow", arguments, options.threads)
     for name in ("graphbolt", "pyg"):
         if getattr(options, name):
-            workers[name] = Worker(getattr(options, name), name, folder, options.threads)
+            workers[name] = Worker(getattr(options, name), name, arguments, options.threads)
     print(f"{options.threads} thread(s), RMAT scale {options.scale}, {options.rounds} rounds in turn of {BATCHES} "
           f"batches; ms per step; {platform.machine()}, {os.cpu_count()} cores\n")  # fmt: skip
     print(f"| varied | | {' | '.join(workers)} |" + "".join(f" nodeflow / {name} |" for name in list(workers)[1:]))

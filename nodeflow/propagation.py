@@ -17,8 +17,8 @@ from nodeflow.flow import Layer
 from nodeflow.frame import Frame
 from nodeflow.full_flow import EdgeColumns, FullFlow
 from nodeflow.graph import Graph
+from nodeflow.kernels.full_sums import sum_rows
 from nodeflow.kernels.rows import csr_rows
-from nodeflow.kernels.sums import sum_rows
 from nodeflow.ops.spmm import bag
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling.edges import _read_only, edges_along

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow._frozen import Frozen
 from nodeflow.features import csr_positions
-from nodeflow.kernels.rows import transpose
+from nodeflow.kernels.rows import transpose_into
 
 
 class Bucket(NamedTuple):
@@ -75,6 +76,11 @@ class Structure(Frozen):
         swapped: tuple[Structure, Tensor] = self._kept("transposed", self._make_transposed)
         return swapped
 
+    @property
+    def is_transposed(self) -> bool:
+        """Whether ``transposed`` was made: then it costs nothing more."""
+        return "transposed" in self._derived
+
     def buckets(self) -> tuple[Bucket, ...]:
         """Return the destinations grouped by in-degree, ascending; those without edges are left out."""
         buckets: tuple[Bucket, ...] = self._kept("buckets", self._make_buckets)
@@ -92,7 +98,9 @@ class Structure(Frozen):
 
     def _make_transposed(self) -> tuple[Structure, Tensor]:
         if self.device.type == "cpu":
-            parts = transpose(self.indptr.numpy(), self.indices.numpy(), self.num_src)
+            sizes = (self.num_src + 1, self.num_edges, self.num_edges)
+            parts = [np.empty(size, np.int64) for size in sizes]
+            transpose_into(self.indptr.numpy(), self.indices.numpy(), *parts)
             indptr, rows, edges = map(torch.from_numpy, parts)
         else:
             edges = torch.argsort(self.indices, stable=True)

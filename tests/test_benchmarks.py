@@ -36,6 +36,22 @@ def test_compare_prints_a_table(job: str, count: int, tmp_path: Path) -> None:
     assert all(float(row[1]) > 0 for row in rows)
 
 
+def test_aggregate_prints_a_table_and_draws(tmp_path: Path) -> None:
+    picture = tmp_path / "aggregate.png"
+    options = ["--ops", "max", "gat", "--widths", 16, 64, "--rounds", 1, "--times", 1, "--plot", picture]
+    rows = rows_of(run("aggregate.py", *options, "--scale", 8, *SMALL, "--data", tmp_path))[1:]
+    assert [row[:2] for row in rows] == [["max", "16"], ["max", "64"], ["gat", "16"], ["gat", "64"]]
+    assert all(float(row[2]) > 0 for row in rows)
+    assert picture.stat().st_size > 1000
+
+
+def test_calls_print_two_tables(tmp_path: Path) -> None:
+    rows = rows_of(run("calls.py", "--rounds", 1, "--scale", 8, *SMALL, "--data", tmp_path))
+    assert [row[0] for row in rows if row[0].startswith(("flow_compute", "mailboxes"))] == [
+        "flow_compute", "flow_compute with an update", "mailboxes"
+    ]  # fmt: skip
+
+
 def test_variants_print_a_table(tmp_path: Path) -> None:
     names = ["uniform", "weighted"]
     rows = rows_of(run("variants.py", "--scale", 8, *SMALL, "--rounds", 2, "--data", tmp_path, "--variants", *names))
@@ -119,7 +135,7 @@ def test_the_speed_of_control_variates_prints_tables(small: Path, tmp_path: Path
     options = ["--data", small, "--graphs", "small", "rmat", "--rounds", 1, "--scale", 8, "--rmat", tmp_path / "made"]
     text = run("control_variates_speed.py", *options)
     rows = [row for row in rows_of(text) if row[0] not in ("step", "full pass") and not row[0].startswith("sums")]
-    assert len(rows) == 2 * (6 + 6 + 3)
+    assert len(rows) == 2 * (6 + 12 + 3)
     assert all(float(row[1]) >= 0 for row in rows)
 
 

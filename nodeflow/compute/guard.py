@@ -17,20 +17,21 @@ if TYPE_CHECKING:
 @contextmanager
 def atomic(batch: NodeFlow) -> Iterator[None]:
     """Restore the columns of every frame of ``batch`` when anything raises inside."""
-    frames = [layer.data for layer in batch.layers] + [batch.flows[pair].data for pair in batch.flows.pairs()]
-    before = [dict(frame) for frame in frames]
+    flows = (*batch._consecutive, *batch._skips.values())  # not through the views: this is done for every small batch
+    columns = [part.data._columns for part in batch._layers] + [flow.data._columns for flow in flows]
+    before = [dict(held) for held in columns]
     try:
         yield
     except BaseException:
-        for frame, columns in zip(frames, before, strict=True):
-            frame.clear()
-            frame.update(columns)
+        for held, old in zip(columns, before, strict=True):
+            held.clear()
+            held.update(old)
         raise
 
 
 @contextmanager
-def explained(function: Any, role: str, where: str, *seen: object) -> Iterator[None]:
-    """Add a note to what is raised inside: the function, where it ran, and the columns it saw."""
+def explained(function: Any, role: str, where: object, *seen: object) -> Iterator[None]:
+    """Add a note to what is raised inside: the function, where it ran (said by ``str``), and the columns it saw."""
     try:
         yield
     except Exception as error:

@@ -32,7 +32,7 @@ class Messages(Mapping[str, Tensor]):
                 self.builtin[function.out] = function
                 continue
             edges = part.edge_batch()
-            with explained(function, "message function", str(part), edges.src, edges.dst, edges.data):
+            with explained(function, "message function", part, edges.src, edges.dst, edges.data):
                 columns = columns_of(function(edges), len(edges), function, "message function", "edge")
             for name, column in columns.items():
                 self._claim(name)
@@ -45,7 +45,7 @@ class Messages(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._made:
             function = self.builtin[name]
-            with explained(function, "message function", str(self._part)):
+            with explained(function, "message function", self._part):
                 self._made[name] = ops.message(
                     self._part.structure, *operands(self._part, function), names=self.words(name)
                 )
@@ -85,10 +85,10 @@ def reduce_messages(part: Part, messages: Messages, reducer: Any) -> dict[str, T
             "of the message function and the message of the reduce function must be the same name"
         )
     if name not in messages.builtin:
-        with explained(reducer, "reduce function", str(part)):
+        with explained(reducer, "reduce function", part):
             return {reducer.out: ops.segment_reduce(structure, messages[name], reducer.reduce)}
     function = messages.builtin[name]
-    with explained(function, "message function", str(part)):
+    with explained(function, "message function", part):
         given = operands(part, function)
         return {reducer.out: ops.message_reduce(structure, *given, reducer.reduce, names=messages.words(name))}
 
@@ -148,5 +148,5 @@ def _by_degree(part: Part, messages: Messages, reducer: Any) -> dict[str, Tensor
                         f"{tuple(found[0][name].shape[1:])} for degree {buckets[0].degree} and "
                         f"{tuple(values.shape[1:])} for degree {degree} in column {name!r}: reduce over dimension 1"
                     )
-    with explained(reducer, "reduce function", str(part)):
+    with explained(reducer, "reduce function", part):
         return {name: ops.join_rows(structure, [columns[name] for columns in found]) for name in found[0]}

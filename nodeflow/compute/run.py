@@ -159,7 +159,7 @@ def run(part: Part, message: Any, reduce: Any, update: Any) -> dict[str, Tensor]
     frame, where = part.flow.dst_layer.data, part.dst.where
     if update is not None:
         nodes = NodeBatch(overlaid(dict(columns), part.dst), part.destinations)
-        with explained(update, "update function", str(part), nodes.data):
+        with explained(update, "update function", part, nodes.data):
             columns.update(columns_of(update(nodes), len(nodes), update, "update function", "node"))
     frame.update(written(frame, columns, part.rows, where))
     return columns

@@ -39,22 +39,33 @@ def step_past(left_out, first, last, p):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def transpose(indptr, indices, num_columns):  # type: ignore[no-untyped-def]
-    """Transpose a CSR structure by counting sort: ``(indptr, rows, positions)`` of the columns, stable."""
-    count = np.zeros(num_columns + 1, np.int64)
+def transpose_into(indptr, indices, count, rows, position):  # type: ignore[no-untyped-def]
+    """Transpose as ``transpose`` does into given arrays.
+
+    ``count`` ``[columns + 1]`` becomes the indptr of the columns, ``rows`` and ``position`` ``[entries]`` the row of
+    each of their entries and its place in the structure.
+    """
+    count[:] = 0
     for e in range(indices.shape[0]):
         count[indices[e] + 1] += 1
-    for c in range(num_columns):
+    for c in range(count.shape[0] - 1):
         count[c + 1] += count[c]
     head = count[:-1].copy()
-    rows = np.empty(indices.shape[0], np.int64)
-    position = np.empty(indices.shape[0], np.int64)
     for row in range(indptr.shape[0] - 1):
         for e in range(indptr[row], indptr[row + 1]):
             at = head[indices[e]]
             head[indices[e]] = at + 1
             rows[at] = row
             position[at] = e
+
+
+@njit(nogil=True, cache=True)
+def transpose(indptr, indices, num_columns):  # type: ignore[no-untyped-def]
+    """Transpose a CSR structure by counting sort: ``(indptr, rows, positions)`` of the columns, stable."""
+    count = np.empty(num_columns + 1, np.int64)
+    rows = np.empty(indices.shape[0], np.int64)
+    position = np.empty(indices.shape[0], np.int64)
+    transpose_into(indptr, indices, count, rows, position)
     return count, rows, position
 
 

@@ -1,99 +1,161 @@
-"""Weighted sums of the rows of a matrix along the edges of a graph, without a copy of the edges or of the rows."""
+"""Weighted sums of rows over the edges of a CSR structure, by destination or by source, and their weights' gradients.
+
+A row has ``groups * width`` numbers, and an edge one weight per group (``weight`` is ``[edges * groups]``), or none:
+then ``weight`` is empty. Everything is flat. Kernels do a range of rows, or of groups and columns, so that ranges can
+run beside each other; a number is always added in the same order, so ranges change no bit of any result.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
 from nodeflow.kernels.prefetch import prefetch
 from nodeflow.kernels.random import U64
+from nodeflow.kernels.simd import HALF, LANES, add, div, load, mul_add, splat, splat_half, store, total
 
 _LINE = 64  # bytes that the processor fetches at once
-_AHEAD = 32  # edges of a row of the graph whose rows are asked for before they are read
-_FOUR = U64(4)
-
-
-def _wide(typingctx: Any, number: Any) -> Any:
-    """Return the number as it is; of uint16, the bits of a bfloat16, and int16, those of a float16, the float32."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind, bits = signature.args[0], args[0]
-        word, single = ir.IntType(32), ir.FloatType()
-        if isinstance(kind, types.Float):
-            return bits
-        if kind == types.uint16:
-            return builder.bitcast(builder.shl(builder.zext(bits, word), word(16)), single)
-        # By hand, since not every processor can: exponent and fraction go to their places, a factor puts the bias of
-        # the exponent right (and makes denormal numbers normal), and infinity and NaN are marked as such.
-        bits = builder.sext(bits, word)
-        size = builder.shl(builder.and_(bits, word(0x7FFF)), word(13))
-        value = builder.bitcast(builder.fmul(builder.bitcast(size, single), single(2.0**112)), word)
-        special = builder.icmp_unsigned(">=", size, word(0x7C00 << 13))
-        value = builder.or_(value, builder.select(special, word(0x7F800000), word(0)))
-        return builder.bitcast(builder.or_(value, builder.and_(bits, word(0x80000000))), single)
-
-    return (number if isinstance(number, types.Float) else types.float32)(number), codegen
-
-
-wide: Any = intrinsic(_wide)
-
-
-@njit(nogil=True, cache=True)
-def sum_rows(indptr, near, weights, rows, h, stride, width, out):  # type: ignore[no-untyped-def]
-    """Write into ``out[i]`` the sum over the edges p of row ``rows[i]`` of ``weights[p] * h[near[p]]``.
-
-    ``h`` and ``out`` are flat: a row of ``h`` has ``width`` numbers and begins ``stride`` after the one before, rows of
-    ``out`` lie one after another. ``weights`` None: 1. Edges are added four at a time, in their order: the sum of a row
-    depends on nothing else.
-    """
-    n, step, width = rows.shape[0], U64(stride), U64(width)
-    line = U64(_LINE // h.itemsize)
-    ahead = U64(_AHEAD)
-    for i in range(n):
-        if i + 16 < n:
-            prefetch(indptr, rows[U64(i + 16)])
-        if i + 8 < n:
-            first = indptr[U64(rows[U64(i + 8)])]
-            prefetch(near, first)
-            if weights is not None:
-                prefetch(weights, first)
-        if i + 3 < n:  # rows may be short
-            v = U64(rows[U64(i + 3)])
-            p = U64(indptr[v])
-            for q in range(p, min(p + ahead, U64(indptr[v + U64(1)]))):
-                _ask(h, U64(near[q]) * step, width, line)
-        v = U64(rows[U64(i)])
-        p, last = U64(indptr[v]), U64(indptr[v + U64(1)])
-        to = U64(i) * width
-        for c in range(width):
-            out[to + c] = 0
-        while p + _FOUR <= last:
-            for q in range(p + ahead, min(p + ahead + _FOUR, last)):
-                _ask(h, U64(near[q]) * step, width, line)
-            p1, p2, p3 = p + U64(1), p + U64(2), p + U64(3)
-            a, b, d, e = U64(near[p]) * step, U64(near[p1]) * step, U64(near[p2]) * step, U64(near[p3]) * step
-            if weights is None:
-                for c in range(width):
-                    out[to + c] += (wide(h[a + c]) + wide(h[b + c])) + (wide(h[d + c]) + wide(h[e + c]))
-            else:
-                kind = out.dtype.type
-                wa, wb, wd, we = kind(weights[p]), kind(weights[p1]), kind(weights[p2]), kind(weights[p3])
-                for c in range(width):
-                    left = wa * wide(h[a + c]) + wb * wide(h[b + c])
-                    out[to + c] += left + (wd * wide(h[d + c]) + we * wide(h[e + c]))
-            p += _FOUR
-        for q in range(p, last):
-            a = U64(near[q]) * step
-            w = out.dtype.type(1 if weights is None else weights[q])
-            for c in range(width):
-                out[to + c] += w * wide(h[a + c])
 
 
 @njit(inline="always")
-def _ask(h, begin, width, line):  # type: ignore[no-untyped-def]
-    for c in range(U64(0), width, line):
-        prefetch(h, np.int64(begin + c))
+def distance(size):  # type: ignore[no-untyped-def]
+    """Return how many edges before it is read a row of ``size`` numbers is asked for: the narrower, the more."""
+    return max(8, min(32, 1024 // size))
+
+
+@njit(inline="always")
+def row_of(indices, e):  # type: ignore[no-untyped-def]
+    """Return the row that edge ``e`` reads: without indices, its own."""
+    return indices[U64(e)] if indices.shape[0] > 0 else e
+
+
+@njit(inline="always")
+def ask(x, begin, count):  # type: ignore[no-untyped-def]
+    """Ask for ``x[begin : begin + count]``."""
+    c, step = 0, _LINE // x.itemsize
+    while c < count:  # a range with a step would divide
+        prefetch(x, begin + c)
+        c += step
+
+
+@njit(nogil=True, cache=True)
+def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, out, first, last):  # type: ignore[no-untyped-def]
+    """Write ``out[v] = sum of weight[e] * x[indices[e]]`` for the rows ``first <= v < last``, divided by their edges.
+
+    Edge e of the structure has the weight of edge ``edges[e]`` (without ``edges``: of e); divided only with ``mean``.
+    """
+    weighted, size, end = weight.shape[0] > 0, groups * width, indptr[U64(last)]
+    ahead = distance(size)
+    unit = x.dtype.type(1)
+    zero, one, half = splat(unit - unit), splat(unit), splat_half(unit - unit)
+    for v in range(first, last):
+        a, b = indptr[U64(v)], indptr[U64(v + 1)]
+        for e in range(min(a + ahead, end), min(b + ahead, end)):
+            if indices.shape[0] > 0:
+                ask(x, indices[U64(e)] * size, size)
+            if weighted and edges.shape[0] > 0:
+                prefetch(weight, edges[U64(e)] * groups)
+        degree = x.dtype.type(max(b - a, 1))
+        by = splat(degree)
+        for group in range(groups):
+            at, c = group * width, 0
+            while c + 4 * LANES <= width:
+                s0, s1, s2, s3 = zero, zero, zero, zero
+                for e in range(a, b):
+                    i = row_of(indices, e) * size + at + c
+                    w = splat(weight[U64(row_of(edges, e) * groups + group)]) if weighted else one
+                    s0 = mul_add(w, load(x, i, LANES), s0)
+                    s1 = mul_add(w, load(x, i + LANES, LANES), s1)
+                    s2 = mul_add(w, load(x, i + 2 * LANES, LANES), s2)
+                    s3 = mul_add(w, load(x, i + 3 * LANES, LANES), s3)
+                if mean:
+                    s0, s1, s2, s3 = div(s0, by), div(s1, by), div(s2, by), div(s3, by)
+                o = v * size + at + c
+                store(out, o, LANES, s0)
+                store(out, o + LANES, LANES, s1)
+                store(out, o + 2 * LANES, LANES, s2)
+                store(out, o + 3 * LANES, LANES, s3)
+                c += 4 * LANES
+            while c + LANES <= width:
+                s0 = zero
+                for e in range(a, b):
+                    w = splat(weight[U64(row_of(edges, e) * groups + group)]) if weighted else one
+                    s0 = mul_add(w, load(x, row_of(indices, e) * size + at + c, LANES), s0)
+                store(out, v * size + at + c, LANES, div(s0, by) if mean else s0)
+                c += LANES
+            if c + HALF <= width:
+                h0 = half
+                for e in range(a, b):
+                    w = splat_half(weight[U64(row_of(edges, e) * groups + group)] if weighted else unit)
+                    h0 = mul_add(w, load(x, row_of(indices, e) * size + at + c, HALF), h0)
+                store(out, v * size + at + c, HALF, div(h0, splat_half(degree)) if mean else h0)
+                c += HALF
+            if c < width:
+                n, s0 = width - c, zero
+                for e in range(a, b):
+                    w = splat(weight[U64(row_of(edges, e) * groups + group)]) if weighted else one
+                    s0 = mul_add(w, load(x, row_of(indices, e) * size + at + c, n), s0)
+                store(out, v * size + at + c, n, div(s0, by) if mean else s0)
+
+
+@njit(nogil=True, cache=True)
+def add_rows(indptr, indices, g, weight, groups, width, out, group_range, column_range):  # type: ignore[no-untyped-def]
+    """Add ``weight[e] * g[v]`` to ``out[indices[e]]`` for all edges e into v: what transposed rows sum, without them.
+
+    Of every row it does the columns in ``column_range`` of the groups in ``group_range``, pairs of first and last.
+    """
+    weighted, size, end = weight.shape[0] > 0, groups * width, indptr[indptr.shape[0] - 1]
+    ahead = distance(size)
+    unit, (first, last) = g.dtype.type(1), column_range
+    lowest, count = group_range[0] * width + first, (group_range[1] - group_range[0] - 1) * width + last - first
+    for v in range(indptr.shape[0] - 1):
+        for e in range(indptr[U64(v)], indptr[U64(v + 1)]):
+            if e + ahead < end:
+                ask(out, indices[U64(e + ahead)] * size + lowest, count)
+            for group in range(group_range[0], group_range[1]):
+                number = weight[U64(e * groups + group)] if weighted else unit
+                w, i, o = splat(number), v * size + group * width, indices[U64(e)] * size + group * width
+                c = first
+                while c + LANES <= last:
+                    store(out, o + c, LANES, mul_add(w, load(g, i + c, LANES), load(out, o + c, LANES)))
+                    c += LANES
+                if c + HALF <= last:
+                    h = splat_half(number)
+                    store(out, o + c, HALF, mul_add(h, load(g, i + c, HALF), load(out, o + c, HALF)))
+                    c += HALF
+                if c < last:
+                    n = last - c
+                    store(out, o + c, n, mul_add(w, load(g, i + c, n), load(out, o + c, n)))
+
+
+@njit(nogil=True, cache=True)
+def edge_dots(indptr, indices, a, b, groups, width, out, first, last):  # type: ignore[no-untyped-def]
+    """Write ``out[e, group]``, the dot product of that group of ``a[v]`` and ``b[indices[e]]``, for edges e into v.
+
+    For the rows ``first <= v < last``.
+    """
+    size, end = groups * width, indptr[U64(last)]
+    ahead = distance(size)
+    nothing = a.dtype.type(0)
+    for v in range(first, last):
+        for e in range(indptr[U64(v)], indptr[U64(v + 1)]):
+            if e + ahead < end:
+                ask(b, indices[U64(e + ahead)] * size, size)
+            for group in range(groups):
+                i, j = v * size + group * width, indices[U64(e)] * size + group * width
+                s0, s1, h0, c = splat(nothing), splat(nothing), splat_half(nothing), 0
+                while c + 2 * LANES <= width:
+                    s0 = mul_add(load(a, i + c, LANES), load(b, j + c, LANES), s0)
+                    s1 = mul_add(load(a, i + c + LANES, LANES), load(b, j + c + LANES, LANES), s1)
+                    c += 2 * LANES
+                if c + LANES <= width:
+                    s0 = mul_add(load(a, i + c, LANES), load(b, j + c, LANES), s0)
+                    c += LANES
+                if c + HALF <= width:
+                    h0 = mul_add(load(a, i + c, HALF), load(b, j + c, HALF), h0)
+                    c += HALF
+                if c < width:
+                    s1 = mul_add(load(a, i + c, width - c), load(b, j + c, width - c), s1)
+                found = total(h0)
+                if width >= LANES or width % HALF > 0:
+                    found += total(add(s0, s1))
+                out[U64(e * groups + group)] = found

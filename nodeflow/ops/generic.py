@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from nodeflow.ops.edgewise import EdgeFunction, derivative
+import nodeflow.ops.native as native
+from nodeflow.ops.edgewise import OPERATIONS, EdgeFunction, derivative
 from nodeflow.ops.spmm import bag
 from nodeflow.structure import Structure
 
@@ -166,7 +167,8 @@ def _routed(function: EdgeFunction, k: int, count: int, share: Callable[..., Ten
 class Extreme(Function):
     """``(structure, largest, function, kinds, *operands)``: maximum or minimum of the messages, 0 without edges.
 
-    Messages that share the extreme value share the gradient equally, however the edges are ordered.
+    Messages that share the extreme value share the gradient equally, however the edges are ordered. Rows that are only
+    copied are compared by compiled loops, where those can; second gradients are made from messages here too.
     """
 
     @staticmethod
@@ -174,17 +176,24 @@ class Extreme(Function):
         ctx: Any, structure: Structure, largest: bool, function: EdgeFunction, kinds: tuple[str, ...], *tensors: Tensor
     ) -> Tensor:
         ctx.structure, ctx.function, ctx.kinds = structure, function, kinds
+        ctx.copied = function is OPERATIONS["copy"] and kinds[0] != "v" and native.is_native(*tensors)
+        if ctx.copied:
+            out, ties = native.extreme(structure, kinds[0], tensors[0], largest, ctx.needs_input_grad[4])
+            ctx.save_for_backward(out, ties, *tensors)
+            return out
         if largest:
             out = _by_degree(structure, function, kinds, tensors, lambda m: m.amax(1), torch.maximum, 0)
         else:
             out = _by_degree(structure, function, kinds, tensors, lambda m: m.amin(1), torch.minimum, 0)
-        ctx.save_for_backward(out, *tensors)
+        ctx.save_for_backward(out, None, *tensors)
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        (g,), (out, *tensors) = grads, ctx.saved_tensors
+        (g,), (out, counted, *tensors) = grads, ctx.saved_tensors
         structure, kinds, out = ctx.structure, ctx.kinds, out.detach()
+        if ctx.copied and native.is_native(g) and not torch.is_grad_enabled():
+            return None, None, None, None, native.share(structure, kinds[0], tensors[0], out, counted, g)
         function: EdgeFunction = ctx.function
 
         def is_winner(*operands: Tensor) -> Tensor:

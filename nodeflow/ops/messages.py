@@ -10,7 +10,7 @@ from torch import Tensor
 from nodeflow.ops.edgewise import OPERATIONS
 from nodeflow.ops.generic import EdgeSum
 from nodeflow.ops.operands import Operands, check_operands, check_reduce
-from nodeflow.ops.plan import choose
+from nodeflow.ops.plan import choose, scales
 from nodeflow.ops.spmm import EdgeDot, Gather
 from nodeflow.structure import Structure
 
@@ -55,15 +55,11 @@ def message_reduce(
         raise TypeError(f"the mean needs floating numbers, got messages of {given.dtype}: convert with .float() first")
     dtype = _computed_in(given, reduce)
     given = given._replace(tensors=tuple(tensor.to(dtype) for tensor in given.tensors))
-    scalar = tuple(tensor.shape[1:].numel() == 1 for tensor in given.tensors)
-    run = choose(op, given.kinds, scalar, reduce, dtype, structure.device.type)
+    run = choose(op, given.kinds, scales(given), reduce, dtype, structure.device.type)
     out = run(structure, given)
     shape = _message_shape(given)
     if out.shape[1:] != shape:
         out = out.reshape(structure.num_dst, *shape)
-    if reduce == "mean":
-        degrees = structure.in_degrees.clamp(min=1).to(dtype)
-        out = out.div_(degrees.view(-1, *[1] * len(shape)))  # in place: a second matrix costs more than the division
     return out.to(given.dtype) if given.dtype.is_floating_point else out
 
 
@@ -115,7 +111,9 @@ def _computed_in(given: Operands, reduce: str) -> torch.dtype:
 
 
 def _message_shape(given: Operands) -> torch.Size:
-    shape = torch.broadcast_shapes(*(tensor.shape[1:] for tensor in given.tensors))
+    shape, *others = (tensor.shape[1:] for tensor in given.tensors)
+    for other in others:  # of one rank, and known to fit; torch.broadcast_shapes takes longer than small sums
+        shape = torch.Size([b if a == 1 else a for a, b in zip(shape, other, strict=True)])
     return torch.Size((*shape[:-1], 1)) if given.op == "dot" else shape
 
 
@@ -135,7 +133,7 @@ def _dots(structure: Structure, given: Operands) -> Tensor:
     if set(given.kinds) == {"u", "v"} and left.shape[1:] == right.shape[1:] and left.ndim == 2:
         a, b = (left, right) if given.kinds[0] == "v" else (right, left)
         if given.dtype.is_floating_point:
-            out = EdgeDot.apply(structure, a, b)
+            out = EdgeDot.apply(structure, a, b, None)
             return out.unsqueeze(1)
     out = EdgeSum.apply(structure, "e", OPERATIONS["dot"], given.kinds, left.to(wide), right.to(wide))
     return out.to(given.dtype) if given.dtype.is_floating_point else out

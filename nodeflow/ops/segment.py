@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+import nodeflow.ops.native as native
 from nodeflow.ops.messages import message_reduce
 from nodeflow.ops.operands import check_rows
 from nodeflow.ops.spmm import Gather, SegmentSum, bag
@@ -58,6 +59,8 @@ class _Softmax(Function):
         ctx.structure = structure
         if scores.numel() == 0:
             out = torch.zeros_like(scores)
+        elif native.is_native(scores):
+            out = native.softmax(structure, scores)
         else:
             rows = scores.reshape(structure.num_edges, -1).contiguous()
             # "unsafe" only skips the check of the offsets; destinations without edges get -inf, and are not gathered
@@ -73,6 +76,8 @@ class _Softmax(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         (out,) = ctx.saved_tensors
+        if native.is_native(out, grads[0]) and not torch.is_grad_enabled():
+            return None, native.softmax_backward(ctx.structure, out, grads[0])
         weighted = out * grads[0]
         total = SegmentSum.apply(ctx.structure, weighted, "v")
         return None, weighted - out * Gather.apply(ctx.structure, total, "v")

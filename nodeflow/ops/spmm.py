@@ -2,15 +2,16 @@
 
 With ``u`` the sources, ``v`` the destinations and ``e`` the edges of a structure:
 
-    Spmm        out[v] = sum over e into v of w[e] * h[u(e)]        backward: Spmm (transposed), EdgeDot
-    EdgeDot     out[e] = <a[v(e)], b[u(e)]>                         backward: Spmm, Spmm (transposed)
+    Spmm        out[v] = sum over e into v of w[e] * h[u(e)]        backward: Spmm (by source), EdgeDot
+                (or out[u], over the edges that leave u, of h[v(e)])
+    EdgeDot     out[e] = <a[v(e)], b[u(e)]>                         backward: Spmm (by destination, by source)
     Gather      out[e] = h[u(e)] or h[v(e)]                         backward: SegmentSum
     SegmentSum  out[v] (or out[u]) = sum of x[e] over its edges     backward: Gather
     Permute     out[i] = x[order[i]]                                backward: Permute (inverse)
 
-So every derivative, of any order, is again a sum over consecutive rows: no backward scatters, and none is left to the
-slow native backward of ``embedding_bag``, which does the sums. It is the fastest sparse sum torch has on a CPU, it
-accumulates in float32 for bfloat16 and float16, and it runs on CUDA.
+So every derivative, of any order, is again one of these. Compiled loops do the sums and dots on a CPU (see
+``nodeflow.ops.native``). Other types and devices sum by ``embedding_bag``: it accumulates in float32 for bfloat16 and
+float16 and runs on CUDA, and its slow native backward is never used.
 """
 
 # ruff: noqa: D102  autograd's forward and backward are described by their class
@@ -23,6 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 
+import nodeflow.ops.native as native
 from nodeflow.structure import Structure
 
 DOT_ELEMENTS = 2**18
@@ -47,6 +49,11 @@ def _flat(x: Tensor) -> Tensor:
     return x.reshape(len(x), x.shape[1:].numel())
 
 
+def _rowwise(numbers: Tensor, like: Tensor) -> Tensor:
+    """One number per row, as a view that multiplies the rows of ``like``."""
+    return numbers.view(-1, *[1] * (like.ndim - 1))
+
+
 def _summed(structure: Structure, end: str) -> tuple[Tensor, Tensor]:
     """``(indptr, edge ids)`` of the edges grouped by one end, "u" or "v"."""
     if end == "v":
@@ -56,36 +63,67 @@ def _summed(structure: Structure, end: str) -> tuple[Tensor, Tensor]:
 
 
 class Spmm(Function):
-    """``(structure, h [num_src, ...], w [E] or None)`` to ``[num_dst, ...]``."""
+    """``(structure, h, w [E], [E, groups] or None, end, mean)`` to a row per ``end``, over its edges.
+
+    ``h`` has a row per other end, whose consecutive numbers fall into ``groups`` of equal size; ``mean`` is for
+    destinations (``end="v"``) only and divides by the number of edges.
+    """
 
     @staticmethod
-    def forward(ctx: Any, structure: Structure, h: Tensor, w: Tensor | None) -> Tensor:
-        ctx.structure = structure
+    def forward(
+        ctx: Any, structure: Structure, h: Tensor, w: Tensor | None, end: str = "v", mean: bool = False
+    ) -> Tensor:
+        ctx.structure, ctx.end, ctx.mean = structure, end, mean
         ctx.save_for_backward(h if ctx.needs_input_grad[2] else None, w)
-        return bag(structure.indptr, structure.indices, h, w)
+        if native.is_native(h, w):
+            return native.weighted_sum(structure, end, h, w, mean)
+        if end == "v":
+            indptr, indices = structure.indptr, structure.indices
+        else:
+            swapped, edges = structure.transposed()
+            indptr, indices, w = swapped.indptr, swapped.indices, None if w is None else w.index_select(0, edges)
+        if w is None or w.ndim == 1:
+            out = bag(indptr, indices, h, w)
+        else:
+            parts = h.reshape(len(h), w.shape[1], -1)
+            out = torch.stack([bag(indptr, indices, parts[:, k], w[:, k]) for k in range(w.shape[1])], 1)
+            out = out.reshape(len(out), *h.shape[1:]).clone()
+        return out.div_(_rowwise(structure.in_degrees.clamp(min=1).to(out.dtype), out)) if mean else out
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         (g,), (h, w) = grads, ctx.saved_tensors
-        grad_h = grad_w = None
+        structure: Structure = ctx.structure
+        grad_h = grad_w = share = None
+        if ctx.mean:
+            parts = structure.in_degrees.clamp(min=1).to(g.dtype).reciprocal()
+            share = torch.repeat_interleave(parts, structure.in_degrees, output_size=structure.num_edges)
         if ctx.needs_input_grad[1]:
-            swapped, edges = ctx.structure.transposed()
-            grad_h = Spmm.apply(swapped, g, None if w is None else Permute.apply(w, edges))
+            by = w if share is None else share if w is None else w * _rowwise(share, w)
+            grad_h = Spmm.apply(structure, g, by, "u" if ctx.end == "v" else "v", False)
         if ctx.needs_input_grad[2]:
-            grad_w = EdgeDot.apply(ctx.structure, g, h)
-        return None, grad_h, grad_w
+            a, b = (g, h) if ctx.end == "v" else (h, g)
+            grad_w = EdgeDot.apply(structure, a, b, None if w.ndim == 1 else w.shape[1])
+            grad_w = grad_w if share is None else grad_w * _rowwise(share, grad_w)
+        return None, grad_h, grad_w, None, None
 
 
 class EdgeDot(Function):
-    """``(structure, a [num_dst, ...], b [num_src, ...])`` to ``[E]``; products and sums in at least float32."""
+    """``(structure, a [num_dst, ...], b [num_src, ...], groups)`` to ``[E, groups]``, or ``[E]`` if that is None.
+
+    Products and sums in at least float32.
+    """
 
     @staticmethod
-    def forward(ctx: Any, structure: Structure, a: Tensor, b: Tensor) -> Tensor:
+    def forward(ctx: Any, structure: Structure, a: Tensor, b: Tensor, groups: int | None) -> Tensor:
         ctx.structure = structure
         ctx.save_for_backward(a, b)
+        shape = (structure.num_edges,) if groups is None else (structure.num_edges, groups)
+        if native.is_native(a, b):
+            return native.dots(structure, a, b, groups or 1).resize_(shape)
         at, bt = _flat(a), _flat(b)
         exact = torch.promote_types(a.dtype, torch.float32)
-        out = torch.empty(structure.num_edges, dtype=a.dtype, device=a.device)
+        out = torch.empty(shape, dtype=a.dtype, device=a.device)
         step = max(1, DOT_ELEMENTS // max(1, at.shape[1]))
         if at.is_cuda:  # the bound on memory is the generic one there; a launch costs more than the cache saves
             step *= 16
@@ -93,7 +131,8 @@ class EdgeDot(Function):
             piece = slice(start, start + step)
             left = at.index_select(0, structure.dst[piece]).to(exact)
             right = bt.index_select(0, structure.indices[piece]).to(exact)
-            out[piece] = left.mul_(right).sum(1)
+            product = left.mul_(right)
+            out[piece] = (product if groups is None else product.view(len(product), groups, -1)).sum(-1)
         return out
 
     @staticmethod
@@ -101,11 +140,10 @@ class EdgeDot(Function):
         (g,), (a, b) = grads, ctx.saved_tensors
         grad_a = grad_b = None
         if ctx.needs_input_grad[1]:
-            grad_a = Spmm.apply(ctx.structure, b, g)
+            grad_a = Spmm.apply(ctx.structure, b, g, "v", False)
         if ctx.needs_input_grad[2]:
-            swapped, edges = ctx.structure.transposed()
-            grad_b = Spmm.apply(swapped, a, Permute.apply(g, edges))
-        return None, grad_a, grad_b
+            grad_b = Spmm.apply(ctx.structure, a, g, "u", False)
+        return None, grad_a, grad_b, None
 
 
 class Gather(Function):
@@ -127,6 +165,8 @@ class SegmentSum(Function):
     @staticmethod
     def forward(ctx: Any, structure: Structure, x: Tensor, end: str) -> Tensor:
         ctx.structure, ctx.end = structure, end
+        if native.is_native(x):
+            return native.edge_sum(structure, end, x)
         indptr, edges = _summed(structure, end)
         return bag(indptr, edges, x)
 

@@ -1,0 +1,228 @@
+"""The compiled loops on tensors: when they are used, where their results lie, and how work is shared between threads.
+
+They run on plain tensors of float32 and float64 in the processor's memory; everything else (other devices and types,
+tensors that stand for others in a transform) goes through torch's own operations. Results have the same bits on every
+run and with every number of threads: threads do ranges of rows or columns, and each number is made by one of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow.kernels.extremes import extreme_rows, share_rows
+from nodeflow.kernels.simd import HALF, LANES
+from nodeflow.kernels.softmax import softmax_gradient, softmax_rows
+from nodeflow.kernels.sums import add_rows, edge_dots, sum_rows
+from nodeflow.structure import Structure
+
+Floats = NDArray[Any]
+
+THREAD_ELEMENTS = 2**19
+"""Numbers that a thread reads at least: fewer are done before a second thread is awake."""
+NARROW = 256
+"""Bytes of a row up to which it is faster to add to the rows of the sources than to sort the edges by source first."""
+
+_NO_INTS = np.empty(0, np.int64)
+_pool: list[ThreadPoolExecutor] = []
+
+
+def is_native(*tensors: Tensor | None) -> bool:
+    """Whether the compiled loops take these tensors (all of one floating type; None is left out).
+
+    They step aside while a dispatch mode looks on, a counter of operations say: it sees torch's operations only.
+    """
+    return torch._C._len_torch_dispatch_stack() == 0 and all(tensor is None or _is_plain(tensor) for tensor in tensors)
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return (
+        type(tensor) in (Tensor, torch.nn.Parameter)
+        and tensor.device.type == "cpu"
+        and tensor.dtype in (torch.float32, torch.float64)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        and not tensor._is_zerotensor()
+    )
+
+
+def weighted_sum(structure: Structure, end: str, x: Tensor, weight: Tensor | None, mean: bool) -> Tensor:
+    """Sum rows of ``x`` at the other end per row of ``end`` ("u", "v"), as ``Spmm`` does; the mean for "v" only."""
+    rows = structure.num_dst if end == "v" else structure.num_src
+    groups = 1 if weight is None or weight.ndim == 1 else weight.shape[1]
+    size = x.shape[1:].numel()
+    width = size // max(groups, 1)
+    numbers = _flat(x)
+    weights = numbers[:0] if weight is None else _flat(weight)
+    if 0 in (rows, size, structure.num_edges):
+        return _tensor(np.zeros((rows, *x.shape[1:]), numbers.dtype))
+    indptr, indices, edges = _ints(structure.indptr), _ints(structure.indices), _NO_INTS
+    narrow = size * numbers.itemsize <= NARROW and (groups == 1 or width >= HALF)
+    if end == "u" and narrow and not structure.is_transposed:
+        out = np.zeros((rows, *x.shape[1:]), numbers.dtype)
+        _beside(
+            lambda a, b, c, d: add_rows(
+                indptr, indices, numbers, weights, groups, width, out.reshape(-1), (a, b), (c, d)
+            ),
+            _column_ranges(groups, width, structure.num_edges),
+        )
+        return _tensor(out)
+    if end == "u":
+        swapped, order = structure.transposed()
+        indptr, indices, edges = _ints(swapped.indptr), _ints(swapped.indices), _ints(order)
+    out = np.empty((rows, *x.shape[1:]), numbers.dtype)
+    _beside(
+        lambda a, b: sum_rows(indptr, indices, edges, numbers, weights, groups, width, mean, out.reshape(-1), a, b),
+        _row_ranges(indptr, size),
+    )
+    return _tensor(out)
+
+
+def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
+    """Sum the rows of the edges per row of ``end``, as ``SegmentSum`` does."""
+    rows = structure.num_dst if end == "v" else structure.num_src
+    numbers = _flat(x)
+    size = x.shape[1:].numel()
+    if 0 in (rows, size, structure.num_edges):
+        return _tensor(np.zeros((rows, *x.shape[1:]), numbers.dtype))
+    indptr, indices, none = _ints(structure.indptr), _NO_INTS, numbers[:0]
+    if end == "u":
+        swapped, order = structure.transposed()
+        indptr, indices = _ints(swapped.indptr), _ints(order)
+    out = np.empty((rows, *x.shape[1:]), numbers.dtype)
+    _beside(
+        lambda a, b: sum_rows(indptr, indices, _NO_INTS, numbers, none, 1, size, False, out.reshape(-1), a, b),
+        _row_ranges(indptr, size),
+    )
+    return _tensor(out)
+
+
+def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
+    """Dot products ``[E, groups]`` of the groups of the rows at both ends, as ``EdgeDot`` does."""
+    left, right = _flat(a), _flat(b)
+    size = a.shape[1:].numel()
+    if 0 in (size, structure.num_edges):
+        return _tensor(np.zeros((structure.num_edges, groups), left.dtype))
+    out = np.empty((structure.num_edges, groups), left.dtype)
+    indptr, indices = _ints(structure.indptr), _ints(structure.indices)
+    _beside(
+        lambda first, last: edge_dots(
+            indptr, indices, left, right, groups, size // groups, out.reshape(-1), first, last
+        ),
+        _row_ranges(indptr, size),
+    )
+    return _tensor(out)
+
+
+def extreme(structure: Structure, kind: str, x: Tensor, largest: bool, counted: bool) -> tuple[Tensor, Tensor | None]:
+    """The largest or smallest of the rows of sources ("u") or edges ("e"), and how many share it, when ``counted``."""
+    numbers, shape = _flat(x), (structure.num_dst, *x.shape[1:])
+    size = x.shape[1:].numel()
+    out = np.empty(shape, numbers.dtype)
+    ties = np.empty(shape if counted else (0,), numbers.dtype)
+    indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else _NO_INTS
+    if out.size:
+        sign = 1 if largest else -1
+        _beside(
+            lambda a, b: extreme_rows(indptr, indices, numbers, size, sign, out.reshape(-1), ties.reshape(-1), a, b),
+            _row_ranges(indptr, size),
+        )
+    return _tensor(out), _tensor(ties) if counted else None
+
+
+def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor, g: Tensor) -> Tensor:
+    """The gradient of ``extreme``: ``g`` in equal parts to the rows that have the best number."""
+    numbers, most, shared, given = (_flat(tensor) for tensor in (x, best, ties, g))
+    size = x.shape[1:].numel()
+    out = np.zeros(tuple(x.shape), numbers.dtype)
+    indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else _NO_INTS
+    if out.size and structure.num_dst:
+        _beside(
+            lambda _a, _b, c, d: share_rows(indptr, indices, numbers, most, shared, given, size, out.reshape(-1), c, d),
+            _column_ranges(1, size, structure.num_edges),
+        )
+    return _tensor(out)
+
+
+def softmax(structure: Structure, scores: Tensor) -> Tensor:
+    """The softmax over the edges of each destination."""
+    return _by_destination(structure, softmax_rows, scores)
+
+
+def softmax_backward(structure: Structure, p: Tensor, g: Tensor) -> Tensor:
+    """The gradient of the scores whose softmax is ``p``."""
+    return _by_destination(structure, softmax_gradient, p, g)
+
+
+def _by_destination(structure: Structure, kernel: Callable[..., None], *tensors: Tensor) -> Tensor:
+    given, indptr = [_flat(tensor) for tensor in tensors], _ints(structure.indptr)
+    out, size = np.empty(tuple(tensors[0].shape), given[0].dtype), tensors[0].shape[1:].numel()
+    if out.size:
+        _beside(lambda a, b: kernel(indptr, *given, size, out.reshape(-1), a, b), _row_ranges(indptr, 8 * size))
+    return _tensor(out)
+
+
+def _ints(tensor: Tensor) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = tensor.contiguous().numpy()
+    return found
+
+
+def _flat(tensor: Tensor) -> Floats:
+    found: Floats = tensor.detach().contiguous().resolve_neg().view(-1).numpy()
+    return found
+
+
+def _tensor(array: Floats) -> Tensor:
+    """A tensor of a new array: no view, so it may be changed in place. numpy lays large arrays in large pages."""
+    return torch.from_numpy(array)
+
+
+def _count(elements: int) -> int:
+    """How many threads such work is worth."""
+    return max(1, min(torch.get_num_threads(), elements // THREAD_ELEMENTS))
+
+
+def _row_ranges(indptr: NDArray[np.int64], size: int) -> Sequence[tuple[int, int]]:
+    """Ranges of rows with about as many edges and rows each, one per thread."""
+    rows = len(indptr) - 1
+    count = _count((int(indptr[-1]) + rows) * size)
+    if count == 1:
+        return [(0, rows)]
+    load = indptr + np.arange(rows + 1)
+    cuts = np.searchsorted(load, load[-1] * np.arange(1, count) // count)
+    return list(zip([0, *cuts.tolist()], [*cuts.tolist(), rows], strict=True))
+
+
+def _column_ranges(groups: int, width: int, edges: int) -> Iterator[tuple[int, int, int, int]]:
+    """Ranges of groups and of columns in them (first and last of each), one per thread: whole vectors, if one group."""
+    count = _count(edges * groups * width)
+    unit = 1 if groups > 1 else LANES
+    units = groups if groups > 1 else -(-width // LANES)
+    count = min(count, units)
+    for k in range(count):
+        a, b = units * k // count * unit, units * (k + 1) // count * unit
+        yield (a, b, 0, width) if groups > 1 else (0, 1, a, min(b, width))
+
+
+def _beside(run: Callable[..., None], ranges: Any) -> None:
+    """Call ``run`` with every range, the first one here and the others beside it."""
+    first, *others = ranges
+    if not others:
+        run(*first)
+        return
+    if not _pool:
+        _pool.append(ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="nodeflow-ops"))
+    waiting = [_pool[0].submit(run, *part) for part in others]
+    run(*first)
+    for future in waiting:
+        future.result()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.clear)  # threads do not live on in a forked process
