@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections import deque
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-_KEPT: Final = 4
+_KEPT: Final = 8
 _SPARE: Final = 8  # a new buffer has one part in so many to spare, since the next result may be a little larger
 
 _free: deque[NDArray[np.uint8]] = deque(maxlen=_KEPT)
@@ -19,14 +20,15 @@ _free: deque[NDArray[np.uint8]] = deque(maxlen=_KEPT)
 comes back when a tensor is freed, at any time and in any thread."""
 
 
-def reused_bytes(size: int) -> NDArray[np.uint8]:
-    """Return ``size`` bytes of any content, uint8 ``[size]``, often those of a result that is no longer used.
+def reused(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Return a new array of any content, often in the memory of a result that is no longer used.
 
-    They are given to the next caller as soon as the array returned is gone; views of it do not count. ``as_tensor``
-    makes a tensor of it that does. At most four unused buffers are kept.
+    Its memory is given to the next caller as soon as the very array returned is gone; views of it do not count. A
+    tensor that ``torch.from_numpy`` makes of it keeps it. At most eight unused buffers are kept.
     """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     buffer = _fitting(size)
-    array = buffer[:size]
+    array: NDArray[Any] = buffer[:size].view(dtype).reshape(shape)
     weakref.finalize(array, _free.append, buffer).atexit = False
     return array
 

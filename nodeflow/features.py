@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow.buffers import as_tensor, reused_bytes
+from nodeflow.buffers import as_tensor, reused
 from nodeflow.kernels.gather import gather_rows
 from nodeflow.kernels.rows import csr_rows
 
@@ -112,7 +112,7 @@ def _gather(column: Tensor, ids: Tensor) -> Tensor:
     flat = column.view(-1).view(torch.uint8).numpy()
     row = len(flat) // len(column)
     kind = next(kind for kind in _WORDS if (row | flat.ctypes.data) % kind.itemsize == 0)
-    out = reused_bytes(len(ids) * row)
+    out = reused((len(ids) * row,), np.uint8)
     bad = gather_rows(flat.view(kind), row // kind.itemsize, ids.contiguous().numpy(), out.view(kind))
     if bad >= 0:
         raise IndexError(f"there is no row {int(ids[bad])} in a column of {len(column)} rows")

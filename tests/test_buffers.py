@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -20,7 +21,7 @@ def _no_buffers():
 
 
 def tensor(size: int, value: int) -> Tensor:
-    out = buffers.as_tensor(buffers.reused_bytes(4 * size), torch.float32, (size, 1))
+    out = buffers.as_tensor(buffers.reused((4 * size,), np.uint8), torch.float32, (size, 1))
     return out.fill_(value)
 
 
@@ -76,11 +77,11 @@ def test_other_sizes_get_other_memory_and_little_is_kept():
     del first
     assert tensor(500, 1).data_ptr() != at
     assert tensor(1200, 1).data_ptr() != at
-    many = [tensor(1000 * (i + 1), i) for i in range(9)]
+    many = [tensor(1000 * (i + 1), i) for i in range(12)]
     del many
     gc.collect()
-    assert len(buffers._free) == 4
-    assert buffers.as_tensor(buffers.reused_bytes(0), torch.float32, (0, 3)).shape == (0, 3)
+    assert len(buffers._free) == 8
+    assert buffers.as_tensor(buffers.reused((0,), np.uint8), torch.float32, (0, 3)).shape == (0, 3)
 
 
 def test_threads_never_share_memory():

@@ -57,9 +57,6 @@ class LinearConv(FlowConv):
     weighted = False
     """Whether ``aggregate`` multiplies the rows by numbers on the edges (two operations per number then, not one)."""
 
-    averaged = False
-    """Whether ``aggregate`` is a mean, whose gradient is multiplied by numbers on the edges."""
-
     loops = False
     """Whether ``aggregate`` adds a node's own row to the sum; its gradient takes two matrices of its own."""
 
@@ -146,24 +143,19 @@ class LinearConv(FlowConv):
             backward: add those of the backward pass: gradients of the matrices, and of ``h`` where it needs one.
         """
         neigh, own = self.maps
-        first, later = 2 if self.weighted else 1, 2 if self.weighted or self.averaged else 1
+        per_sum = 2 if self.weighted else 1
         if h is not None and h.layout != torch.strided:
             passes = 2 if backward else 1
-            total = 2 * passes * h.values().numel() * neigh.out_features
-            total += (first + later * (passes - 1)) * flow.num_edges * neigh.out_features
+            total = 2 * h.values().numel() * neigh.out_features + per_sum * flow.num_edges * neigh.out_features
             if own is not None:
-                total += 2 * passes * flow.take_dst(h).values().numel() * own.out_features
-            return {"transform": total}
+                total += 2 * flow.take_dst(h).values().numel() * own.out_features
+            return {"transform": passes * total}
         needed = h is None or h.requires_grad
         extra = 0
         if own is not None:
             extra = 2 * flow.num_dst * own.in_features * own.out_features * _passes(backward, needed)
-        once = self._work(flow, False, needed)
-        found = {}
-        for order, part in self._work(flow, backward, needed).items():
-            back = part.sums - once[order].sums
-            found[order] = part.products + first * once[order].sums + later * back + extra
-        return found
+        work = self._work(flow, backward, needed)
+        return {order: part.products + per_sum * part.sums + extra for order, part in work.items()}
 
     def _work(self, flow: Flow, backward: bool, needed: bool) -> dict[str, _Work]:
         """What each order does; the product with a node's own row, which both have, is left out."""

@@ -51,7 +51,7 @@ class SAGEConv(LinearConv):
         if aggregator == "pool" and order == "transform":
             raise ValueError("order must be 'auto' or 'aggregate' with aggregator='pool': a maximum is not linear")
         super().__init__(order)
-        self.aggregator, self.averaged, self.loops = aggregator, aggregator == "mean", aggregator == "gcn"
+        self.aggregator, self.loops = aggregator, aggregator == "gcn"
         self.neigh = nn.Linear(in_features, out_features, bias=bias)
         self._set_maps("neigh", None if aggregator == "gcn" else "own")
         if aggregator != "gcn":

@@ -13,6 +13,9 @@ from nodeflow.ops.linear import sparse_linear
 BLOCK = 2048
 """Rows computed at a time on a CPU: what is added to them, and the ReLU, finds them in the processor's cache."""
 
+PARTS, LEAST = 8, 128
+"""Parts of the rows that the gradient of a weight is summed up from, and rows that a part has at least."""
+
 
 def linear_sum(*pairs: tuple[Tensor, Tensor], bias: Tensor | None = None, relu: bool = False) -> Tensor:
     """Return ``x1 @ w1.T + x2 @ w2.T + ... + bias``, dense ``[n, out]``, or its positive part.
@@ -57,6 +60,17 @@ def _plain(pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None) -> boo
     )
 
 
+def _outer(g: Tensor, x: Tensor) -> Tensor:
+    """Return ``g.T @ x`` for many rows: parts that threads need not share are faster than one product."""
+    size = len(x) // PARTS
+    whole = PARTS * size
+    if size < LEAST or not (g.is_contiguous() and x.is_contiguous()):
+        return g.t() @ x
+    left, right = (rows[:whole].view(PARTS, size, rows.shape[1]) for rows in (x, g))
+    out = torch.bmm(left.transpose(1, 2), right).sum(0)
+    return (out if whole == len(x) else torch.addmm(out, x[whole:].t(), g[whole:])).t()
+
+
 class _LinearSum(Function):
     """``(relu, bias or None, x1, w1, x2, w2, ...)`` to ``[n, out]``."""
 
@@ -85,5 +99,5 @@ class _LinearSum(Function):
         found: list[Tensor | None] = [None] * len(flat)
         for i, other in enumerate(flat):  # the gradient of x needs w, that of w needs x
             if ctx.needs_input_grad[2 + (i ^ 1)]:
-                found[i ^ 1] = g @ other if i % 2 else g.t() @ other
+                found[i ^ 1] = g @ other if i % 2 else _outer(g, other)
         return None, g.sum(0) if ctx.needs_input_grad[1] else None, *found

@@ -7,6 +7,7 @@ run and with every number of threads: threads do ranges of rows or columns, and 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nodeflow.buffers import reused
 from nodeflow.kernels.extremes import extreme_rows, share_rows
 from nodeflow.kernels.simd import HALF, LANES
 from nodeflow.kernels.softmax import softmax_gradient, softmax_rows
@@ -29,6 +31,8 @@ THREAD_ELEMENTS = 2**19
 """Numbers that a thread reads at least: fewer are done before a second thread is awake."""
 NARROW = 256
 """Bytes of a row up to which it is faster to add to the rows of the sources than to sort the edges by source first."""
+LARGE = 2**25
+"""Bytes from which on malloc keeps no memory for the next result."""
 
 _NO_INTS = np.empty(0, np.int64)
 _pool: list[ThreadPoolExecutor] = []
@@ -76,7 +80,7 @@ def weighted_sum(structure: Structure, end: str, x: Tensor, weight: Tensor | Non
     if end == "u":
         swapped, order = structure.transposed()
         indptr, indices, edges = _ints(swapped.indptr), _ints(swapped.indices), _ints(order)
-    out = np.empty((rows, *x.shape[1:]), numbers.dtype)
+    out = _new((rows, *x.shape[1:]), numbers.dtype)
     _beside(
         lambda a, b: sum_rows(indptr, indices, edges, numbers, weights, groups, width, mean, out.reshape(-1), a, b),
         _row_ranges(indptr, size),
@@ -95,7 +99,7 @@ def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
     if end == "u":
         swapped, order = structure.transposed()
         indptr, indices = _ints(swapped.indptr), _ints(order)
-    out = np.empty((rows, *x.shape[1:]), numbers.dtype)
+    out = _new((rows, *x.shape[1:]), numbers.dtype)
     _beside(
         lambda a, b: sum_rows(indptr, indices, _NO_INTS, numbers, none, 1, size, False, out.reshape(-1), a, b),
         _row_ranges(indptr, size),
@@ -109,7 +113,7 @@ def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
     size = a.shape[1:].numel()
     if 0 in (size, structure.num_edges):
         return _tensor(np.zeros((structure.num_edges, groups), left.dtype))
-    out = np.empty((structure.num_edges, groups), left.dtype)
+    out = _new((structure.num_edges, groups), left.dtype)
     indptr, indices = _ints(structure.indptr), _ints(structure.indices)
     _beside(
         lambda first, last: edge_dots(
@@ -124,8 +128,8 @@ def extreme(structure: Structure, kind: str, x: Tensor, largest: bool, counted: 
     """The largest or smallest of the rows of sources ("u") or edges ("e"), and how many share it, when ``counted``."""
     numbers, shape = _flat(x), (structure.num_dst, *x.shape[1:])
     size = x.shape[1:].numel()
-    out = np.empty(shape, numbers.dtype)
-    ties = np.empty(shape if counted else (0,), numbers.dtype)
+    out = _new(shape, numbers.dtype)
+    ties = _new(shape if counted else (0,), numbers.dtype)
     indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else _NO_INTS
     if out.size:
         sign = 1 if largest else -1
@@ -162,7 +166,7 @@ def softmax_backward(structure: Structure, p: Tensor, g: Tensor) -> Tensor:
 
 def _by_destination(structure: Structure, kernel: Callable[..., None], *tensors: Tensor) -> Tensor:
     given, indptr = [_flat(tensor) for tensor in tensors], _ints(structure.indptr)
-    out, size = np.empty(tuple(tensors[0].shape), given[0].dtype), tensors[0].shape[1:].numel()
+    out, size = _new(tuple(tensors[0].shape), given[0].dtype), tensors[0].shape[1:].numel()
     if out.size:
         _beside(lambda a, b: kernel(indptr, *given, size, out.reshape(-1), a, b), _row_ranges(indptr, 8 * size))
     return _tensor(out)
@@ -176,6 +180,12 @@ def _ints(tensor: Tensor) -> NDArray[np.int64]:
 def _flat(tensor: Tensor) -> Floats:
     found: Floats = tensor.detach().contiguous().resolve_neg().view(-1).numpy()
     return found
+
+
+def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Floats:
+    """An array to be filled. What malloc would take from the system every time lies in a buffer that is used again."""
+    large = math.prod(shape) * dtype.itemsize >= LARGE
+    return reused(shape, dtype) if large else np.empty(shape, dtype)
 
 
 def _tensor(array: Floats) -> Tensor:

@@ -94,17 +94,14 @@ class Spmm(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         (g,), (h, w) = grads, ctx.saved_tensors
         structure: Structure = ctx.structure
-        grad_h = grad_w = share = None
+        grad_h = grad_w = None
         if ctx.mean:
-            parts = structure.in_degrees.clamp(min=1).to(g.dtype).reciprocal()
-            share = torch.repeat_interleave(parts, structure.in_degrees, output_size=structure.num_edges)
+            g = g / _rowwise(structure.in_degrees.clamp(min=1).to(g.dtype), g)
         if ctx.needs_input_grad[1]:
-            by = w if share is None else share if w is None else w * _rowwise(share, w)
-            grad_h = Spmm.apply(structure, g, by, "u" if ctx.end == "v" else "v", False)
+            grad_h = Spmm.apply(structure, g, w, "u" if ctx.end == "v" else "v", False)
         if ctx.needs_input_grad[2]:
             a, b = (g, h) if ctx.end == "v" else (h, g)
             grad_w = EdgeDot.apply(structure, a, b, None if w.ndim == 1 else w.shape[1])
-            grad_w = grad_w if share is None else grad_w * _rowwise(share, grad_w)
         return None, grad_h, grad_w, None, None
 
 
