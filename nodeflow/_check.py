@@ -86,6 +86,8 @@ def id_range(lower: int, upper: int, what: str) -> str:
 
 def as_int(value: object, name: str) -> int:
     """Return ``value`` as an int; a bool or anything that is not an integer raises TypeError."""
+    if type(value) is int:  # the usual case, quickly
+        return value
     if not isinstance(value, (bool, np.bool_)) and getattr(value, "dtype", None) != torch.bool:
         with contextlib.suppress(TypeError):  # arrays have __index__, whatever they hold
             return operator.index(value)  # type: ignore[arg-type]

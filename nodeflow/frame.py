@@ -112,7 +112,7 @@ class Frame(MutableMapping[str, Tensor]):
             if column.dtype.kind not in "biufc":
                 raise TypeError(f"column {name!r} must hold numbers, got {describe(column)}")
             column = from_numpy(column)
-        elif type(column).__module__.startswith("scipy.sparse"):
+        elif not isinstance(column, Tensor) and type(column).__module__.startswith("scipy.sparse"):
             column = from_scipy(column)
         if not isinstance(column, Tensor):
             raise TypeError(f"column {name!r} must be a tensor, an array or a sparse matrix, got {describe(column)}")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
@@ -14,30 +13,44 @@ if TYPE_CHECKING:
     from nodeflow.node_flow import NodeFlow
 
 
-@contextmanager
-def atomic(batch: NodeFlow) -> Iterator[None]:
+# Both are classes, not generators: they are entered for every call, however small.
+
+
+class atomic:  # noqa: N801
     """Restore the columns of every frame of ``batch`` when anything raises inside."""
-    flows = (*batch._consecutive, *batch._skips.values())  # not through the views: this is done for every small batch
-    columns = [part.data._columns for part in batch._layers] + [flow.data._columns for flow in flows]
-    before = [dict(held) for held in columns]
-    try:
-        yield
-    except BaseException:
-        for held, old in zip(columns, before, strict=True):
-            held.clear()
-            held.update(old)
-        raise
+
+    __slots__ = ("_before", "_held")
+
+    def __init__(self, batch: NodeFlow) -> None:
+        self._held = [layer.data._columns for layer in batch._layers]
+        self._held += [flow.data._columns for flow in (*batch._consecutive, *batch._skips.values())]
+
+    def __enter__(self) -> None:
+        self._before = [held.copy() for held in self._held]
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            for held, columns in zip(self._held, self._before, strict=True):
+                held.clear()
+                held.update(columns)
 
 
-@contextmanager
-def explained(function: Any, role: str, where: object, *seen: object) -> Iterator[None]:
+class explained:  # noqa: N801
     """Add a note to what is raised inside: the function, where it ran (said by ``str``), and the columns it saw."""
-    try:
-        yield
-    except Exception as error:
-        lines = "".join(f"\n  {columns!r}" for columns in seen)  # of each column read: type and shape
-        error.add_note(f"in the {role} {name_of(function)} on {where}{', which saw' if seen else ''}{lines}")
-        raise
+
+    __slots__ = ("_function", "_role", "_seen", "_where")
+
+    def __init__(self, function: Any, role: str, where: object, *seen: object) -> None:
+        self._function, self._role, self._where, self._seen = function, role, where, seen
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, Exception):
+            lines = "".join(f"\n  {columns!r}" for columns in self._seen)  # of each column read: type and shape
+            which = f"{self._role} {name_of(self._function)}"
+            error.add_note(f"in the {which} on {self._where}{', which saw' if self._seen else ''}{lines}")
 
 
 def name_of(function: Any) -> str:
@@ -50,7 +63,7 @@ def columns_of(returned: Any, rows: int, function: Any, role: str, what: str) ->
 
     Raises TypeError for what is no dict of tensors, ValueError for a wrong number of rows.
     """
-    if not isinstance(returned, Mapping):
+    if type(returned) is not dict and not isinstance(returned, Mapping):  # the first is quick
         raise TypeError(f"the {role} {name_of(function)} must return a dict of columns, got {describe(returned)}")
     for name, column in returned.items():
         if not isinstance(name, str):

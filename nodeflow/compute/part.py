@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor
 
@@ -37,9 +39,9 @@ class Part:
     ) -> None:
         self.flow, self.structure, self.rows, self.edges, self.order = flow, structure, rows, edges, order
         i, j = flow.layers
-        self.src = columns_at(flow.src_layer.data, f"layer {i}")
-        self.dst = columns_at(flow.dst_layer.data, f"layer {j}", rows)
-        self.data = columns_at(flow.data, f"flow {i}->{j}", edges)
+        self.src = columns_at(flow.src_layer.data, _layer_name(i))
+        self.dst = columns_at(flow.dst_layer.data, _layer_name(j), rows)
+        self.data = columns_at(flow.data, _flow_name(i, j), edges)
 
     @classmethod
     def whole(cls, flow: Flow) -> Part:
@@ -68,6 +70,10 @@ class Part:
     def destinations(self) -> Tensor:
         """Local ids of the destinations."""
         return _all(self.structure.num_dst, self.structure) if self.rows is None else self.rows
+
+    def some_destinations(self, rows: Tensor) -> Tensor:
+        """Local ids of the destinations in some rows of the part."""
+        return rows if self.rows is None else self.rows.index_select(0, rows)
 
     @property
     def edge_ids(self) -> Tensor:
@@ -99,6 +105,16 @@ class Part:
         i, j = self.flow.layers
         sizes = f"{self.structure.num_src} -> {self.structure.num_dst} nodes, {self.structure.num_edges} edges"
         return f"flow {i}->{j} ({sizes})"
+
+
+@cache
+def _layer_name(i: int) -> str:
+    return f"layer {i}"
+
+
+@cache
+def _flow_name(i: int, j: int) -> str:
+    return f"flow {i}->{j}"
 
 
 def columns_at(frame: Frame, where: str, rows: Tensor | None = None) -> Columns:

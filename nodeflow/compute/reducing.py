@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow import ops
 from nodeflow.compute.guard import columns_of, explained, name_of
 from nodeflow.compute.part import Part
-from nodeflow.compute.udf import Columns, NodeBatch
+from nodeflow.compute.udf import Columns, NodeBatch, Words
 from nodeflow.fn import MessageFunction, ReduceFunction
 
 
@@ -51,12 +51,11 @@ class Messages(Mapping[str, Tensor]):
                 )
         return self._made[name]
 
-    def words(self, name: str) -> tuple[str, str]:
+    def words(self, name: str) -> tuple[Words, Words]:
         """What error messages call the operands of a built-in message function."""
         function = self.builtin[name]
-        sides = ((function.lhs_kind, function.lhs), (function.rhs_kind, function.rhs))
-        named = [_columns(self._part, kind).name_of(column) if kind and column else "" for kind, column in sides]
-        return named[0], named[1]
+        left, right = function.lhs_kind, function.rhs_kind or function.lhs_kind
+        return Words(_columns(self._part, left), function.lhs), Words(_columns(self._part, right), function.rhs or "")
 
     def __contains__(self, name: object) -> bool:
         return name in self._made or name in self.builtin
@@ -103,7 +102,7 @@ def operands(part: Part, function: MessageFunction) -> tuple[str, str, Tensor, s
 
 
 def _columns(part: Part, kind: str) -> Columns:
-    return {"u": part.src, "v": part.dst, "e": part.data}[kind]
+    return part.src if kind == "u" else part.dst if kind == "v" else part.data
 
 
 def _by_degree(part: Part, messages: Messages, reducer: Any) -> dict[str, Tensor]:
@@ -132,7 +131,7 @@ def _by_degree(part: Part, messages: Messages, reducer: Any) -> dict[str, Tensor
     for k, row in enumerate(rows):
         seen = Columns(part.dst, part.dst.where, partial(column, k))
         box = Columns(messages.names, "the mailbox", partial(mailbox, k))
-        nodes = NodeBatch(seen, part.destinations.index_select(0, row), box)
+        nodes = NodeBatch(seen, partial(part.some_destinations, row), len(row), box)
         degree = buckets[k].degree if buckets else 1
         with explained(reducer, "reduce function", f"{part}, {len(row)} nodes of degree {degree}", seen, box):
             found.append(columns_of(reducer(nodes), len(nodes), reducer, "reduce function", "node"))

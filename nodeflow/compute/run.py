@@ -158,7 +158,7 @@ def run(part: Part, message: Any, reduce: Any, update: Any) -> dict[str, Tensor]
         columns.update(reduce_messages(part, messages, reducer))
     frame, where = part.flow.dst_layer.data, part.dst.where
     if update is not None:
-        nodes = NodeBatch(overlaid(dict(columns), part.dst), part.destinations)
+        nodes = NodeBatch(overlaid(columns.copy(), part.dst), lambda: part.destinations, part.structure.num_dst)
         with explained(update, "update function", part, nodes.data):
             columns.update(columns_of(update(nodes), len(nodes), update, "update function", "node"))
     frame.update(written(frame, columns, part.rows, where))
@@ -172,7 +172,7 @@ def _apply_layer(batch: NodeFlow, number: int, func: Any, v: Any) -> None:
     ids = np.arange(layer.num_nodes) if v is ALL else _distinct(v, "v", layer.num_nodes, "node")
     rows = torch.from_numpy(ids).to(batch.device)
     part_rows = None if v is ALL else rows
-    nodes = NodeBatch(columns_at(layer.data, where, part_rows), rows)
+    nodes = NodeBatch(columns_at(layer.data, where, part_rows), lambda: rows, len(rows))
     with explained(func, "function", f"{where} ({layer.num_nodes} nodes)", nodes.data):
         columns = columns_of(func(nodes), len(nodes), func, "function", "node")
     layer.data.update(written(layer.data, columns, part_rows, where))
@@ -215,6 +215,8 @@ def _per_flow(functions: Any, name: str, count: int) -> Sequence[Any]:
 
 def _functions(given: Any, role: str, other: type) -> Sequence[Any]:
     """One function or a list of them, as a list of functions of the right kind."""
+    if type(given) in (MessageFunction, ReduceFunction) and type(given) is not other:  # the usual case, quickly
+        return (given,)
     functions = given if isinstance(given, (list, tuple)) else [given]
     if not functions:
         raise ValueError(f"{role} is an empty list: give at least one {role} function")

@@ -49,14 +49,22 @@ class Columns(Mapping[str, Tensor]):
         seen = self._seen[name]
         return f"{name} {str(seen.dtype).removeprefix('torch.')} {list(seen.shape)}"
 
-    def name_of(self, name: str) -> str:
-        """Words for one column in error messages."""
-        return f"column {name!r} of {self.where}"
+
+class Words:
+    """What error messages call one column; made only where there is an error."""
+
+    __slots__ = ("_columns", "_name")
+
+    def __init__(self, columns: Columns, name: str) -> None:
+        self._columns, self._name = columns, name
+
+    def __str__(self) -> str:
+        return f"column {self._name!r} of {self._columns.where}"
 
 
 def overlaid(over: Mapping[str, Tensor], under: Columns) -> Columns:
     """Columns ``over`` in front of ``under``."""
-    names = {**dict.fromkeys(under), **over}
+    names = {**dict.fromkeys(under._names), **over}
     return Columns(names, under.where, lambda name: over[name] if name in over else under[name])
 
 
@@ -95,10 +103,10 @@ class NodeBatch:
         mailbox: in reduce functions, the messages: ``mailbox[name]`` is ``[nodes, degree, ...]``.
     """
 
-    __slots__ = ("_mailbox", "_nodes", "data")
+    __slots__ = ("_count", "_mailbox", "_nodes", "data")
 
-    def __init__(self, data: Columns, nodes: Tensor, mailbox: Columns | None = None) -> None:
-        self.data, self._nodes, self._mailbox = data, nodes, mailbox
+    def __init__(self, data: Columns, nodes: Callable[[], Tensor], count: int, mailbox: Columns | None = None) -> None:
+        self.data, self._nodes, self._count, self._mailbox = data, nodes, count, mailbox
 
     @property
     def mailbox(self) -> Columns:
@@ -109,10 +117,10 @@ class NodeBatch:
 
     def nodes(self) -> Tensor:
         """Return the local ids of the nodes, int64 ``[len(nodes)]``."""
-        return self._nodes
+        return self._nodes()
 
     def __len__(self) -> int:
-        return len(self._nodes)
+        return self._count
 
     def __repr__(self) -> str:
         return f"NodeBatch({len(self)} nodes; data from {self.data})"

@@ -26,7 +26,7 @@ def message_reduce(
     rhs: Tensor | None,
     reduce: str,
     *,
-    names: tuple[str, str] = ("lhs", "rhs"),
+    names: tuple[object, object] = ("lhs", "rhs"),
 ) -> Tensor:
     """Compute a message per edge from one or two operands and reduce it per destination; never holds all messages.
 
@@ -71,7 +71,7 @@ def message(
     rhs_kind: str | None = None,
     rhs: Tensor | None = None,
     *,
-    names: tuple[str, str] = ("lhs", "rhs"),
+    names: tuple[object, object] = ("lhs", "rhs"),
 ) -> Tensor:
     """Compute the message of every edge, ``[num_edges, *message shape]``; arguments and errors of ``message_reduce``.
 

@@ -30,7 +30,7 @@ class Operands(NamedTuple):
     dtype: torch.dtype
 
 
-def check_rows(structure: Structure, kind: str, value: Any, name: str) -> Tensor:
+def check_rows(structure: Structure, kind: str, value: Any, name: object) -> Tensor:
     """Return ``value``, a dense tensor with a row per source, destination or edge on the structure's device.
 
     Raises TypeError for what is no dense tensor, ValueError for another number of rows or another device.
@@ -68,7 +68,7 @@ def check_operands(
     lhs: Any,
     rhs_kind: str | None,
     rhs: Any,
-    names: tuple[str, str],
+    names: tuple[object, object],
 ) -> Operands:
     """Check and align the operands of one message operation; raises TypeError or ValueError with their ``names``."""
     if op not in OPERATIONS:
@@ -89,7 +89,7 @@ def check_operands(
     return Operands(op, (lhs_kind, rhs_kind), (left.to(dtype), right.to(dtype)), dtype)
 
 
-def _aligned(op: str, left: Tensor, right: Tensor, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
+def _aligned(op: str, left: Tensor, right: Tensor, names: tuple[object, object]) -> tuple[Tensor, Tensor]:
     """Give both one rank (views): feature dimensions align at the right, a row of one number fits any."""
     shapes = [tuple(left.shape[1:]), tuple(right.shape[1:])]
     rank = max(len(shapes[0]), len(shapes[1]), 1 if op == "dot" else 0)
