@@ -52,6 +52,15 @@ def test_calls_print_two_tables(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_steps_print_a_table_and_draw(tmp_path: Path) -> None:
+    picture = tmp_path / "step.png"
+    options = ["--scale", 8, *SMALL, "--rounds", 1, "--data", tmp_path, "--varied", "depth", "--plot", picture]
+    rows = rows_of(run("step.py", *options))[1:]
+    assert [row[:2] for row in rows] == [["depth", str(depth)] for depth in (1, 2, 3)]
+    assert all(float(row[2]) > 0 for row in rows)
+    assert picture.stat().st_size > 1000
+
+
 def test_variants_print_a_table(tmp_path: Path) -> None:
     names = ["uniform", "weighted"]
     rows = rows_of(run("variants.py", "--scale", 8, *SMALL, "--rounds", 2, "--data", tmp_path, "--variants", *names))
