@@ -267,9 +267,14 @@ class Flow(Frozen):
         >>> flow.aggregate_with_own(torch.tensor([[1.0], [2.0], [4.0]]))
         (tensor([[1.]]), tensor([[6.]]))
         """
-        if self._dst_in_src.get() is None and len(h) == self.num_src:
-            return ops.aggregate_with_own(self._structure, h, reduce, weight)
-        return self.take_dst(h), self.aggregate(h, reduce, weight=weight)
+        own, rows = self._own_and_all(h)
+        return own, self.aggregate(rows, reduce, weight=weight)
+
+    def _own_and_all(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """``(take_dst(h), h)``, with a cheaper gradient; for what ``ops.own_and_all`` takes."""
+        own = self.take_dst(h)
+        prefix = self._dst_in_src.get() is None and h.layout == torch.strided
+        return ops.own_and_all(h, self.num_dst) if prefix else (own, h)
 
     def aggregate_edges(self, values: Tensor, reduce: str = "sum") -> Tensor:
         """Reduce a row per edge, ``[num_edges, ...]``, to a row per destination, ``[num_dst, ...]``."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nodeflow._check import describe
 from nodeflow.flow import Flow
 from nodeflow.nn.conv import FlowConv
-from nodeflow.ops import linear_sum, sparse_linear
+from nodeflow.ops import linear_sum
 from nodeflow.ops.opaque import opaque
 
 ORDERS: Final = ("auto", "aggregate", "transform")
@@ -97,10 +97,12 @@ class LinearConv(FlowConv):
                 return self.map_rows(self.aggregate(flow, h))
             rows, total = self.aggregate_with_own(flow, h)
             return self.map_rows(total, rows)
-        total = self.aggregate(flow, sparse_linear(h, neigh.weight))
         if own is None:
+            total = self.aggregate(flow, linear_sum((h, neigh.weight)))
             return total if neigh.bias is None else total + neigh.bias
-        return linear_sum((flow.take_dst(h), own.weight), bias=neigh.bias) + total
+        rows, h = flow._own_and_all(h)
+        total = self.aggregate(flow, linear_sum((h, neigh.weight)))
+        return linear_sum((rows, own.weight), bias=neigh.bias) + total
 
     def map_rows(self, total: Tensor, own: Tensor | None = None) -> Tensor:
         """Return the result for summed rows ``total`` ``[num_dst, in_features]``, however they were found.

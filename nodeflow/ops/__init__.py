@@ -1,7 +1,7 @@
 """Differentiable operations on the edges of one flow, given as a ``nodeflow.structure.Structure``.
 
-``aggregate``, ``aggregate_with_own``, ``segment_reduce``, ``segment_softmax``, ``gather_src`` and ``gather_dst`` are
-what layers are written with; ``message_reduce`` and ``message`` run any built-in message function with or without a
+``aggregate``, ``segment_reduce``, ``segment_softmax``, ``gather_src``, ``gather_dst`` and ``own_and_all`` are what
+layers are written with; ``message_reduce`` and ``message`` run any built-in message function with or without a
 reduction; ``sparse_linear`` applies a weight matrix to sparse rows, ``linear_sum`` several to several;
 ``split_messages``, ``split_rows`` and ``join_rows`` group destinations by degree for functions that take a mailbox.
 Autograd lives here and nowhere else.
@@ -12,24 +12,23 @@ from nodeflow.ops.dense import linear_sum
 from nodeflow.ops.linear import sparse_linear
 from nodeflow.ops.messages import aggregate, message, message_reduce
 from nodeflow.ops.opaque import opaque
-from nodeflow.ops.own import aggregate_with_own
+from nodeflow.ops.own import own_and_all
 from nodeflow.ops.segment import gather_dst, gather_src, segment_reduce, segment_softmax
 
-aggregate, aggregate_with_own = opaque(aggregate), opaque(aggregate_with_own)
-message, message_reduce = opaque(message), opaque(message_reduce)
+aggregate, message, message_reduce = opaque(aggregate), opaque(message), opaque(message_reduce)
 gather_dst, gather_src = opaque(gather_dst), opaque(gather_src)
 segment_reduce, segment_softmax = opaque(segment_reduce), opaque(segment_softmax)
 join_rows, split_messages, split_rows = opaque(join_rows), opaque(split_messages), opaque(split_rows)
 
 __all__ = [
     "aggregate",
-    "aggregate_with_own",
     "gather_dst",
     "gather_src",
     "join_rows",
     "linear_sum",
     "message",
     "message_reduce",
+    "own_and_all",
     "segment_reduce",
     "segment_softmax",
     "sparse_linear",

@@ -8,27 +8,22 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from nodeflow.ops.messages import aggregate
-from nodeflow.structure import Structure
 
+def own_and_all(h: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return ``(h[:count], h)``, for destinations that are the first sources.
 
-def aggregate_with_own(
-    structure: Structure, h: Tensor, reduce: str = "sum", weight: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """Return ``(h[:num_dst], aggregate(structure, h, reduce, weight))``.
-
-    For destinations that are the first sources. The gradient of the first is added into that of the second, where the
-    two operations apart would fill a matrix of the size of ``h`` with zeros, and add up two of these. Arguments and
-    errors of ``aggregate``.
+    The gradient of the first is added into that of the second, where the two apart would fill a matrix of the size of
+    ``h`` with zeros, and add up two of these. So the second must go to one operation only, and that must make its
+    gradient anew, as sums over edges and linear maps do.
     """
     if not (torch.is_grad_enabled() and h.requires_grad) or torch.compiler.is_compiling():
-        return h[: structure.num_dst], aggregate(structure, h, reduce, weight)
-    own, rows = _Fork.apply(h, structure.num_dst)
-    return own, aggregate(structure, rows, reduce, weight)
+        return h[:count], h
+    own, rows = _Fork.apply(h, count)
+    return own, rows
 
 
 class _Fork(Function):
-    """``(h [n, ...], count)`` to ``(h[:count], h)``; the second must go to one operation that makes its gradient."""
+    """``(h [n, ...], count)`` to ``(h[:count], h)``."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, count: int) -> tuple[Tensor, Tensor]:
