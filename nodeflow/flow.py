@@ -260,7 +260,7 @@ class Flow(Frozen):
     ) -> tuple[Tensor, Tensor]:
         """Return ``(take_dst(h), aggregate(h, reduce, weight=weight))``, with a cheaper gradient where both are needed.
 
-        Arguments, results and errors are those of the two.
+        Arguments, results and errors are those of the two; do not write to the first in place.
 
         >>> from nodeflow import flow_from_edges, create_node_flow
         >>> flow = create_node_flow([flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)], [[7, 8, 9], [7]]).flows[0]

@@ -42,6 +42,12 @@ class EdgeColumns(Frame):
             self._columns[name] = fetch_rows(self._parent[name], edges).to(edges.device)
         return super().__getitem__(name)
 
+    def copy(self) -> Frame:
+        """Return a new frame with the same columns, gathered or not."""
+        frame = EdgeColumns(self._num_rows, self._parent, self._edges)
+        frame._columns = dict(self._columns)
+        return frame
+
     def __iter__(self) -> Iterator[str]:
         return iter({**dict.fromkeys(self._parent), **self._columns})
 

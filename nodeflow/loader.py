@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from typing import Any
 
@@ -189,7 +189,9 @@ class NodeFlowLoader:
             if self.prefetch == 0:
                 for first in range(start, len(self), self.num_workers):
                     some = numbers[first - start : first - start + self.num_workers]
-                    yield from list(pool.map(lambda number: self._make(order, epoch, number), some))
+                    group = [pool.submit(self._make, order, epoch, number) for number in some]
+                    wait(group)
+                    yield from (future.result() for future in group)
                 return
             ahead: deque[Future[NodeFlow]] = deque()
             for number in numbers:

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nodeflow import Flow, create_node_flow, flow_from_edges, fn, propagate
+from nodeflow import Flow, Graph, create_node_flow, flow_from_edges, fn, propagate
+from nodeflow.nn import FlowConv, FlowModel
 
 
 def example() -> tuple[Flow, Tensor, Tensor]:
@@ -69,3 +70,16 @@ def test_mistakes_say_where():
     assert "flow 0->1" in note
     assert "h" in note
     assert "[5, 2]" in note
+
+
+class Weighted(FlowConv):
+    def forward(self, flow, h):
+        return propagate(flow, fn.u_mul_e("h", "w", "m"), fn.sum("m", "out"), src={"h": h})["out"]
+
+
+@pytest.mark.parametrize("rows", [None, 1, 3])
+def test_in_a_full_pass_edges_have_the_columns_of_the_graph(rows):
+    graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], edata={"w": torch.arange(1.0, 5.0)})
+    model = FlowModel([Weighted()])
+    assert model.inference(graph, torch.ones(4, 1), rows=rows).flatten().tolist() == [4, 1, 2, 3]
+    assert model.inference(graph, torch.ones(4, 1), nodes=[3, 3, 0]).flatten().tolist() == [3, 3, 4]

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from nodeflow._check import describe
 from nodeflow.flow import Flow
 from nodeflow.node_flow import NodeFlow
 
@@ -33,11 +34,17 @@ class FlowConv(nn.Module):
             if not args or not isinstance(args[0], int):
                 raise TypeError(f"with a NodeFlow, call {type(self).__name__} as conv(batch, i, h) for flow i")
             where, args = where.flows[args[0]], args[1:]
+        elif not isinstance(where, Flow):
+            raise TypeError(
+                f"call {type(self).__name__} as conv(flow, h) or conv(batch, i, h), got {describe(where)} first"
+            )
         return super().__call__(where, *args, **kwargs)
 
 
 def edge_rows(flow: Flow, given: Tensor | None, column: str) -> Tensor:
     """Return what a convolution reads per edge, ``[num_edges, ...]``: ``given``, or the flow's column without it.
+
+    Both are in the order of the flow's edges: of a column of the graph that is ``column[flow.parent_eid]``.
 
     Raises KeyError for a flow without the column, ValueError for another number of rows.
 
@@ -49,5 +56,8 @@ def edge_rows(flow: Flow, given: Tensor | None, column: str) -> Tensor:
     """
     rows = flow.data[column] if given is None else given
     if rows.ndim == 0 or len(rows) != flow.num_edges:
-        raise ValueError(f"{column!r} must have {flow.num_edges} rows, one per edge, got shape {tuple(rows.shape)}")
+        raise ValueError(
+            f"{column!r} must have {flow.num_edges} rows, one per edge of the flow, got shape {tuple(rows.shape)} "
+            "(of a column of the graph take the rows flow.parent_eid)"
+        )
     return rows

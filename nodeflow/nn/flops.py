@@ -15,18 +15,19 @@ def flop_counter(**options: Any) -> FlopCounterMode:
     added, and one multiplication more where edges have weights.
 
     Args:
-        options: those of ``torch.utils.flop_counter.FlopCounterMode``: ``display``, ``depth``, ``custom_mapping``.
+        options: those of ``torch.utils.flop_counter.FlopCounterMode``: ``display`` (False unless given: the table it
+            prints needs the package tabulate), ``depth``, ``custom_mapping``.
 
     >>> from nodeflow import flow_from_edges
     >>> from nodeflow.nn import GraphConv
     >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
     >>> conv = GraphConv(4, 3, norm="none", self_loops=False)
-    >>> with flop_counter(display=False) as counter:
+    >>> with flop_counter() as counter:
     ...     out = conv(flow, torch.ones(2, 4))
     >>> counter.get_total_flops() == conv.flops(flow)[conv.order_for(flow)]
     True
     """
-    aten = torch.ops.aten
+    aten, options = torch.ops.aten, {"display": False, **options}
     known = {aten._embedding_bag: _bag, aten._embedding_bag_forward_only: _bag, aten.addmm_: _added}
     return FlopCounterMode(custom_mapping={**known, **options.pop("custom_mapping", {})}, **options)
 

@@ -82,8 +82,12 @@ class AttentionConv(FlowConv):
 
         float16 and bfloat16 are summed, and their softmax made, in float32. Raises ValueError when a destination is not
         in the source layer (sample with ``include_dst=True``), or for a wrong number of rows; KeyError for a flow
-        without the column.
+        without the column; TypeError for rows of edges that it takes none of.
         """
+        if self.edge_features is None and edge_features is not None:
+            raise TypeError(
+                f"edge_features were given, but this {type(self).__name__} has none: make it with edge_features="
+            )
         edge = None if self.edge_features is None else edge_rows(flow, edge_features, self.edge_column)
         z = self.map(self.linear, h)
         near, own = self.scores(flow, h, z, edge)

@@ -10,13 +10,22 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from nodeflow._check import Ints, as_count, as_ids
+from nodeflow._check import Ints, as_count, as_ids, describe
 from nodeflow.features import take_rows
 from nodeflow.flow import Flow
 from nodeflow.propagation import Propagation
 
 if TYPE_CHECKING:
     from nodeflow.nn.models import FlowModel
+
+
+def check_features(h: object) -> None:
+    """Raise TypeError for what are no rows of features that models take."""
+    if not isinstance(h, Tensor):
+        hint = "; nodeflow.features.from_scipy and from_numpy make one"
+        raise TypeError(f"h must be a tensor with a row per node, got {describe(h)}{hint}")
+    if h.layout not in (torch.strided, torch.sparse_csr):
+        raise TypeError(f"h must be dense or sparse CSR, got layout {h.layout}: convert with .to_sparse_csr()")
 
 
 class FullPass:
@@ -43,6 +52,7 @@ class FullPass:
 
     def __call__(self, h: Tensor) -> Iterator[Tensor]:
         """Give the rows of the nodes needed that enter each convolution, before dropout, and at last the outputs."""
+        check_features(h)
         model, count = self.model, self.propagation.graph.num_nodes
         if len(h) != count:
             raise ValueError(f"h must have {count} rows, one per node of the graph, got shape {tuple(h.shape)}")

@@ -33,6 +33,9 @@ class LinearConv(FlowConv):
     destination, the second sums rows as wide as the outputs and multiplies a row per source. Both give the same values
     and gradients up to rounding. Sparse CSR rows are always multiplied first, since their sums would be dense.
 
+    Of the ``nn.Linear`` modules the weights and biases are read; their own ``forward``, and hooks on it, are not called
+    (``torch.nn.utils.parametrize`` works, the old ``weight_norm`` does not).
+
     Subclasses call ``_set_maps`` in their ``__init__``, and define ``aggregate``.
 
     Args:

@@ -14,7 +14,7 @@ from nodeflow.flow import Flow
 from nodeflow.graph import Graph
 from nodeflow.nn.gat import GATConv, GATv2Conv
 from nodeflow.nn.gcn import GraphConv
-from nodeflow.nn.inference import FullPass
+from nodeflow.nn.inference import FullPass, check_features
 from nodeflow.nn.jumping import Jumping
 from nodeflow.nn.rgcn import RGCNConv
 from nodeflow.nn.sage import SAGEConv
@@ -90,6 +90,7 @@ class FlowModel(nn.Module):
         """
         if batch.num_flows != len(self.convs):
             raise ValueError(f"a model of {len(self.convs)} layers needs as many flows, got {batch!r}")
+        check_features(h)
         kept: list[Tensor] = []  # with jumping: the rows of the layers passed, of the nodes that are still there
         for i, flow in enumerate(batch.flows):
             h = self.step(i, h)
@@ -230,9 +231,21 @@ class GraphSAGE(_Stack):
 
 
 class GCN(_Stack):
-    """A graph convolutional network: ``GraphConv`` layers (Kipf, Welling 2017). Arguments as for ``GraphSAGE``."""
+    """A graph convolutional network: ``GraphConv`` layers (Kipf, Welling 2017).
+
+    Arguments as for ``GraphSAGE``; ``conv_norm`` is the ``norm`` of the convolutions ("both" is the paper's), since
+    ``norm`` is that between them.
+
+    >>> GCN(4, 8, 3, num_layers=2, norm="layer", conv_norm="both").convs[1].norm
+    'both'
+    """
 
     conv = GraphConv
+
+    def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
+        """Return a convolution."""
+        others = {name: value for name, value in options.items() if name != "conv_norm"}
+        return super().make(in_features, out_features, last, {**others, "norm": options.get("conv_norm", "right")})
 
 
 class RGCN(_Stack):

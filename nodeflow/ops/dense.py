@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
+from torch.autograd import Function, forward_ad
 
-from nodeflow.ops.linear import sparse_linear
+from nodeflow.ops.linear import check_linear, sparse_linear
 
 BLOCK = 2048
 """Rows computed at a time on a CPU: what is added to them, and the ReLU, finds them in the processor's cache."""
@@ -26,14 +26,19 @@ def linear_sum(*pairs: tuple[Tensor, Tensor], bias: Tensor | None = None, relu: 
         relu: set negative entries to 0.
 
     Dense rows are mapped in blocks into one result, so nothing of its size is made beside it. Raises what
-    ``sparse_linear`` raises, and ValueError for different numbers of rows.
+    ``sparse_linear`` raises, TypeError for no pair, and ValueError for different numbers of rows or outputs.
 
     >>> linear_sum((torch.eye(2), torch.tensor([[1.0, -2.0]])), bias=torch.ones(1), relu=True)
     tensor([[2.],
             [0.]])
     """
-    if len({len(x) for x, _ in pairs}) > 1:
-        raise ValueError(f"all x must have the same number of rows, got {[len(x) for x, _ in pairs]}")
+    if not pairs:
+        raise TypeError("linear_sum needs a pair (x, w) at least")
+    for x, w in pairs:
+        check_linear(x, w)
+    for k, which, what in ((0, "x", "rows"), (1, "w", "outputs")):
+        if len({len(pair[k]) for pair in pairs}) > 1:
+            raise ValueError(f"all {which} must have the same number of {what}, got {[len(pair[k]) for pair in pairs]}")
     if not _plain(pairs, bias):
         (x, w), *others = pairs
         out = sparse_linear(x, w, bias)
@@ -52,11 +57,12 @@ def _plain(pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None) -> boo
     return (
         all((tensor.dtype, tensor.layout, tensor.device.type) == kind for tensor in tensors)
         and first.is_floating_point()
-        and all(x.ndim == w.ndim == 2 and x.shape[1] == w.shape[1] and len(w) == len(first) for x, w in pairs)
+        and all(x.ndim == 2 for x, _ in pairs)
         and (bias is None or bias.shape == first.shape[:1])
         and not torch.is_autocast_enabled("cpu")
         and not torch.compiler.is_compiling()
         and not torch._C._are_functorch_transforms_active()
+        and forward_ad._current_level < 0  # a derivative forwards is being taken
     )
 
 
@@ -68,7 +74,7 @@ def _outer(g: Tensor, x: Tensor) -> Tensor:
         return g.t() @ x
     left, right = (rows[:whole].view(PARTS, size, rows.shape[1]) for rows in (x, g))
     out = torch.bmm(left.transpose(1, 2), right).sum(0)
-    return (out if whole == len(x) else torch.addmm(out, x[whole:].t(), g[whole:])).t()
+    return (out if whole == len(x) else torch.addmm(out, x[whole:].t(), g[whole:])).t().contiguous()
 
 
 class _LinearSum(Function):

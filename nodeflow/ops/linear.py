@@ -27,6 +27,19 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     tensor([[1.],
             [2.]])
     """
+    check_linear(x, weight)
+    if x.layout == torch.strided:
+        return F.linear(x, weight, bias)
+    if x.requires_grad:
+        raise TypeError("x is sparse and requires a gradient, which sparse features do not get: pass x.detach()")
+    parts = x.crow_indices().to(torch.int64), x.col_indices().to(torch.int64)
+    structure = Structure(*parts, x.shape[1])
+    out: Tensor = Spmm.apply(structure, weight.t().contiguous(), x.values().to(weight.dtype))
+    return out if bias is None else out + bias
+
+
+def check_linear(x: object, weight: object) -> None:
+    """Raise what ``sparse_linear`` raises for rows and a weight that do not fit."""
     if not isinstance(x, Tensor) or x.layout not in (torch.strided, torch.sparse_csr):
         raise TypeError(f"x must be a dense or a sparse CSR tensor, got {_layout(x)}")
     if not isinstance(weight, Tensor) or weight.ndim != 2:
@@ -36,14 +49,6 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
             f"x has {x.shape[-1]} columns (shape {tuple(x.shape)}), but weight {tuple(weight.shape)} takes "
             f"{weight.shape[1]}: weight is [out, columns of x], as in torch.nn.Linear"
         )
-    if x.layout == torch.strided:
-        return F.linear(x, weight, bias)
-    if x.requires_grad:
-        raise TypeError("x is sparse and requires a gradient, which sparse features do not get: pass x.detach()")
-    parts = x.crow_indices().to(torch.int64), x.col_indices().to(torch.int64)
-    structure = Structure(*parts, x.shape[1])
-    out: Tensor = Spmm.apply(structure, weight.t().contiguous(), x.values().to(weight.dtype))
-    return out if bias is None else out + bias
 
 
 def _layout(x: object) -> str:

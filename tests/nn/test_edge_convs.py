@@ -227,3 +227,10 @@ def test_columns_have_the_name_that_was_chosen() -> None:
     GATConv(2, 3, edge_features=2, edge_column="text")(flow, h)
     EdgeConv(torch.nn.Linear(6, 3), edge_column="text")(flow, h)
     GINEConv(torch.nn.Identity(), 2, edge_column="text")(flow, h)
+
+
+@pytest.mark.parametrize("kind", [GATConv, GATv2Conv])
+def test_rows_of_edges_that_play_no_part_are_refused(kind: type) -> None:
+    flow = small_flow()
+    with pytest.raises(TypeError, match="make it with edge_features="):
+        kind(2, 3)(flow, values((flow.num_src, 2)).float(), torch.ones(flow.num_edges, 2))

@@ -6,7 +6,9 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from edge_reference import EDGE_WIDTH, RELATIONS, reference
 from hypothesis import given, settings
@@ -287,3 +289,25 @@ def test_models_with_control_variates_compute_some_nodes_too(precomputed: bool, 
     for rows in (None, 2):
         some = model.inference(graph, h, weight="p", nodes=[4, 1], rows=rows)
         torch.testing.assert_close(some, whole[[4, 1]])
+
+
+@pytest.mark.parametrize("h", [np.ones((3, 2), np.float32), scipy.sparse.eye(3, 2, format="csr"), "h"])
+def test_features_that_are_no_tensor_are_refused_with_what_to_do(h: object) -> None:
+    graph = Graph.from_edges([0, 1], [1, 2])
+    model, batch = GraphSAGE(2, 2, 2, num_layers=1), FullSampler(graph, 1)(range(3))
+    for call in (lambda: model(batch, h), lambda: model.inference(graph, h)):
+        with pytest.raises(TypeError, match=r"h must be a tensor.*from_scipy"):
+            call()
+    with pytest.raises(TypeError, match=r"sparse CSR, got layout torch\.sparse_coo"):
+        model.inference(graph, torch.eye(3, 2).to_sparse())
+
+
+def test_the_norm_of_graph_convolutions_beside_that_between_them() -> None:
+    model = GCN(2, 3, 2, num_layers=2, norm="batch", conv_norm="both", degrees="parent")
+    assert [(conv.norm, conv.degrees) for conv in model.convs] == [("both", "parent")] * 2
+    assert [conv.norm for conv in GCN(2, 3, 2).convs] == ["right"] * 2
+
+
+def test_what_is_no_flow_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"call SAGEConv as conv\(flow, h\) or conv\(batch, i, h\)"):
+        SAGEConv(2, 2)(torch.ones(3, 2), None)

@@ -91,6 +91,29 @@ def test_mistakes() -> None:
         linear_sum((values(3, 2), values(4, 2)), (values(2, 2), values(4, 2)))
     with pytest.raises(ValueError, match="x has 2 columns"):
         linear_sum((values(3, 2), values(4, 3)))
+    with pytest.raises(ValueError, match=r"same number of outputs, got \[1, 4\]"):
+        linear_sum((values(3, 2), values(1, 2)), (values(3, 2), values(4, 2)))
+    with pytest.raises(ValueError, match="weight must be a tensor"):
+        linear_sum((values(3, 2), None))
+    with pytest.raises(TypeError, match="a pair"):
+        linear_sum()
+
+
+@pytest.mark.parametrize("rows", [1000, 1024, 1031])
+def test_gradients_of_many_rows(rows: int) -> None:
+    x, w, g = values(rows, 3), values(4, 3).requires_grad_(), values(rows, 4)
+    (found,) = torch.autograd.grad(linear_sum((x, w)), w, g)
+    torch.testing.assert_close(found, g.t() @ x)
+    assert found.is_contiguous()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch, on its first dual number
+def test_derivatives_forwards() -> None:
+    x, w, t = values(3, 2), values(4, 2), values(3, 2, seed=5)
+    with torch.autograd.forward_ad.dual_level():
+        out = linear_sum((torch.autograd.forward_ad.make_dual(x, t), w), (x, w), relu=True)
+        tangent = torch.autograd.forward_ad.unpack_dual(out).tangent
+    torch.testing.assert_close(tangent, (t @ w.t()) * (2 * x @ w.t() > 0))
 
 
 @pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
