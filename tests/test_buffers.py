@@ -77,6 +77,9 @@ def test_other_sizes_get_other_memory_and_little_is_kept():
     del first
     assert tensor(500, 1).data_ptr() != at
     assert tensor(1200, 1).data_ptr() != at
+    buffers._free.clear()
+    size = len(buffers.reused((4000,), np.uint8).base)
+    assert buffers.reused((size + 32,), np.uint8).nbytes == size + 32  # more than the free buffer has
     many = [tensor(1000 * (i + 1), i) for i in range(12)]
     del many
     gc.collect()

@@ -138,8 +138,10 @@ def test_own_rows_beside_sums(reduce: str, order: list[int]) -> None:
         plain = [flow.take_dst(h), flow.aggregate(h, reduce, weight=weight)]
         picked = [plain[0] if out is own else plain[1] for out in outputs]
         (found,) = torch.autograd.grad(outputs, h, ones, retain_graph=True)
+        (again,) = torch.autograd.grad(outputs, h, ones, create_graph=True)  # made in another way
         (expected,) = torch.autograd.grad(picked, h, ones)
         torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(again, expected)
 
 
 def test_a_second_backward_pass_finds_the_gradient_unharmed() -> None:
