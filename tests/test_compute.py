@@ -79,6 +79,17 @@ def test_reduce_functions_run_once_per_degree_and_never_for_none():
     assert batch.layers[1].data["degree"].tolist() == [3, 0, 3, 1]
 
 
+def test_reduce_functions_see_local_ids_of_the_destinations_chosen():
+    batch, seen = make_batch(), []
+
+    def reduce(nodes):
+        seen.append((nodes.mailbox["m"].shape[1], nodes.nodes().tolist()))
+        return {"out": nodes.mailbox["m"].sum(1)}
+
+    batch.flow_compute(0, fn.copy_u("h", "m"), reduce, v=[3, 1, 2])
+    assert seen == [(1, [3]), (3, [2])]
+
+
 def test_a_flow_without_edges_calls_reduce_with_no_nodes():
     batch = create_node_flow([flow_from_edges([], [], num_src=2, num_dst=3)])
     batch.layers[0].data["h"] = torch.ones(2, 4)

@@ -12,15 +12,15 @@ from nodeflow import FullSampler, NeighborSampler, NodeFlowLoader
 pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
 
 
-@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize(("workers", "prefetch"), [(0, 2), (1, 2), (3, 2), (3, 0)])
 @pytest.mark.parametrize(
     "options", [{}, {"shuffle": True, "drop_last": True}, {"seeds": [1, 2, 1] * 15, "shuffle": True}]
 )
-def test_resume_at_every_batch(workers, options):
+def test_resume_at_every_batch(workers, prefetch, options):
     """The state at any point, given to a new loader with another number of workers: the rest is the same."""
 
     def loader(w: int) -> NodeFlowLoader:
-        return make(**{"batch_size": 13, **options, "num_workers": w})
+        return make(**{"batch_size": 13, **options, "num_workers": w, "prefetch": prefetch})
 
     straight = loader(0)
     epochs = [epoch(straight) for _ in range(4)]
@@ -33,7 +33,7 @@ def test_resume_at_every_batch(workers, options):
             states.append((running.state_dict(), e, k))
         states.append((running.state_dict(), e + 1, 0))
     for state, e, k in states:
-        resumed = loader(2 - workers % 2)
+        resumed = loader(2 - workers % 2 if prefetch else 2)
         resumed.load_state_dict(json.loads(json.dumps(state)))  # plain numbers: it can be stored anywhere
         assert resumed.state_dict() == state
         if k == size:
