@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nn_reference import LINEAR, OWN, as_csr, assert_near, flows, gradients, make_conv, small_flow, values
 
 from nodeflow import Flow, FullSampler, Graph, flow_from_edges
-from nodeflow.nn import GCN, SAGEConv, flop_counter
+from nodeflow.nn import GCN, GraphConv, SAGEConv, flop_counter
 
 ORDERS = ["aggregate", "transform"]
 
@@ -126,3 +126,15 @@ def test_a_maximum_has_one_order() -> None:
     assert conv.order_for(hub(50, 50, 4000)) == conv.order_for(small_flow(), as_csr(values((4, 64)))) == "aggregate"
     with pytest.raises(ValueError, match=r"one order; count operations with nn\.flop_counter"):
         conv.flops(small_flow())
+
+
+@pytest.mark.parametrize(("edges", "order"), [(40, "aggregate"), (60, "transform")])
+def test_products_sums_and_new_matrices_decide(edges: int, order: str) -> None:
+    """From 10 sources to 1 destination, 64 to 16 numbers: by hand, with the factors 10 and 60.
+
+    40 edges: 2,048 + 25,600 + 3,840 against 20,480 + 6,400 + 9,600; without the matrices the second were less.
+    60 edges: 2,048 + 38,400 + 3,840 against 20,480 + 9,600 + 9,600.
+    """
+    flow = flow_from_edges([i % 10 for i in range(edges)], [0] * edges, num_src=10, num_dst=1)
+    with torch.no_grad():
+        assert GraphConv(64, 16, norm="none", self_loops=False).order_for(flow) == order
