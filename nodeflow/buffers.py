@@ -12,10 +12,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-_KEPT: Final = 8
+_KEPT: Final = 16
+_BYTES: Final = 2**30
 _SPARE: Final = 8  # a new buffer has one part in so many to spare, since the next result may be a little larger
 
-_free: deque[NDArray[np.uint8]] = deque(maxlen=_KEPT)
+
+class _Buffer:
+    """Memory; equal to itself only, so that one can be taken out of many."""
+
+    __slots__ = ("memory",)
+
+    def __init__(self, memory: NDArray[np.uint8]) -> None:
+        self.memory = memory
+
+
+_free: deque[_Buffer] = deque(maxlen=_KEPT)
 """Buffers that nothing uses, the oldest first. Only single steps of the deque are used, which need no lock: a buffer
 comes back when a tensor is freed, at any time and in any thread."""
 
@@ -24,12 +35,12 @@ def reused(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """Return a new array of any content, often in the memory of a result that is no longer used.
 
     Its memory is given to the next caller as soon as the very array returned is gone; views of it do not count. A
-    tensor that ``torch.from_numpy`` makes of it keeps it. At most eight unused buffers are kept.
+    tensor that ``torch.from_numpy`` makes of it keeps it. At most 16 unused buffers and 1 GiB of them are kept.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     buffer = _fitting(size)
-    array: NDArray[Any] = buffer[:size].view(dtype).reshape(shape)
-    weakref.finalize(array, _free.append, buffer).atexit = False
+    array: NDArray[Any] = buffer.memory[:size].view(dtype).reshape(shape)
+    weakref.finalize(array, _give_back, buffer).atexit = False
     return array
 
 
@@ -40,13 +51,23 @@ def as_tensor(array: NDArray[np.uint8], dtype: torch.dtype, shape: tuple[int, ..
     return torch.from_numpy(array).view(dtype).view(shape)
 
 
-def _fitting(size: int) -> NDArray[np.uint8]:
-    for _ in range(len(_free)):
+def _fitting(size: int) -> _Buffer:
+    """A buffer of that many bytes, or some more: the smallest that there is, else a new one."""
+    most = size + 2 * (size // _SPARE)
+    fitting = [buffer for buffer in tuple(_free) if size <= len(buffer.memory) <= most]
+    for buffer in sorted(fitting, key=lambda buffer: len(buffer.memory)):
         try:
-            buffer = _free.popleft()
-        except IndexError:  # taken by another thread
+            _free.remove(buffer)
+        except ValueError:  # taken by another thread
+            continue
+        return buffer
+    return _Buffer(np.empty(size + size // _SPARE, np.uint8))
+
+
+def _give_back(buffer: _Buffer) -> None:
+    _free.append(buffer)
+    while sum(len(one.memory) for one in tuple(_free)) > _BYTES:
+        try:
+            _free.popleft()
+        except IndexError:  # another thread did
             break
-        if size <= len(buffer) <= size + 2 * (size // _SPARE):
-            return buffer
-        _free.append(buffer)
-    return np.empty(size + size // _SPARE, np.uint8)

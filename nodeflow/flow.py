@@ -270,6 +270,19 @@ class Flow(Frozen):
         own, rows = self._own_and_all(h)
         return own, self.aggregate(rows, reduce, weight=weight)
 
+    def aggregate_beside_own(self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None) -> Tensor:
+        """Return ``torch.cat([take_dst(h), aggregate(h, reduce, weight=weight)], 1)`` without making the two first.
+
+        Arguments and errors are those of the two; ``h`` is ``[num_src, width, ...]``.
+
+        >>> from nodeflow import flow_from_edges, create_node_flow
+        >>> flow = create_node_flow([flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)], [[7, 8, 9], [7]]).flows[0]
+        >>> flow.aggregate_beside_own(torch.tensor([[1.0], [2.0], [4.0]]))
+        tensor([[1., 6.]])
+        """
+        beside = ops.own_beside_sum(self._structure, h, weight, reduce) if self._dst_in_src.get() is None else None
+        return torch.cat(self.aggregate_with_own(h, reduce, weight=weight), 1) if beside is None else beside
+
     def _own_and_all(self, h: Tensor) -> tuple[Tensor, Tensor]:
         """``(take_dst(h), h)``, with a cheaper gradient; for what ``ops.own_and_all`` takes."""
         own = self.take_dst(h)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -18,6 +18,7 @@ from nodeflow.build import empty_node_flow
 from nodeflow.node_flow import NodeFlow
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import SamplerBase
+from nodeflow.threads import run_all
 
 _SHUFFLE = 0x73687566666C65  # keeps the order of the seeds apart from what samplers draw with the same seed
 
@@ -39,7 +40,8 @@ class NodeFlowLoader:
         seed: of the order; the draws have the sampler's own.
         num_workers: threads that sample ahead; 0 samples in the caller's thread when a batch is asked for.
         prefetch: batches every worker may be ahead. 0: no work beside the caller's; when a batch is asked for that is
-            not there, all workers draw one each while the caller waits. For steps that use all cores themselves.
+            not there, ``num_workers`` are drawn at once, by the caller's thread and, where there are as many, torch's.
+            For steps that use all cores themselves.
         times: a time for every seed, for samplers that see the graph as it was then (``TemporalNeighborSampler``).
         ndata, edata: columns copied from the parent's frames to every batch, chosen as in
             ``NodeFlow.copy_from_parent``: ``{0: ["feat"], -1: ["label"]}`` fetches features of the input layer and
@@ -184,15 +186,12 @@ class NodeFlowLoader:
             for number in numbers:
                 yield self._make(order, epoch, number)
             return
+        if self.prefetch == 0:
+            for first in range(start, len(self), self.num_workers):
+                yield from self._group(order, epoch, range(first, min(first + self.num_workers, len(self))))
+            return
         pool = ThreadPoolExecutor(self.num_workers, thread_name_prefix="nodeflow-loader")
         try:
-            if self.prefetch == 0:
-                for first in range(start, len(self), self.num_workers):
-                    some = numbers[first - start : first - start + self.num_workers]
-                    group = [pool.submit(self._make, order, epoch, number) for number in some]
-                    wait(group)
-                    yield from (future.result() for future in group)
-                return
             ahead: deque[Future[NodeFlow]] = deque()
             for number in numbers:
                 ahead.append(pool.submit(self._make, order, epoch, number))
@@ -202,6 +201,22 @@ class NodeFlowLoader:
                 yield ahead.popleft().result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+    def _group(self, order: Tensor, epoch: int, numbers: range) -> Iterator[NodeFlow]:
+        """Give some batches, drawn at the same time; what one raises comes after those before it."""
+        made: list[NodeFlow | Exception] = [IndexError()] * len(numbers)
+
+        def draw(k: int) -> None:
+            try:
+                made[k] = self._make(order, epoch, numbers[k])
+            except Exception as error:
+                made[k] = error
+
+        run_all(draw, len(numbers), self.num_workers)
+        for batch in made:
+            if isinstance(batch, Exception):
+                raise batch
+            yield batch
 
     def _make(self, order: Tensor, epoch: int, number: int) -> NodeFlow:
         chosen = order[number * self.batch_size : (number + 1) * self.batch_size]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling.edges import _read_only, edges_along
 from nodeflow.sampling.numbering import Numbering
 from nodeflow.structure import Structure
+from nodeflow.threads import run_all
 from nodeflow.transform import DEGREES
 
 _EDGES = 2**20  # edges whose indices are held at a time
@@ -239,8 +239,8 @@ class Propagation(Frozen):
         """Write the sums at ``nodes`` into ``out``, straight from the arrays of the graph and the memory of ``h``."""
         width, sums, edges = out.numel() // len(out), out.numpy().reshape(-1), self._edges
 
-        def work(piece: tuple[int, int]) -> None:
-            start, stop = piece
+        def work(k: int) -> None:
+            start, stop = pieces[k]
             rows = _read_only(
                 np.arange(start, stop) if nodes is None else nodes[start:stop]
             )  # compiled once, for these
@@ -249,12 +249,7 @@ class Propagation(Frozen):
 
         threads = torch.get_num_threads() if out.numel() >= _SHARED else 1
         pieces = [(0, len(out))] if threads == 1 and len(out) <= _AT_ONCE else self._pieces(nodes, threads)
-        if threads == 1:
-            for piece in pieces:
-                work(piece)
-        else:  # a row is the work of one thread, so that sums do not depend on their number
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(work, pieces))
+        run_all(work, len(pieces), threads)  # a row is the work of one thread: sums do not depend on their number
 
     def _sparse(self, h: Tensor, nodes: Any) -> Tensor:
         import scipy.sparse

@@ -80,11 +80,30 @@ def test_other_sizes_get_other_memory_and_little_is_kept():
     buffers._free.clear()
     size = len(buffers.reused((4000,), np.uint8).base)
     assert buffers.reused((size + 32,), np.uint8).nbytes == size + 32  # more than the free buffer has
-    many = [tensor(1000 * (i + 1), i) for i in range(12)]
+    many = [tensor(1000 * (i + 1), i) for i in range(20)]
     del many
     gc.collect()
-    assert len(buffers._free) == 8
+    assert len(buffers._free) == 16
     assert buffers.as_tensor(buffers.reused((0,), np.uint8), torch.float32, (0, 3)).shape == (0, 3)
+
+
+def test_few_bytes_are_kept(monkeypatch):
+    monkeypatch.setattr(buffers, "_BYTES", 20_000)
+    many = [tensor(1000 * (i + 1), i) for i in range(4)]
+    at = [one.data_ptr() for one in many]
+    while many:
+        many.pop(0)  # of 4,500, 9,000, 13,500 and 18,000 bytes: the newest that fit together are kept
+    assert [buffer.memory.ctypes.data for buffer in buffers._free] == at[3:]
+    large = tensor(10_000, 1)
+    del large
+    assert not buffers._free
+
+
+def test_the_smallest_that_fits_is_taken():
+    several = [tensor(size, 1) for size in (1180, 1000, 1100)]
+    at = several[1].data_ptr()
+    several.clear()
+    assert tensor(1000, 1).data_ptr() == at
 
 
 def test_threads_never_share_memory():

@@ -37,13 +37,26 @@ def ask(x, begin, count):  # type: ignore[no-untyped-def]
         c += step
 
 
+@njit(inline="always")
+def copy_row(x, begin, out, to, count):  # type: ignore[no-untyped-def]
+    """Write ``out[to : to + count] = x[begin : begin + count]``."""
+    c = 0
+    while c + LANES <= count:
+        store(out, to + c, LANES, load(x, begin + c, LANES))
+        c += LANES
+    if c < count:
+        store(out, to + c, count - c, load(x, begin + c, count - c))
+
+
 @njit(nogil=True, cache=True)
-def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, out, first, last):  # type: ignore[no-untyped-def]
+def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, own, out, first, last):  # type: ignore[no-untyped-def]
     """Write ``out[v] = sum of weight[e] * x[indices[e]]`` for the rows ``first <= v < last``, divided by their edges.
 
     Edge e of the structure has the weight of edge ``edges[e]`` (without ``edges``: of e); divided only with ``mean``.
+    With ``own`` the rows of ``out`` are twice as long: ``x[v]`` comes before the sum.
     """
     weighted, size, end = weight.shape[0] > 0, groups * width, indptr[U64(last)]
+    before = size if own else 0
     ahead = distance(size)
     unit = x.dtype.type(1)
     zero, one, half = splat(unit - unit), splat(unit), splat_half(unit - unit)
@@ -56,6 +69,9 @@ def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, out, first,
                 prefetch(weight, edges[U64(e)] * groups)
         degree = x.dtype.type(max(b - a, 1))
         by = splat(degree)
+        to = v * (before + size)
+        copy_row(x, v * size, out, to, before)
+        to += before
         for group in range(groups):
             at, c = group * width, 0
             while c + 4 * LANES <= width:
@@ -69,7 +85,7 @@ def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, out, first,
                     s3 = mul_add(w, load(x, i + 3 * LANES, LANES), s3)
                 if mean:
                     s0, s1, s2, s3 = div(s0, by), div(s1, by), div(s2, by), div(s3, by)
-                o = v * size + at + c
+                o = to + at + c
                 store(out, o, LANES, s0)
                 store(out, o + LANES, LANES, s1)
                 store(out, o + 2 * LANES, LANES, s2)
@@ -80,21 +96,21 @@ def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, out, first,
                 for e in range(a, b):
                     w = splat(weight[U64(row_of(edges, e) * groups + group)]) if weighted else one
                     s0 = mul_add(w, load(x, row_of(indices, e) * size + at + c, LANES), s0)
-                store(out, v * size + at + c, LANES, div(s0, by) if mean else s0)
+                store(out, to + at + c, LANES, div(s0, by) if mean else s0)
                 c += LANES
             if c + HALF <= width:
                 h0 = half
                 for e in range(a, b):
                     w = splat_half(weight[U64(row_of(edges, e) * groups + group)] if weighted else unit)
                     h0 = mul_add(w, load(x, row_of(indices, e) * size + at + c, HALF), h0)
-                store(out, v * size + at + c, HALF, div(h0, splat_half(degree)) if mean else h0)
+                store(out, to + at + c, HALF, div(h0, splat_half(degree)) if mean else h0)
                 c += HALF
             if c < width:
                 n, s0 = width - c, zero
                 for e in range(a, b):
                     w = splat(weight[U64(row_of(edges, e) * groups + group)]) if weighted else one
                     s0 = mul_add(w, load(x, row_of(indices, e) * size + at + c, n), s0)
-                store(out, v * size + at + c, n, div(s0, by) if mean else s0)
+                store(out, to + at + c, n, div(s0, by) if mean else s0)
 
 
 @njit(nogil=True, cache=True)

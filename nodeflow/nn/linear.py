@@ -83,13 +83,15 @@ class LinearConv(FlowConv):
         """Return A h, ``[num_dst, width]``, for dense rows ``h`` ``[num_src, width]`` of any width, in their type."""
         raise NotImplementedError(f"{type(self).__name__} must define aggregate(flow, h)")
 
-    def aggregate_with_own(self, flow: Flow, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``(flow.take_dst(h), self.aggregate(flow, h))``: for those that know a cheaper way to both."""
-        return flow.take_dst(h), self.aggregate(flow, h)
+    def aggregate_beside_own(self, flow: Flow, h: Tensor) -> Tensor:
+        """Return the nodes' own rows beside what ``aggregate`` returns: for those that know a cheaper way to both."""
+        return torch.cat([flow.take_dst(h), self.aggregate(flow, h)], 1)
 
     @opaque  # the order depends on sizes, and a model is not to be compiled again for every size
-    def forward(self, flow: Flow, h: Tensor) -> Tensor:
+    def forward(self, flow: Flow, h: Tensor, *, relu: bool = False) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
+
+        With ``relu`` the positive part of that, which costs less than to take it afterwards.
 
         Where the convolution reads a node's own row, raises ValueError when a destination is not in the source layer
         (sample with ``include_dst=True``).
@@ -97,17 +99,19 @@ class LinearConv(FlowConv):
         neigh, own = self.maps
         if self.order_for(flow, h) == "aggregate":
             if own is None:
-                return self.map_rows(self.aggregate(flow, h))
-            rows, total = self.aggregate_with_own(flow, h)
-            return self.map_rows(total, rows)
+                return self.map_rows(self.aggregate(flow, h), relu=relu)
+            weight = torch.cat([own.weight, neigh.weight], 1)
+            return linear_sum((self.aggregate_beside_own(flow, h), weight), bias=neigh.bias, relu=relu)
         if own is None:
+            out = self.aggregate(flow, linear_sum((h, neigh.weight)))
+            out = out if neigh.bias is None else out + neigh.bias
+        else:
+            rows, h = flow._own_and_all(h)
             total = self.aggregate(flow, linear_sum((h, neigh.weight)))
-            return total if neigh.bias is None else total + neigh.bias
-        rows, h = flow._own_and_all(h)
-        total = self.aggregate(flow, linear_sum((h, neigh.weight)))
-        return linear_sum((rows, own.weight), bias=neigh.bias) + total
+            out = linear_sum((rows, own.weight), bias=neigh.bias) + total
+        return out.relu() if relu else out
 
-    def map_rows(self, total: Tensor, own: Tensor | None = None) -> Tensor:
+    def map_rows(self, total: Tensor, own: Tensor | None = None, *, relu: bool = False) -> Tensor:
         """Return the result for summed rows ``total`` ``[num_dst, in_features]``, however they were found.
 
         ``own``, the rows of the destinations, are read by a convolution with W_own only; then TypeError where they are
@@ -115,10 +119,10 @@ class LinearConv(FlowConv):
         """
         neigh, mine = self.maps
         if mine is None:
-            return linear_sum((total, neigh.weight), bias=neigh.bias)
+            return linear_sum((total, neigh.weight), bias=neigh.bias, relu=relu)
         if own is None:
             raise TypeError("h is missing: this convolution reads a node's own row")
-        return linear_sum((total, neigh.weight), (own, mine.weight), bias=neigh.bias)
+        return linear_sum((total, neigh.weight), (own, mine.weight), bias=neigh.bias, relu=relu)
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
         """Return the order in which the convolution is computed, "aggregate" or "transform".

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -26,6 +28,14 @@ NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": nn.BatchNorm1d, "layer"
 """What ``norm`` of a model may be."""
 
 
+_BETWEEN = ("step", "activate", "convolve")
+
+
+@cache
+def _takes_relu(forward: Callable[..., Any]) -> bool:
+    return "relu" in inspect.signature(forward).parameters
+
+
 class FlowModel(nn.Module):
     """A stack of convolutions, the i-th computed on flow i, with normalisation, activation and dropout between them.
 
@@ -34,7 +44,8 @@ class FlowModel(nn.Module):
         dropout: probability of an entry to be zeroed before every convolution but the first, while training.
         widths: the width of the inputs and of every convolution's outputs, which ``norm``, ``residual`` and ``jumping``
             need to know.
-        activation: what the rows of every layer between go through.
+        activation: what the rows of every layer between go through. ``torch.relu`` is left to convolutions whose
+            ``forward`` takes ``relu=True``, where nothing else comes between.
         norm: "batch" or "layer": normalise them before (Ioffe, Szegedy 2015; Ba, Kiros, Hinton 2016); None: not.
         residual: add to the rows that a convolution gives a node those that it had; a learned linear map of them where
             the widths differ.
@@ -92,11 +103,13 @@ class FlowModel(nn.Module):
             raise ValueError(f"a model of {len(self.convs)} layers needs as many flows, got {batch!r}")
         check_features(h)
         kept: list[Tensor] = []  # with jumping: the rows of the layers passed, of the nodes that are still there
+        activated = False
         for i, flow in enumerate(batch.flows):
-            h = self.step(i, h)
+            h = self.dropout(h) if activated else self.step(i, h)
             if self.jumping is not None and i:
                 kept = [flow.take_dst(rows) for rows in (*kept, h)]
-            h = self.convolve(i, flow, h)
+            activated = self._ends_in_relu(i)
+            h = self.convolve(i, flow, h, relu=True) if activated else self.convolve(i, flow, h)
         return h if self.jumping is None else self.jumping([*kept, self.step(len(self.convs), h)])
 
     def step(self, i: int, h: Tensor) -> Tensor:
@@ -113,13 +126,22 @@ class FlowModel(nn.Module):
             return h
         return self.activation(h if self.norms is None else self.norms[i - 1](h))
 
-    def convolve(self, i: int, flow: Flow, h: Tensor) -> Tensor:
+    def _ends_in_relu(self, i: int) -> bool:
+        """Whether convolution ``i`` is to take the positive part itself: nothing is between, and nobody looks there."""
+        conv = self.convs[i]
+        changed = any(getattr(type(self), name) is not getattr(FlowModel, name) for name in _BETWEEN)
+        between = (self.norms, self.residuals, self.jumping) != (None, None, None)
+        last = i == len(self.convs) - 1
+        relu = self.activation is torch.relu and _takes_relu(type(conv).forward) and not conv._forward_hooks
+        return relu and not (changed or between or last)
+
+    def convolve(self, i: int, flow: Flow, h: Tensor, **options: Any) -> Tensor:
         """Return what convolution ``i`` makes of the rows that enter it, with what ``residual`` adds.
 
-        Errors get a note that says where they arose.
+        ``options`` are further arguments of the convolution. Errors get a note that says where they arose.
         """
         try:
-            out: Tensor = self.convs[i](flow, h)
+            out: Tensor = self.convs[i](flow, h, **options)
             if self.residuals is None:
                 return out
             own, linear = flow.take_dst(h), self.residuals[i]

@@ -69,15 +69,17 @@ class SAGEConv(LinearConv):
         if self.aggregator == "pool":
             self.pool.reset_parameters()
 
-    def forward(self, flow: Flow, h: Tensor) -> Tensor:
+    def forward(self, flow: Flow, h: Tensor, *, relu: bool = False) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
+
+        With ``relu`` the positive part: see ``LinearConv``.
 
         Raises ValueError when a destination is not in the source layer (sample with ``include_dst=True``).
         """
         if self.aggregator != "pool":
-            return super().forward(flow, h)
+            return super().forward(flow, h, relu=relu)
         pooled = sparse_linear(h, self.pool.weight, self.pool.bias).relu()
-        return self.map_rows(flow.aggregate(pooled, "max"), flow.take_dst(h))
+        return self.map_rows(flow.aggregate(pooled, "max"), flow.take_dst(h), relu=relu)
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
         """Return the order in which the convolution is computed: see ``LinearConv``."""
@@ -97,11 +99,11 @@ class SAGEConv(LinearConv):
         count = flow.in_degrees.unsqueeze(1).to(torch.promote_types(h.dtype, torch.float32)) + 1
         return total.add_(own).div_(count)  # in place, as a mean is divided
 
-    def aggregate_with_own(self, flow: Flow, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the nodes' own rows beside what ``aggregate`` returns."""
+    def aggregate_beside_own(self, flow: Flow, h: Tensor) -> Tensor:
+        """Return the nodes' own rows beside what ``aggregate`` returns, ``[num_dst, 2 * width]``."""
         if self.aggregator == "mean":
-            return flow.aggregate_with_own(h, "mean")
-        return super().aggregate_with_own(flow, h)
+            return flow.aggregate_beside_own(h, "mean")
+        return super().aggregate_beside_own(flow, h)
 
     def extra_repr(self) -> str:
         """The aggregator, and the order where it is forced."""

@@ -1,6 +1,7 @@
 """Differentiable operations on the edges of one flow, given as a ``nodeflow.structure.Structure``.
 
-``aggregate``, ``segment_reduce``, ``segment_softmax``, ``gather_src``, ``gather_dst`` and ``own_and_all`` are what
+``aggregate``, ``segment_reduce``, ``segment_softmax``, ``gather_src``, ``gather_dst``, ``own_and_all`` and
+``own_beside_sum`` are what
 layers are written with; ``message_reduce`` and ``message`` run any built-in message function with or without a
 reduction; ``sparse_linear`` applies a weight matrix to sparse rows, ``linear_sum`` several to several;
 ``split_messages``, ``split_rows`` and ``join_rows`` group destinations by degree for functions that take a mailbox.
@@ -12,7 +13,7 @@ from nodeflow.ops.dense import linear_sum
 from nodeflow.ops.linear import sparse_linear
 from nodeflow.ops.messages import aggregate, message, message_reduce
 from nodeflow.ops.opaque import opaque
-from nodeflow.ops.own import own_and_all
+from nodeflow.ops.own import own_and_all, own_beside_sum
 from nodeflow.ops.segment import gather_dst, gather_src, segment_reduce, segment_softmax
 
 aggregate, message, message_reduce = opaque(aggregate), opaque(message), opaque(message_reduce)
@@ -29,6 +30,7 @@ __all__ = [
     "message",
     "message_reduce",
     "own_and_all",
+    "own_beside_sum",
     "segment_reduce",
     "segment_softmax",
     "sparse_linear",

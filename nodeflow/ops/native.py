@@ -8,9 +8,7 @@ run and with every number of threads: threads do ranges of rows or columns, and 
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ from nodeflow.kernels.simd import HALF, LANES
 from nodeflow.kernels.softmax import softmax_gradient, softmax_rows
 from nodeflow.kernels.sums import add_rows, edge_dots, sum_rows
 from nodeflow.structure import Structure
+from nodeflow.threads import run_all
 
 Floats = NDArray[Any]
 
@@ -31,11 +30,10 @@ THREAD_ELEMENTS = 2**19
 """Numbers that a thread reads at least: fewer are done before a second thread is awake."""
 NARROW = 256
 """Bytes of a row up to which it is faster to add to the rows of the sources than to sort the edges by source first."""
-LARGE = 2**25
+LARGE = 2**20
 """Bytes from which on malloc keeps no memory for the next result."""
 
 _NO_INTS = np.empty(0, np.int64)
-_pool: list[ThreadPoolExecutor] = []
 
 
 def is_native(*tensors: Tensor | None) -> bool:
@@ -56,20 +54,27 @@ def _is_plain(tensor: Tensor) -> bool:
     )
 
 
-def weighted_sum(structure: Structure, end: str, x: Tensor, weight: Tensor | None, mean: bool) -> Tensor:
-    """Sum rows of ``x`` at the other end per row of ``end`` ("u", "v"), as ``Spmm`` does; the mean for "v" only."""
+def weighted_sum(
+    structure: Structure, end: str, x: Tensor, weight: Tensor | None, mean: bool, own: bool = False
+) -> Tensor:
+    """Sum rows of ``x`` at the other end per row of ``end`` ("u", "v"), as ``Spmm`` does; the mean for "v" only.
+
+    With ``own``, for matrices and "v" only, the row of ``x`` with the destination's number comes before the sum:
+    ``[num_dst, 2 * width]``.
+    """
     rows = structure.num_dst if end == "v" else structure.num_src
     groups = 1 if weight is None or weight.ndim == 1 else weight.shape[1]
     size = x.shape[1:].numel()
     width = size // max(groups, 1)
     numbers = _flat(x)
     weights = numbers[:0] if weight is None else _flat(weight)
-    if 0 in (rows, size, structure.num_edges):
-        return _tensor(np.zeros((rows, *x.shape[1:]), numbers.dtype))
+    shape = (rows, 2 * size) if own else (rows, *x.shape[1:])
+    if 0 in (rows, size) or not (own or structure.num_edges):
+        return _tensor(np.zeros(shape, numbers.dtype))
     indptr, indices, edges = _ints(structure.indptr), _ints(structure.indices), _NO_INTS
     narrow = size * numbers.itemsize <= NARROW and (groups == 1 or width >= HALF)
     if end == "u" and narrow and not structure.is_transposed:
-        out = np.zeros((rows, *x.shape[1:]), numbers.dtype)
+        out = np.zeros(shape, numbers.dtype)
         _beside(
             lambda a, b, c, d: add_rows(
                 indptr, indices, numbers, weights, groups, width, out.reshape(-1), (a, b), (c, d)
@@ -80,9 +85,11 @@ def weighted_sum(structure: Structure, end: str, x: Tensor, weight: Tensor | Non
     if end == "u":
         swapped, order = structure.transposed()
         indptr, indices, edges = _ints(swapped.indptr), _ints(swapped.indices), _ints(order)
-    out = _new((rows, *x.shape[1:]), numbers.dtype)
+    out = _new(shape, numbers.dtype)
     _beside(
-        lambda a, b: sum_rows(indptr, indices, edges, numbers, weights, groups, width, mean, out.reshape(-1), a, b),
+        lambda a, b: sum_rows(
+            indptr, indices, edges, numbers, weights, groups, width, mean, own, out.reshape(-1), a, b
+        ),
         _row_ranges(indptr, size),
     )
     return _tensor(out)
@@ -101,7 +108,7 @@ def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
         indptr, indices = _ints(swapped.indptr), _ints(order)
     out = _new((rows, *x.shape[1:]), numbers.dtype)
     _beside(
-        lambda a, b: sum_rows(indptr, indices, _NO_INTS, numbers, none, 1, size, False, out.reshape(-1), a, b),
+        lambda a, b: sum_rows(indptr, indices, _NO_INTS, numbers, none, 1, size, False, False, out.reshape(-1), a, b),
         _row_ranges(indptr, size),
     )
     return _tensor(out)
@@ -220,19 +227,7 @@ def _column_ranges(groups: int, width: int, edges: int) -> Iterator[tuple[int, i
         yield (a, b, 0, width) if groups > 1 else (0, 1, a, min(b, width))
 
 
-def _beside(run: Callable[..., None], ranges: Any) -> None:
-    """Call ``run`` with every range, the first one here and the others beside it."""
-    first, *others = ranges
-    if not others:
-        run(*first)
-        return
-    if not _pool:
-        _pool.append(ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="nodeflow-ops"))
-    waiting = [_pool[0].submit(run, *part) for part in others]
-    run(*first)
-    for future in waiting:
-        future.result()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.clear)  # threads do not live on in a forked process
+def _beside(run: Callable[..., None], ranges: Iterable[tuple[int, ...]]) -> None:
+    """Call ``run`` with every range, on a thread each."""
+    parts = list(ranges)
+    run_all(lambda k: run(*parts[k]), len(parts))

@@ -8,6 +8,10 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from nodeflow.ops import native
+from nodeflow.ops.spmm import EdgeDot, Spmm
+from nodeflow.structure import Structure
+
 
 def own_and_all(h: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Return ``(h[:count], h)``, for destinations that are the first sources.
@@ -38,7 +42,49 @@ class _Fork(Function):
             return rows, None
         if rows is None:
             return torch.cat([own, own.new_zeros((ctx.shape[0] - len(own), *ctx.shape[1:]))]), None
-        if torch.is_grad_enabled():  # a gradient of this gradient may be asked for
-            return torch.cat([rows[: len(own)] + own, rows[len(own) :]]), None
-        rows[: len(own)] += own  # nobody else has seen it
-        return rows, None
+        return _added(rows, own), None
+
+
+def own_beside_sum(structure: Structure, h: Tensor, weight: Tensor | None, reduce: str) -> Tensor | None:
+    """Return ``[num_dst, 2 * width]``: the first rows of ``h``, and beside each what is summed up for it.
+
+    For destinations that are the first sources. None for what the compiled loops do not take in this form: ``h`` that
+    is no matrix, weights that are no vector, another ``reduce`` than "sum" and "mean".
+    """
+    simple = h.ndim == 2 and len(h) == structure.num_src and reduce in ("sum", "mean")
+    weighted = weight is None or (weight.shape == (structure.num_edges,) and weight.dtype == h.dtype)
+    if not (simple and weighted and native.is_native(h, weight)) or torch.compiler.is_compiling():
+        return None
+    out: Tensor = _OwnBesideSum.apply(structure, h, weight, reduce == "mean")
+    return out
+
+
+class _OwnBesideSum(Function):
+    """``(structure, h [num_src, width], w [E] or None, mean)`` to ``[num_dst, 2 * width]``."""
+
+    @staticmethod
+    def forward(ctx: Any, structure: Structure, h: Tensor, w: Tensor | None, mean: bool) -> Tensor:
+        ctx.structure, ctx.width, ctx.mean = structure, h.shape[1], mean
+        ctx.save_for_backward(h if ctx.needs_input_grad[2] else None, w)
+        return native.weighted_sum(structure, "v", h, w, mean, own=True)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (g,), (h, w) = grads, ctx.saved_tensors
+        structure: Structure = ctx.structure
+        own, total = g[:, : ctx.width], g[:, ctx.width :]
+        if ctx.mean:
+            total = total / structure.in_degrees.clamp(min=1).to(g.dtype).unsqueeze(1)
+        grad_h = Spmm.apply(structure, total, w, "u") if ctx.needs_input_grad[1] else None
+        if grad_h is not None:
+            grad_h = _added(grad_h, own)
+        grad_w = EdgeDot.apply(structure, total, h, None) if ctx.needs_input_grad[2] else None
+        return None, grad_h, grad_w, None
+
+
+def _added(rows: Tensor, own: Tensor) -> Tensor:
+    """Add ``own`` to the first rows, in place where nobody else has seen them."""
+    if torch.is_grad_enabled():  # a gradient of this gradient may be asked for
+        return torch.cat([rows[: len(own)] + own, rows[len(own) :]])
+    rows[: len(own)] += own
+    return rows

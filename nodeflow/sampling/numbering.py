@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import math
-import threading
+from collections import deque
+from typing import Final
 
 import numpy as np
 
 from nodeflow._check import Ints
 from nodeflow.kernels.relabel import MAX_ID, insert, relabel
 
-_scratch = threading.local()
+_KEPT: Final = 16
+_scratch: deque[tuple[Ints, Ints]] = deque(maxlen=_KEPT)
+"""Memory that nothing uses, last what was used last. Single steps of the deque need no lock."""
 
 
 class Numbering:
     """Numbers parent ids 0, 1, 2, ... as they first appear; ``nodes`` are the ids numbered so far, in order.
 
-    Use it in a ``with`` block: the memory behind it (a hash table, and room for ids that all may be new) goes back to
-    its thread afterwards, because fresh memory would cost as much as filling it.
+    Use it in a ``with`` block: the memory behind it (a hash table, and room for ids that all may be new) is kept for
+    the next one afterwards, because fresh memory would cost as much as filling it.
     """
 
     def __init__(self, num_nodes: int) -> None:
         self.nodes: Ints = np.zeros(0, np.int64)
         self._packed = num_nodes <= MAX_ID + 1
         none = np.zeros(0, np.int64)
-        held: tuple[Ints, Ints] = getattr(_scratch, "held", (none, none))
-        self._memory, self._room = held
+        try:
+            self._memory, self._room = _scratch.pop()
+        except IndexError:
+            self._memory, self._room = none, none
         self._table: Ints = self._memory[:0]
-        _scratch.held = (none, none)  # so that a sampler called inside another finds its own
 
     def __enter__(self) -> Numbering:
         return self
@@ -37,7 +41,8 @@ class Numbering:
         # one huge batch does not keep its memory for good
         enough = 64 * _power_of_two(len(self.nodes))
         none = np.zeros(0, np.int64)
-        _scratch.held = tuple(m if len(m) <= enough else none for m in (self._memory, self._room))
+        memory, room = (m if len(m) <= enough else none for m in (self._memory, self._room))
+        _scratch.append((memory, room))
 
     def extend(self, ids: Ints) -> Ints:
         """Number ``ids``, going on from ``nodes``; returns the numbers, written over ``ids`` where that is faster."""

@@ -152,3 +152,44 @@ def test_inference_with_the_weights_of_the_sampler(graph: Graph) -> None:
     batch = FullSampler(graph, 2, weight="w")(range(graph.num_nodes))
     assert_near(model.inference(graph, h, weight="w"), model(batch, h[batch.front.parent_nid]))
     assert not torch.allclose(model.inference(graph, h), model.inference(graph, h, weight="w"))
+
+
+def test_what_looks_between_layers_sees_the_rows_before_the_relu(graph: Graph) -> None:
+    """A convolution takes the ReLU upon itself only where nobody can tell."""
+
+    class Doubled(GraphSAGE):
+        def activate(self, i: int, h: torch.Tensor) -> torch.Tensor:
+            return super().activate(i, 2 * h) if i else h
+
+    class Plain(SAGEConv):
+        def forward(self, flow: Flow, h: torch.Tensor) -> torch.Tensor:  # without relu=
+            return super().forward(flow, h)
+
+    batch = NeighborSampler(graph, [-1, -1])([0, 1])
+    h = values((batch.layer_sizes[0], 4))
+    models = [make_model(kind, (4, 3, 2), 2) for kind in (GraphSAGE, GraphSAGE, Doubled)]
+    plain = FlowModel([Plain(4, 3), Plain(3, 2)]).double()
+    plain.load_state_dict(models[0].state_dict())
+    between = models[0].convs[0](batch, 0, h)
+    assert (between < 0).any()
+    expected = models[0].convs[1](batch, 1, between.relu())
+    assert_near(models[0](batch, h), expected)
+    assert_near(plain(batch, h), expected)
+
+    seen: list[torch.Tensor] = []
+    models[1].convs[0].register_forward_hook(lambda _, args, out: seen.append(out))
+    assert_near(models[1](batch, h), expected)
+    assert_near(seen[0], between)
+    assert_near(models[2](batch, h), models[2].convs[1](batch, 1, (2 * between).relu()))
+    models[0].activation = torch.tanh
+    assert_near(models[0](batch, h), models[0].convs[1](batch, 1, between.tanh()))
+
+
+@pytest.mark.parametrize("order", ["aggregate", "transform"])
+@pytest.mark.parametrize("make", [GraphConv, SAGEConv, lambda *sizes, **o: SAGEConv(*sizes, aggregator="gcn", **o)])
+def test_convolutions_return_the_positive_part_when_asked(make: type, order: str, graph: Graph) -> None:
+    batch = NeighborSampler(graph, [-1])([0, 1])
+    conv, h = make(4, 3, order=order).double(), values((batch.layer_sizes[0], 4))
+    out = conv(batch, 0, h)
+    assert (out < 0).any()
+    assert_near(conv(batch, 0, h, relu=True), out.relu())

@@ -144,6 +144,66 @@ def test_own_rows_beside_sums(reduce: str, order: list[int]) -> None:
         torch.testing.assert_close(again, expected)
 
 
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
+@pytest.mark.parametrize("order", [[7, 8, 9], [8, 7, 9]])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("width", [1, 5, 16, 41])
+def test_own_rows_and_sums_in_one_matrix(reduce: str, order: list[int], weighted: bool, width: int) -> None:
+    flow = flow_from_edges([1, 2, 3, 0, 2], [0, 0, 0, 1, 1], num_src=4, num_dst=3)  # the last has no edges
+    flow = create_node_flow([flow], [[7, 8, 9, 10], order]).flows[0]
+    weight = values(5, seed=3).requires_grad_() if weighted else None
+    h, g = values(4, width).requires_grad_(), values(3, 2 * width, seed=4)
+    inputs = [h] if weight is None else [h, weight]
+    expected = torch.cat([flow.take_dst(h), flow.aggregate(h, reduce, weight=weight)], 1)
+    found = flow.aggregate_beside_own(h, reduce, weight=weight)
+    assert torch.equal(found, expected)
+    assert found.is_contiguous()
+    pairs = [torch.autograd.grad(out, inputs, g, retain_graph=True) for out in (found, expected)]
+    pairs += [torch.autograd.grad(out, inputs, g, create_graph=True) for out in (found, expected)]
+    for one, other in zip(*(sum(pairs[k::2], ()) for k in (0, 1)), strict=True):
+        torch.testing.assert_close(one, other)
+    if width == 1:
+        call = (lambda h, *w: flow.aggregate_beside_own(h, reduce, weight=w[0] if w else None), inputs)
+        assert torch.autograd.gradcheck(*call)
+        assert torch.autograd.gradgradcheck(*call)
+
+
+def test_own_rows_beside_no_sums_and_in_other_types() -> None:
+    flow = create_node_flow([flow_from_edges([], [], num_src=2, num_dst=1)], [[7, 8], [7]]).flows[0]
+    assert flow.aggregate_beside_own(torch.tensor([[1.0], [2.0]])).tolist() == [[1.0, 0.0]]
+    assert flow.aggregate_beside_own(torch.ones(2, 0)).shape == (1, 0)
+    assert flow.aggregate_beside_own(torch.ones(2, 3, 2, dtype=torch.bfloat16)).shape == (1, 6, 2)
+    with pytest.raises(ValueError, match="2 rows"):
+        flow.aggregate_beside_own(torch.ones(3, 1))
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("rows", [1, 40, 3000])
+def test_single_precision(rows: int, relu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both products, oneDNN's and the others, are those of double precision."""
+    exact = [values(rows, 7, seed=1), values(3, 7, seed=2), values(3, seed=3)]
+    g = values(rows, 3, seed=4)
+    expected = [tensor.clone().requires_grad_() for tensor in exact]
+    out = plain(expected[:2], expected[2], relu)
+    grads = torch.autograd.grad(out, expected, g)
+    for onednn in (dense._ONEDNN, False):
+        monkeypatch.setattr(dense, "_ONEDNN", onednn)
+        x, w, bias = single = [tensor.float().requires_grad_() for tensor in exact]
+        found = linear_sum((x, w), bias=bias, relu=relu)
+        torch.testing.assert_close(found.double(), out, rtol=1e-4, atol=1e-5)
+        for one, other in zip(torch.autograd.grad(found, single, g.float()), grads, strict=True):
+            torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-3)
+            assert one.is_contiguous()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_is_no_number_stays_none(dtype: torch.dtype) -> None:
+    x = torch.tensor([[1.0, float("nan")], [1.0, 2.0], [float("inf"), 1.0]], dtype=dtype)
+    found = linear_sum((x, torch.ones(20, 2, dtype=dtype)), relu=True)
+    assert found.isnan().all(1).tolist() == [True, False, False]
+    assert found.isinf().all(1).tolist() == [False, False, True]
+
+
 def test_a_second_backward_pass_finds_the_gradient_unharmed() -> None:
     flow = flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)
     flow = create_node_flow([flow], [[7, 8, 9], [7]]).flows[0]

@@ -1,0 +1,36 @@
+"""What the threads of an OpenMP region run: a function called at an address, by as many of them as are wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import cfunc, types
+from numba.extending import intrinsic
+from numba.np.numpy_support import carray
+
+
+def _call(typingctx: Any, address: Any, number: Any) -> Any:
+    """Call the C function ``int64 f(int64)`` at an address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = ir.IntType(64)
+        function = builder.inttoptr(args[0], ir.FunctionType(word, [word]).as_pointer())
+        return builder.call(function, [args[1]])
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+_called: Any = intrinsic(_call)
+
+
+@cfunc(types.void(types.CPointer(types.int64)), cache=True)
+def member(plan):  # type: ignore[no-untyped-def]
+    """Run a thread's part of ``plan``: the addresses of ``int64 run(int64)`` and ``int64 number(int64)``, and a count.
+
+    Each thread calls ``number`` for its own; those below the count call ``run`` with it, the others are done at once.
+    """
+    run, number, count = carray(plan, 3)
+    mine = _called(number, 0)
+    if mine < count:
+        _called(run, mine)
