@@ -14,6 +14,7 @@ from torch import Tensor
 
 _KEPT: Final = 16
 _BYTES: Final = 2**30
+_LINE: Final = 64  # bytes that the processor fetches at once; a buffer begins with such a line
 _SPARE: Final = 8  # a new buffer has one part in so many to spare, since the next result may be a little larger
 
 
@@ -61,7 +62,10 @@ def _fitting(size: int) -> _Buffer:
         except ValueError:  # taken by another thread
             continue
         return buffer
-    return _Buffer(np.empty(size + size // _SPARE, np.uint8))
+    room = size + size // _SPARE
+    memory = np.empty(room + _LINE, np.uint8)
+    begin = -memory.ctypes.data % _LINE
+    return _Buffer(memory[begin : begin + room])
 
 
 def _give_back(buffer: _Buffer) -> None:

@@ -6,7 +6,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from nodeflow.kernels.prefetch import prefetch
+from nodeflow.kernels.random import U64
+
 Ints = NDArray[np.int64]
+
+_SOON = 16  # entries before it is needed that a place is asked for
 
 
 @njit(nogil=True, cache=True)
@@ -42,31 +47,42 @@ def step_past(left_out, first, last, p):  # type: ignore[no-untyped-def]
 def transpose_into(indptr, indices, count, rows, position):  # type: ignore[no-untyped-def]
     """Transpose as ``transpose`` does into given arrays.
 
-    ``count`` ``[columns + 1]`` becomes the indptr of the columns, ``rows`` and ``position`` ``[entries]`` the row of
-    each of their entries and its place in the structure.
+    ``count`` ``[columns + 2]`` becomes the indptr of the columns and a number more, ``rows`` and ``position``
+    ``[entries]`` the row of each of their entries and its place in the structure.
     """
+    size = indices.shape[0]
+    # the entries of column c are counted two places on: after the sums, place c + 1 says where its next entry goes, and
+    # in the end where those of column c + 1 begin
     count[:] = 0
-    for e in range(indices.shape[0]):
-        count[indices[e] + 1] += 1
-    for c in range(count.shape[0] - 1):
-        count[c + 1] += count[c]
-    head = count[:-1].copy()
+    for e in range(size):
+        if e + _SOON < size:
+            prefetch(count, indices[U64(e + _SOON)] + 2)
+        count[U64(indices[U64(e)] + 2)] += 1
+    for c in range(1, count.shape[0] - 1):
+        count[U64(c + 1)] += count[U64(c)]
     for row in range(indptr.shape[0] - 1):
-        for e in range(indptr[row], indptr[row + 1]):
-            at = head[indices[e]]
-            head[indices[e]] = at + 1
-            rows[at] = row
-            position[at] = e
+        for e in range(indptr[U64(row)], indptr[U64(row + 1)]):
+            if e + 2 * _SOON < size:
+                prefetch(count, indices[U64(e + 2 * _SOON)] + 1)
+            if e + _SOON < size:
+                at = count[U64(indices[U64(e + _SOON)] + 1)]
+                prefetch(rows, at)
+                prefetch(position, at)
+            column = indices[U64(e)] + 1
+            at = count[U64(column)]
+            count[U64(column)] = at + 1
+            rows[U64(at)] = row
+            position[U64(at)] = e
 
 
 @njit(nogil=True, cache=True)
 def transpose(indptr, indices, num_columns):  # type: ignore[no-untyped-def]
     """Transpose a CSR structure by counting sort: ``(indptr, rows, positions)`` of the columns, stable."""
-    count = np.empty(num_columns + 1, np.int64)
+    count = np.empty(num_columns + 2, np.int64)
     rows = np.empty(indices.shape[0], np.int64)
     position = np.empty(indices.shape[0], np.int64)
     transpose_into(indptr, indices, count, rows, position)
-    return count, rows, position
+    return count[: num_columns + 1], rows, position
 
 
 @njit(nogil=True, cache=True)

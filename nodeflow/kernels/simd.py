@@ -109,6 +109,31 @@ def _store(typingctx: Any, array: Any, index: Any, count: Any, vector: Any) -> A
     return types.void(array, types.intp, count, vector), codegen
 
 
+def _stream(typingctx: Any, array: Any, index: Any, vector: Any) -> Any:
+    """Store a vector past the caches, in lines of 64 bytes that are not read before; the place must begin one.
+
+    For results that the caches cannot hold. ``fence`` has to follow before anybody else reads them.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, signature.args[0], args[0], args[1], vector.lanes)
+        stored = builder.store(args[2], place, align=64)
+        stored.set_metadata("nontemporal", builder.module.add_metadata([_WORD(1)]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, vector), codegen
+
+
+def _fence(typingctx: Any) -> Any:
+    """Wait until all that was stored is there for other threads."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
 def _splat(typingctx: Any, number: Any) -> Any:
     """A vector of LANES equal numbers."""
     return Vector(number)(number), lambda context, builder, signature, args: _spread(builder, args[0], LANES)
@@ -224,6 +249,8 @@ def _exp_below_zero(typingctx: Any, a: Any) -> Any:
 
 load: Any = intrinsic(prefer_literal=True)(_load)
 store: Any = intrinsic(prefer_literal=True)(_store)
+stream: Any = intrinsic(_stream)
+fence: Any = intrinsic(_fence)
 splat: Any = intrinsic(_splat)
 splat_half: Any = intrinsic(_splat_half)
 add: Any = intrinsic(_add)

@@ -11,7 +11,7 @@ from numba import njit
 
 from nodeflow.kernels.prefetch import prefetch
 from nodeflow.kernels.random import U64
-from nodeflow.kernels.simd import HALF, LANES, add, div, load, mul_add, splat, splat_half, store, total
+from nodeflow.kernels.simd import HALF, LANES, add, div, fence, load, mul_add, splat, splat_half, store, stream, total
 
 _LINE = 64  # bytes that the processor fetches at once
 
@@ -48,12 +48,22 @@ def copy_row(x, begin, out, to, count):  # type: ignore[no-untyped-def]
         store(out, to + c, count - c, load(x, begin + c, count - c))
 
 
+@njit(inline="always")
+def put(out, at, vector, past):  # type: ignore[no-untyped-def]
+    """Write a whole vector, into the caches or past them."""
+    if past:
+        stream(out, at, vector)
+    else:
+        store(out, at, LANES, vector)
+
+
 @njit(nogil=True, cache=True)
-def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, own, out, first, last):  # type: ignore[no-untyped-def]
+def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, own, past, out, first, last):  # type: ignore[no-untyped-def]
     """Write ``out[v] = sum of weight[e] * x[indices[e]]`` for the rows ``first <= v < last``, divided by their edges.
 
     Edge e of the structure has the weight of edge ``edges[e]`` (without ``edges``: of e); divided only with ``mean``.
-    With ``own`` the rows of ``out`` are twice as long: ``x[v]`` comes before the sum.
+    With ``own`` the rows of ``out`` are twice as long: ``x[v]`` comes before the sum. With ``past`` they are written
+    past the caches, for a ``width`` of whole vectors, and ``out`` that begins a line of 64 bytes.
     """
     weighted, size, end = weight.shape[0] > 0, groups * width, indptr[U64(last)]
     before = size if own else 0
@@ -86,17 +96,17 @@ def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, own, out, f
                 if mean:
                     s0, s1, s2, s3 = div(s0, by), div(s1, by), div(s2, by), div(s3, by)
                 o = to + at + c
-                store(out, o, LANES, s0)
-                store(out, o + LANES, LANES, s1)
-                store(out, o + 2 * LANES, LANES, s2)
-                store(out, o + 3 * LANES, LANES, s3)
+                put(out, o, s0, past)
+                put(out, o + LANES, s1, past)
+                put(out, o + 2 * LANES, s2, past)
+                put(out, o + 3 * LANES, s3, past)
                 c += 4 * LANES
             while c + LANES <= width:
                 s0 = zero
                 for e in range(a, b):
                     w = splat(weight[U64(row_of(edges, e) * groups + group)]) if weighted else one
                     s0 = mul_add(w, load(x, row_of(indices, e) * size + at + c, LANES), s0)
-                store(out, to + at + c, LANES, div(s0, by) if mean else s0)
+                put(out, to + at + c, div(s0, by) if mean else s0, past)
                 c += LANES
             if c + HALF <= width:
                 h0 = half
@@ -111,6 +121,8 @@ def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, own, out, f
                     w = splat(weight[U64(row_of(edges, e) * groups + group)]) if weighted else one
                     s0 = mul_add(w, load(x, row_of(indices, e) * size + at + c, n), s0)
                 store(out, to + at + c, n, div(s0, by) if mean else s0)
+    if past:
+        fence()
 
 
 @njit(nogil=True, cache=True)

@@ -31,7 +31,9 @@ THREAD_ELEMENTS = 2**19
 NARROW = 256
 """Bytes of a row up to which it is faster to add to the rows of the sources than to sort the edges by source first."""
 LARGE = 2**20
-"""Bytes from which on malloc keeps no memory for the next result."""
+"""Bytes from which on the memory of a result is used again: malloc may give it back to the system meanwhile."""
+STREAMED = 2**23
+"""Bytes from which on sums are written past the caches."""
 
 _NO_INTS = np.empty(0, np.int64)
 
@@ -74,7 +76,8 @@ def weighted_sum(
     indptr, indices, edges = _ints(structure.indptr), _ints(structure.indices), _NO_INTS
     narrow = size * numbers.itemsize <= NARROW and (groups == 1 or width >= HALF)
     if end == "u" and narrow and not structure.is_transposed:
-        out = np.zeros(shape, numbers.dtype)
+        out = _new(shape, numbers.dtype)
+        out.fill(0)
         _beside(
             lambda a, b, c, d: add_rows(
                 indptr, indices, numbers, weights, groups, width, out.reshape(-1), (a, b), (c, d)
@@ -86,9 +89,10 @@ def weighted_sum(
         swapped, order = structure.transposed()
         indptr, indices, edges = _ints(swapped.indptr), _ints(swapped.indices), _ints(order)
     out = _new(shape, numbers.dtype)
+    past = not own and width % LANES == 0 and _is_streamed(out)
     _beside(
         lambda a, b: sum_rows(
-            indptr, indices, edges, numbers, weights, groups, width, mean, own, out.reshape(-1), a, b
+            indptr, indices, edges, numbers, weights, groups, width, mean, own, past, out.reshape(-1), a, b
         ),
         _row_ranges(indptr, size),
     )
@@ -107,8 +111,11 @@ def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
         swapped, order = structure.transposed()
         indptr, indices = _ints(swapped.indptr), _ints(order)
     out = _new((rows, *x.shape[1:]), numbers.dtype)
+    past = size % LANES == 0 and _is_streamed(out)
     _beside(
-        lambda a, b: sum_rows(indptr, indices, _NO_INTS, numbers, none, 1, size, False, False, out.reshape(-1), a, b),
+        lambda a, b: sum_rows(
+            indptr, indices, _NO_INTS, numbers, none, 1, size, False, False, past, out.reshape(-1), a, b
+        ),
         _row_ranges(indptr, size),
     )
     return _tensor(out)
@@ -151,7 +158,8 @@ def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor
     """The gradient of ``extreme``: ``g`` in equal parts to the rows that have the best number."""
     numbers, most, shared, given = (_flat(tensor) for tensor in (x, best, ties, g))
     size = x.shape[1:].numel()
-    out = np.zeros(tuple(x.shape), numbers.dtype)
+    out = _new(tuple(x.shape), numbers.dtype)
+    out.fill(0)
     indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else _NO_INTS
     if out.size and structure.num_dst:
         _beside(
@@ -193,6 +201,11 @@ def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Floats:
     """An array to be filled. What malloc would take from the system every time lies in a buffer that is used again."""
     large = math.prod(shape) * dtype.itemsize >= LARGE
     return reused(shape, dtype) if large else np.empty(shape, dtype)
+
+
+def _is_streamed(out: Floats) -> bool:
+    """Whether a result is written past the caches, which would hold a part of it only."""
+    return out.nbytes >= STREAMED and out.ctypes.data % 64 == 0
 
 
 def _tensor(array: Floats) -> Tensor:

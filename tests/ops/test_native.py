@@ -147,6 +147,33 @@ def test_threads_change_no_bit(monkeypatch):
     assert sum(count > 1 for count in asked) > 40
 
 
+@pytest.mark.parametrize("width", [16, 64, 80, 132])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_results_written_past_the_caches_have_the_same_bits(width, dtype, monkeypatch):
+    monkeypatch.setattr(native, "THREAD_ELEMENTS", 100)
+    monkeypatch.setattr(native, "LARGE", 1)  # buffers of ours begin with a line of the caches
+    structure, before = random_structure(), torch.get_num_threads()
+    h, edges = values(structure.num_src, (width,), 1, dtype), values(structure.num_edges, (width,), 2, dtype)
+    g, weight = values(structure.num_dst, (width,), 3, dtype), values(structure.num_edges, (), 4, dtype)
+    asked, found = [], []
+    streams = native._is_streamed
+    monkeypatch.setattr(native, "_is_streamed", lambda out: asked.append(streams(out)) or asked[-1])
+    structure.transposed()
+    for threads, least in ((1, 2**60), (1, 1), (3, 1)):
+        torch.set_num_threads(threads)
+        try:
+            monkeypatch.setattr(native, "STREAMED", least)
+            sums = [native.weighted_sum(structure, end, x, weight, False) for end, x in (("v", h), ("u", g))]
+            sums += [native.weighted_sum(structure, "v", h, None, True)]
+            found.append([*sums, *(native.edge_sum(structure, end, edges) for end in ("v", "u"))])
+        finally:
+            torch.set_num_threads(before)
+    assert sum(asked) == (0 if width % 16 else 10)
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            assert torch.equal(one, two)
+
+
 def test_rows_added_and_rows_sorted_first_give_the_same_bits(monkeypatch):
     results = []
     for narrow in (0, 10**6):
