@@ -71,7 +71,8 @@ class Frame(MutableMapping[str, Tensor]):
 
     def update(self, columns: Mapping[str, Any] = {}, /, **more: Any) -> None:  # type: ignore[override]
         """Set several columns at once: all of them, or none when one is refused."""
-        checked = {name: self._checked(name, column) for name, column in {**columns, **more}.items()}
+        given = {**columns, **more} if more else columns
+        checked = {name: self._checked(name, column) for name, column in given.items()}
         self._columns.update(checked)
 
     def copy(self) -> Frame:
@@ -106,6 +107,9 @@ class Frame(MutableMapping[str, Tensor]):
         return ", ".join(map(repr, self._columns)) or "no columns"
 
     def _checked(self, name: str, column: Any) -> Tensor:
+        plain = type(column) is Tensor and type(name) is str and column.layout is torch.strided
+        if plain and column.ndim and column.size(0) == self._num_rows:  # the usual case, quickly
+            return column
         if not isinstance(name, str):
             raise TypeError(f"a column name must be a str, got {describe(name)}")
         if isinstance(column, np.ndarray):

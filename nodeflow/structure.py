@@ -41,12 +41,12 @@ class Structure(Frozen):
     @property
     def num_dst(self) -> int:
         """Number of destination rows."""
-        return len(self.indptr) - 1
+        return self.indptr.size(0) - 1  # quicker than len
 
     @property
     def num_edges(self) -> int:
         """Number of edges."""
-        return len(self.indices)
+        return self.indices.size(0)
 
     @property
     def device(self) -> torch.device:

@@ -72,7 +72,7 @@ def columns_of(returned: Any, rows: int, function: Any, role: str, what: str) ->
             raise TypeError(
                 f"the {role} {name_of(function)} must return tensors, but column {name!r} is {describe(column)}"
             )
-        if column.ndim == 0 or column.shape[0] != rows:
+        if column.ndim == 0 or column.size(0) != rows:
             raise ValueError(
                 f"the {role} {name_of(function)} must return one row per {what}, here {rows}, but column {name!r} has "
                 f"shape {tuple(column.shape)}"

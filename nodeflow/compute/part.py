@@ -129,9 +129,9 @@ def written(frame: Frame, columns: dict[str, Tensor], rows: Tensor | None, where
 
     The other rows keep what the frame has, or are 0 in a new column. Writes nothing; old columns are left as they are.
     """
-    return {
-        name: column if rows is None else _merged(frame, name, column, rows, where) for name, column in columns.items()
-    }
+    if rows is None:
+        return columns
+    return {name: _merged(frame, name, column, rows, where) for name, column in columns.items()}
 
 
 def _merged(frame: Frame, name: str, column: Tensor, rows: Tensor, where: str) -> Tensor:

@@ -243,4 +243,7 @@ def _column_ranges(groups: int, width: int, edges: int) -> Iterator[tuple[int, i
 def _beside(run: Callable[..., None], ranges: Iterable[tuple[int, ...]]) -> None:
     """Call ``run`` with every range, on a thread each."""
     parts = list(ranges)
+    if len(parts) == 1:
+        run(*parts[0])
+        return
     run_all(lambda k: run(*parts[k]), len(parts))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from nodeflow.ops import native
+import nodeflow.ops.native as native
 from nodeflow.ops.spmm import EdgeDot, Spmm
 from nodeflow.structure import Structure
 
