@@ -106,9 +106,11 @@ class Frame(MutableMapping[str, Tensor]):
     def _names(self) -> str:
         return ", ".join(map(repr, self._columns)) or "no columns"
 
+    def _fits(self, column: Tensor) -> bool:
+        return column.layout is torch.strided and column.ndim > 0 and column.size(0) == self._num_rows
+
     def _checked(self, name: str, column: Any) -> Tensor:
-        plain = type(column) is Tensor and type(name) is str and column.layout is torch.strided
-        if plain and column.ndim and column.size(0) == self._num_rows:  # the usual case, quickly
+        if type(column) is Tensor and type(name) is str and self._fits(column):  # the usual case, quickly
             return column
         if not isinstance(name, str):
             raise TypeError(f"a column name must be a str, got {describe(name)}")

@@ -138,8 +138,7 @@ def test_threads_change_no_bit(monkeypatch):
     run_all = native.run_all
     monkeypatch.setattr(native, "run_all", lambda run, count: asked.append(count) or run_all(run, count))
     alone = passes(random_structure(), 1)
-    assert set(asked) == {1}
-    asked.clear()
+    assert not asked
     for threads in (2, 3, 7):
         for one, other in zip(alone, passes(random_structure(), threads), strict=True):
             assert torch.equal(one, other)
