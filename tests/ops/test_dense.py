@@ -194,6 +194,11 @@ def test_single_precision(rows: int, relu: bool, monkeypatch: pytest.MonkeyPatch
         for one, other in zip(torch.autograd.grad(found, single, g.float()), grads, strict=True):
             torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-3)
             assert one.is_contiguous()
+        (gx,) = torch.autograd.grad(linear_sum((x, w), bias=bias, relu=relu), x, g.float(), create_graph=True)
+        (again,) = torch.autograd.grad(gx.square().sum(), w)  # of the gradient
+        (gx,) = torch.autograd.grad(plain(expected[:2], expected[2], relu), expected[0], g, create_graph=True)
+        (wanted,) = torch.autograd.grad(gx.square().sum(), expected[1])
+        torch.testing.assert_close(again.double(), wanted, rtol=1e-4, atol=1e-2)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
