@@ -227,7 +227,7 @@ class OwnError(Exception):
         self.number = number
 
 
-@pytest.mark.parametrize(("workers", "prefetch"), [(0, 2), (1, 2), (2, 0), (4, 2), (4, 0)])
+@pytest.mark.parametrize(("workers", "prefetch"), [(0, 2), (1, 2), (3, 0), (4, 2), (4, 0)])
 @pytest.mark.parametrize("error", [OwnError(3, "no luck"), ValueError("no luck"), KeyError("no luck")], ids=repr)
 def test_an_exception_reaches_the_caller_as_it_is(workers, prefetch, error):
     loader = NodeFlowLoader(Failing(random_graph(), 37, error), range(60), 8, num_workers=workers, prefetch=prefetch)
