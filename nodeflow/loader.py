@@ -28,7 +28,7 @@ class NodeFlowLoader:
 
     The batches are the same, bit for bit, for any number of workers. Workers are threads of this process: compiled
     samplers run beside the training step, nothing is copied between processes, and when an iteration ends, or is left
-    early, its threads end too.
+    early, its threads end too (with ``prefetch=0`` it has none of its own).
 
     Args:
         sampler: makes a NodeFlow of seeds.
@@ -205,10 +205,12 @@ class NodeFlowLoader:
     def _group(self, order: Tensor, epoch: int, numbers: range) -> Iterator[NodeFlow]:
         """Give some batches, drawn at the same time; what one raises comes after those before it."""
         made: list[NodeFlow | Exception] = [IndexError()] * len(numbers)
+        inference, recorded = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
 
         def draw(k: int) -> None:
-            try:
-                made[k] = self._make(order, epoch, numbers[k])
+            try:  # in any thread as in the caller's
+                with torch.inference_mode(inference), torch.set_grad_enabled(recorded):
+                    made[k] = self._make(order, epoch, numbers[k])
             except Exception as error:
                 made[k] = error
 

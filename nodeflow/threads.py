@@ -29,16 +29,19 @@ def run_all(run: Callable[[int], None], count: int, threads: int | None = None) 
     the lowest number is raised.
     """
     errors: dict[int, BaseException] = {}
+    ended: list[None] = []
     left = iter(range(count))  # its steps are atomic, and fewer threads than asked for get to the end too
 
     def work(_: int = 0) -> int:
-        for k in left:
-            try:
+        k = count
+        try:
+            for k in left:
                 run(k)
-            except BaseException as error:  # raised again in the caller's thread
-                errors[k] = error
-            if errors:
-                break
+                if errors:
+                    break
+        except BaseException as error:  # raised again in the caller's thread
+            errors[k] = error
+        ended.append(None)
         return 0
 
     torchs = torch.get_num_threads()
@@ -48,8 +51,10 @@ def run_all(run: Callable[[int], None], count: int, threads: int | None = None) 
     elif team <= torchs and not _forked and (library := _openmp()) is not None:
         # all of torch's threads come, even if some have nothing to do: a smaller team would end those left out
         called = _Called(work)
-        plan = (ctypes.c_int64 * 3)(_address(called), _address(library.omp_get_thread_num), team)
+        plan = (ctypes.c_int64 * (3 + team))(_address(called), _address(library.omp_get_thread_num), team)
         library.GOMP_parallel(member.address, plan, torchs, 0)
+        if not errors and len(ended) < sum(plan[3:]):  # an interrupt between two lines of ``work`` gets lost in C
+            raise KeyboardInterrupt
     else:
         with ThreadPoolExecutor(team - 1, thread_name_prefix="nodeflow") as pool:
             for _ in range(team - 1):
@@ -62,7 +67,7 @@ def run_all(run: Callable[[int], None], count: int, threads: int | None = None) 
 @cache
 def _openmp() -> Any:
     """The OpenMP library of torch, if it has the entry point of GNU's (LLVM's has it too); None: it has not."""
-    if "OpenMP" not in torch.__config__.parallel_info() or os.name == "nt":
+    if "parallel backend: OpenMP" not in torch.__config__.parallel_info() or os.name == "nt":
         return None
     library = ctypes.CDLL(None)  # torch makes the symbols of what it is linked with global
     if not hasattr(library, "GOMP_parallel"):

@@ -98,11 +98,14 @@ class LinearConv(FlowConv):
         """
         neigh, own = self.maps
         if self.order_for(flow, h) == "aggregate":
-            if own is None:
-                return self.map_rows(self.aggregate(flow, h), relu=relu)
-            weight = torch.cat([own.weight, neigh.weight], 1)
-            return linear_sum((self.aggregate_beside_own(flow, h), weight), bias=neigh.bias, relu=relu)
-        if own is None:
+            if type(self).map_rows is not LinearConv.map_rows:
+                out = self.map_rows(self.aggregate(flow, h), None if own is None else flow.take_dst(h))
+            elif own is None:
+                return linear_sum((self.aggregate(flow, h), neigh.weight), bias=neigh.bias, relu=relu)
+            else:
+                weight = torch.cat([own.weight, neigh.weight], 1)
+                return linear_sum((self.aggregate_beside_own(flow, h), weight), bias=neigh.bias, relu=relu)
+        elif own is None:
             out = self.aggregate(flow, linear_sum((h, neigh.weight)))
             out = out if neigh.bias is None else out + neigh.bias
         else:
@@ -111,7 +114,7 @@ class LinearConv(FlowConv):
             out = linear_sum((rows, own.weight), bias=neigh.bias) + total
         return out.relu() if relu else out
 
-    def map_rows(self, total: Tensor, own: Tensor | None = None, *, relu: bool = False) -> Tensor:
+    def map_rows(self, total: Tensor, own: Tensor | None = None) -> Tensor:
         """Return the result for summed rows ``total`` ``[num_dst, in_features]``, however they were found.
 
         ``own``, the rows of the destinations, are read by a convolution with W_own only; then TypeError where they are
@@ -119,10 +122,10 @@ class LinearConv(FlowConv):
         """
         neigh, mine = self.maps
         if mine is None:
-            return linear_sum((total, neigh.weight), bias=neigh.bias, relu=relu)
+            return linear_sum((total, neigh.weight), bias=neigh.bias)
         if own is None:
             raise TypeError("h is missing: this convolution reads a node's own row")
-        return linear_sum((total, neigh.weight), (own, mine.weight), bias=neigh.bias, relu=relu)
+        return linear_sum((total, neigh.weight), (own, mine.weight), bias=neigh.bias)
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
         """Return the order in which the convolution is computed, "aggregate" or "transform".

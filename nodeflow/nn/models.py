@@ -29,6 +29,7 @@ NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": nn.BatchNorm1d, "layer"
 
 
 _BETWEEN = ("step", "activate", "convolve")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 @cache
@@ -128,12 +129,14 @@ class FlowModel(nn.Module):
 
     def _ends_in_relu(self, i: int) -> bool:
         """Whether convolution ``i`` is to take the positive part itself: nothing is between, and nobody looks there."""
-        conv = self.convs[i]
-        changed = any(getattr(type(self), name) is not getattr(FlowModel, name) for name in _BETWEEN)
+        if torch.compiler.is_compiling() or self.activation is not torch.relu or i == len(self.convs) - 1:
+            return False
         between = (self.norms, self.residuals, self.jumping) != (None, None, None)
-        last = i == len(self.convs) - 1
-        relu = self.activation is torch.relu and _takes_relu(type(conv).forward) and not conv._forward_hooks
-        return relu and not (changed or between or last)
+        cls, conv = type(self), self.convs[i]
+        changed = any(name in vars(self) or getattr(cls, name) is not getattr(FlowModel, name) for name in _BETWEEN)
+        hooked = nn.modules.module._has_any_global_hook() or any(getattr(conv, name) for name in _HOOKS)
+        own = "forward" not in vars(conv) and _takes_relu(type(conv).forward)
+        return own and not (between or changed or hooked)
 
     def convolve(self, i: int, flow: Flow, h: Tensor, **options: Any) -> Tensor:
         """Return what convolution ``i`` makes of the rows that enter it, with what ``residual`` adds.

@@ -79,7 +79,8 @@ class SAGEConv(LinearConv):
         if self.aggregator != "pool":
             return super().forward(flow, h, relu=relu)
         pooled = sparse_linear(h, self.pool.weight, self.pool.bias).relu()
-        return self.map_rows(flow.aggregate(pooled, "max"), flow.take_dst(h), relu=relu)
+        out = self.map_rows(flow.aggregate(pooled, "max"), flow.take_dst(h))
+        return out.relu() if relu else out
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
         """Return the order in which the convolution is computed: see ``LinearConv``."""
@@ -101,7 +102,7 @@ class SAGEConv(LinearConv):
 
     def aggregate_beside_own(self, flow: Flow, h: Tensor) -> Tensor:
         """Return the nodes' own rows beside what ``aggregate`` returns, ``[num_dst, 2 * width]``."""
-        if self.aggregator == "mean":
+        if self.aggregator == "mean" and type(self).aggregate is SAGEConv.aggregate:
             return flow.aggregate_beside_own(h, "mean")
         return super().aggregate_beside_own(flow, h)
 

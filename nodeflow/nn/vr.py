@@ -56,10 +56,9 @@ class PropagationConv(LinearConv):
         """Return the propagated rows, ``[num_dst, width]``."""
         return neighbor_sampling(flow, h)
 
-    def map_rows(self, total: Tensor, own: Tensor | None = None, *, relu: bool = False) -> Tensor:
+    def map_rows(self, total: Tensor, own: Tensor | None = None) -> Tensor:
         """Return the result for propagated rows ``total`` ``[num_dst, in_features]``: see ``LinearConv``."""
-        total = total.to(self.linear.weight.dtype) if total.layout == torch.strided else total
-        return super().map_rows(total, own, relu=relu)
+        return super().map_rows(total.to(self.linear.weight.dtype) if total.layout == torch.strided else total, own)
 
     def combine(self, total: Tensor, flow: Flow, h: Tensor | None) -> Tensor:
         """Return the result for propagated rows; ``h``, the rows of the sources, are read with ``own`` only."""

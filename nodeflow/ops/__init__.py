@@ -1,10 +1,10 @@
 """Differentiable operations on the edges of one flow, given as a ``nodeflow.structure.Structure``.
 
 ``aggregate``, ``segment_reduce``, ``segment_softmax``, ``gather_src``, ``gather_dst``, ``own_and_all`` and
-``own_beside_sum`` are what
-layers are written with; ``message_reduce`` and ``message`` run any built-in message function with or without a
-reduction; ``sparse_linear`` applies a weight matrix to sparse rows, ``linear_sum`` several to several;
-``split_messages``, ``split_rows`` and ``join_rows`` group destinations by degree for functions that take a mailbox.
+``own_beside_sum`` are what layers are written with; ``message_reduce`` and ``message`` run any built-in message
+function with or without a reduction; ``sparse_linear`` applies a weight matrix to sparse rows, ``linear_sum`` several
+to several; ``split_messages``, ``split_rows`` and ``join_rows`` group destinations by degree for functions that take a
+mailbox.
 Autograd lives here and nowhere else.
 """
 

@@ -16,8 +16,6 @@ BLOCK = 2048
 PARTS, LEAST = 8, 128
 """Parts of the rows that the gradient of a weight is summed up from, and rows that a part has at least."""
 
-_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-
 
 def linear_sum(*pairs: tuple[Tensor, Tensor], bias: Tensor | None = None, relu: bool = False) -> Tensor:
     """Return ``x1 @ w1.T + x2 @ w2.T + ... + bias``, dense ``[n, out]``, or its positive part.
@@ -79,50 +77,23 @@ def _outer(g: Tensor, x: Tensor) -> Tensor:
     return (out if whole == len(x) else torch.addmm(out, x[whole:].t(), g[whole:])).t().contiguous()
 
 
-def _has_onednn(x: Tensor) -> bool:
-    """Whether the rows go to oneDNN, whose kernels are faster than those of torch's matrix products."""
-    allowed = _ONEDNN and torch.backends.mkldnn.enabled
-    unseen = torch._C._len_torch_dispatch_stack() == 0  # a counter of operations does not know this one
-    return bool(allowed and unseen and x.dtype == torch.float32 and min(x.shape) > 0)
-
-
-def _product(x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return ``x @ w.T + bias`` by oneDNN. (Its ReLU would make 0 of NaN.)"""
-    out: Tensor = torch.ops.mkldnn._linear_pointwise(x, w, bias, "none", [], "")
-    return out
-
-
-def _times(g: Tensor, w: Tensor) -> Tensor:
-    """Return ``g @ w``."""
-    return g @ w if torch.is_grad_enabled() or not _has_onednn(g) else _product(g, w.t().contiguous())
-
-
-def _in_blocks(relu: bool, bias: Tensor | None, rows: tuple[Tensor, ...], weights: tuple[Tensor, ...]) -> Tensor:
-    out = rows[0].new_empty((len(rows[0]), len(weights[0])))
-    transposed = [w.t() for w in weights]
-    for block, *parts in zip(out.split(BLOCK), *(x.split(BLOCK) for x in rows), strict=True):
-        if bias is None:
-            torch.mm(parts[0], transposed[0], out=block)
-        else:
-            torch.addmm(bias, parts[0], transposed[0], out=block)
-        for x, w in zip(parts[1:], transposed[1:], strict=True):
-            block.addmm_(x, w)
-        if relu:
-            block.relu_()
-    return out
-
-
 class _LinearSum(Function):
     """``(relu, bias or None, x1, w1, x2, w2, ...)`` to ``[n, out]``."""
 
     @staticmethod
     def forward(ctx: Any, relu: bool, bias: Tensor | None, *flat: Tensor) -> Tensor:
         rows, weights = flat[::2], flat[1::2]
-        if len(rows) == 1 and _has_onednn(rows[0]):
-            out = _product(rows[0], weights[0], bias)
-            out = out.relu_() if relu else out
-        else:
-            out = _in_blocks(relu, bias, rows, weights)
+        out = rows[0].new_empty((len(rows[0]), len(weights[0])))
+        transposed = [w.t() for w in weights]
+        for block, *parts in zip(out.split(BLOCK), *(x.split(BLOCK) for x in rows), strict=True):
+            if bias is None:
+                torch.mm(parts[0], transposed[0], out=block)
+            else:
+                torch.addmm(bias, parts[0], transposed[0], out=block)
+            for x, w in zip(parts[1:], transposed[1:], strict=True):
+                block.addmm_(x, w)
+            if relu:
+                block.relu_()
         ctx.save_for_backward(out if relu else None, *flat)
         return out
 
@@ -134,5 +105,5 @@ class _LinearSum(Function):
         found: list[Tensor | None] = [None] * len(flat)
         for i, other in enumerate(flat):  # the gradient of x needs w, that of w needs x
             if ctx.needs_input_grad[2 + (i ^ 1)]:
-                found[i ^ 1] = _outer(g, other) if i % 2 == 0 else _times(g, other)
+                found[i ^ 1] = g @ other if i % 2 else _outer(g, other)
         return None, g.sum(0) if ctx.needs_input_grad[1] else None, *found

@@ -51,8 +51,10 @@ def own_beside_sum(structure: Structure, h: Tensor, weight: Tensor | None, reduc
     For destinations that are the first sources. None for what the compiled loops do not take in this form: ``h`` that
     is no matrix, weights that are no vector, another ``reduce`` than "sum" and "mean".
     """
-    simple = h.ndim == 2 and len(h) == structure.num_src and reduce in ("sum", "mean")
-    weighted = weight is None or (weight.shape == (structure.num_edges,) and weight.dtype == h.dtype)
+    simple = h.layout == torch.strided and h.ndim == 2 and len(h) == structure.num_src and reduce in ("sum", "mean")
+    weighted = weight is None or (
+        weight.layout == torch.strided and weight.shape == (structure.num_edges,) and weight.dtype == h.dtype
+    )
     if not (simple and weighted and native.is_native(h, weight)) or torch.compiler.is_compiling():
         return None
     out: Tensor = _OwnBesideSum.apply(structure, h, weight, reduce == "mean")

@@ -181,15 +181,52 @@ def test_what_looks_between_layers_sees_the_rows_before_the_relu(graph: Graph) -
     assert_near(models[1](batch, h), expected)
     assert_near(seen[0], between)
     assert_near(models[2](batch, h), models[2].convs[1](batch, 1, (2 * between).relu()))
+    last = models[0].convs[1]
+    models[1] = make_model(GraphSAGE, (4, 3, 2), 2)
+    models[1].activate = lambda i, h: h.tanh() if i else h  # type: ignore[method-assign]
+    assert_near(models[1](batch, h), last(batch, 1, between.tanh()))
+    models[1] = make_model(GraphSAGE, (4, 3, 2), 2)
+    forward = models[1].convs[0].forward
+    models[1].convs[0].forward = lambda flow, h: -forward(flow, h)
+    assert_near(models[1](batch, h), last(batch, 1, (-between).relu()))
+    models[1] = make_model(GraphSAGE, (4, 3, 2), 2)
+    models[1].convs[0].register_full_backward_hook(lambda _, into, out: seen.append(out[0]))
+    models[1](batch, h.clone().requires_grad_()).sum().backward()
+    assert (seen[-1][between <= 0] == 0).all()  # the gradient of the rows before the ReLU
     models[0].activation = torch.tanh
     assert_near(models[0](batch, h), models[0].convs[1](batch, 1, between.tanh()))
+
+
+@pytest.mark.parametrize("aggregator", ["mean", "gcn", "pool"])
+def test_what_a_subclass_changes_is_used(aggregator: str, graph: Graph) -> None:
+    class Doubled(SAGEConv):
+        def map_rows(self, total: torch.Tensor, own: torch.Tensor | None = None) -> torch.Tensor:
+            return 2 * super().map_rows(total, own)
+
+    class Sums(SAGEConv):
+        def aggregate(self, flow: Flow, h: torch.Tensor) -> torch.Tensor:
+            return flow.aggregate(h, "sum")
+
+    batch = NeighborSampler(graph, [-1])([0, 1])
+    h = values((batch.layer_sizes[0], 4))
+    torch.manual_seed(0)
+    convs = [kind(4, 3, aggregator=aggregator, order="aggregate").double() for kind in (SAGEConv, Doubled, Sums)]
+    for conv in convs[1:]:
+        conv.load_state_dict(convs[0].state_dict())
+    assert_near(convs[1](batch, 0, h), 2 * convs[0](batch, 0, h))
+    assert_near(convs[1](batch, 0, h, relu=True), 2 * convs[0](batch, 0, h).relu())
+    if aggregator != "pool":
+        found = convs[2](batch, 0, h)
+        convs[2].order = "transform"
+        assert_near(found, convs[2](batch, 0, h))
 
 
 @pytest.mark.parametrize("order", ["aggregate", "transform"])
 @pytest.mark.parametrize("make", [GraphConv, SAGEConv, lambda *sizes, **o: SAGEConv(*sizes, aggregator="gcn", **o)])
 def test_convolutions_return_the_positive_part_when_asked(make: type, order: str, graph: Graph) -> None:
     batch = NeighborSampler(graph, [-1])([0, 1])
-    conv, h = make(4, 3, order=order).double(), values((batch.layer_sizes[0], 4))
+    torch.manual_seed(0)
+    conv, h = make(4, 3, order=order).double(), values((batch.layer_sizes[0], 4)) - 1
     out = conv(batch, 0, h)
     assert (out < 0).any()
     assert_near(conv(batch, 0, h, relu=True), out.relu())
