@@ -273,7 +273,7 @@ class Flow(Frozen):
     def aggregate_beside_own(self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None) -> Tensor:
         """Return ``torch.cat([take_dst(h), aggregate(h, reduce, weight=weight)], 1)`` without making the two first.
 
-        Arguments and errors are those of the two; ``h`` is ``[num_src, width, ...]``.
+        Arguments and errors are those of the two: ``[num_src, width, ...]`` to ``[num_dst, 2 * width, ...]``.
 
         >>> from nodeflow import flow_from_edges, create_node_flow
         >>> flow = create_node_flow([flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)], [[7, 8, 9], [7]]).flows[0]

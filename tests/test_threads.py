@@ -114,6 +114,17 @@ def test_an_error_is_raised_and_ends_the_work(kind):
         run_all(lambda k: (_ for _ in ()).throw(KeyboardInterrupt), 2)
 
 
+def test_an_interrupt_that_is_lost_in_c_is_raised(monkeypatch):
+    """Python ends a callback that is interrupted before its first line, says so and goes on."""
+    if threads._openmp() is None:
+        pytest.skip("torch has no OpenMP library of GNU's kind here")
+    torch.set_num_threads(2)
+    called = threads._Called
+    monkeypatch.setattr(threads, "_Called", lambda work: called(lambda number: 0))
+    with pytest.raises(KeyboardInterrupt):
+        run_all(lambda k: None, 4)
+
+
 def test_what_the_work_held_is_free_afterwards_without_collecting_circles(kind):
     class Held:
         pass

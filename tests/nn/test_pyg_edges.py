@@ -42,13 +42,18 @@ def run(layer: Any, flow: Flow, h: Tensor, *more: Tensor) -> Tensor:
     return out[: flow.num_dst]
 
 
-@pytest.mark.parametrize("name", ["gat", "gat heads", "gat mean"])
-def test_gat(name: str, flow: Flow) -> None:
-    conv, h = make(name, 3, 2), values((flow.num_src, 3))
-    theirs = other.GATConv(
+def _like(conv: Any, kind: Any) -> Any:
+    """Their attention convolution with the options of ours."""
+    return kind(
         3, 2, conv.heads, concat=conv.concat, negative_slope=conv.negative_slope, add_self_loops=conv.self_loops,
         residual=conv.own is not None, bias=conv.bias is not None, edge_dim=conv.edge_features, fill_value=0.0,
     ).double()  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["gat", "gat heads", "gat mean"])
+def test_gat(name: str, flow: Flow) -> None:
+    conv, h = make(name, 3, 2), values((flow.num_src, 3))
+    theirs = _like(conv, other.GATConv)
     with torch.no_grad():
         theirs.lin.weight.copy_(conv.linear.weight)
         theirs.att_src.copy_(conv.src[None])
@@ -65,10 +70,7 @@ def test_gat(name: str, flow: Flow) -> None:
 @pytest.mark.parametrize("name", ["gat2", "gat2 heads", "gat2 mean"])
 def test_gatv2(name: str, flow: Flow) -> None:
     conv, h = make(name, 3, 2), values((flow.num_src, 3))
-    theirs = other.GATv2Conv(
-        3, 2, conv.heads, concat=conv.concat, negative_slope=conv.negative_slope, add_self_loops=conv.self_loops,
-        residual=conv.own is not None, bias=conv.bias is not None, edge_dim=conv.edge_features, fill_value=0.0,
-    ).double()  # fmt: skip
+    theirs = _like(conv, other.GATv2Conv)
     with torch.no_grad():
         theirs.lin_l.weight.copy_(conv.linear.weight)
         theirs.lin_r.weight.copy_(conv.dst.weight)
