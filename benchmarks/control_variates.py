@@ -38,8 +38,8 @@ from nodeflow import (
     nn,
     transform,
 )
-from nodeflow.control_variates import Propagation
-from nodeflow.features import fetch_rows, from_scipy
+from nodeflow._rows.rows import fetch_rows, from_scipy
+from nodeflow.propagation import Propagation
 
 
 class Data(NamedTuple):

@@ -26,7 +26,7 @@ from control_variates import Data, Run, Way, read
 from rmat import ensure
 
 from nodeflow import FullSampler, Graph, History, Updater, nn, transform
-from nodeflow.control_variates import Propagation
+from nodeflow.propagation import Propagation
 
 WIDTH, STEPS = 128, 8
 WAYS = [Way("ns", 10), Way("ns", 2), Way("cv", 2), Way("cv", 1), Way("cv", 2, True), Way("cvd", 2)]

@@ -4,15 +4,20 @@ from importlib import import_module
 from types import ModuleType
 
 from nodeflow import fn
-from nodeflow._check import ALL
-from nodeflow.build import create_full_node_flow, create_node_flow, flow_from_csr, flow_from_edges
-from nodeflow.compute import propagate
+from nodeflow._base.checks import ALL
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
-from nodeflow.flow import Flow, Layer
-from nodeflow.frame import Frame
-from nodeflow.graph import Graph
+from nodeflow.flow import (
+    Flow,
+    Layer,
+    NodeFlow,
+    create_full_node_flow,
+    create_node_flow,
+    flow_from_csr,
+    flow_from_edges,
+    propagate,
+)
+from nodeflow.graph import Frame, Graph
 from nodeflow.loader import NodeFlowLoader
-from nodeflow.node_flow import NodeFlow
 from nodeflow.sampling import (
     BernoulliSampler,
     ClusterSampler,
@@ -67,12 +72,16 @@ __all__ = [
 
 _SUBMODULES = frozenset(
     {
-        "checkpoint",
         "control_variates",
         "convert",
         "datasets",
-        "draw",
+        "flow",
+        "graph",
+        "loader",
         "nn",
+        "ops",
+        "plot",
+        "propagation",
         "random",
         "sampling",
         "testing",

@@ -2,6 +2,6 @@
 
 import sys
 
-from nodeflow.cli import main
+from nodeflow.training._cli import main
 
 sys.exit(main())

@@ -10,7 +10,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from nodeflow._check import describe
+from nodeflow._base.checks import describe
 from nodeflow.graph import Graph
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Final, Protocol
 
-from nodeflow._check import describe
+from nodeflow._base.checks import describe
 
 
 @dataclass(frozen=True, slots=True)

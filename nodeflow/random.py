@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._check import Ints, as_count, as_ids, as_int, describe
-from nodeflow._frozen import Frozen
-from nodeflow.kernels.random import fill_bits, fill_bounded
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, as_count, as_ids, as_int, describe
+from nodeflow._base.frozen import Frozen
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -68,7 +68,7 @@ class Random(Frozen):
     def bits(self, ids: Ints, draw: int = 0) -> NDArray[np.uint64]:
         """Return 64 random bits for every id, uint64 ``[len(ids)]``."""
         out = np.empty(len(ids), np.uint64)
-        fill_bits(np.uint64(self.key), ids, draw, out)
+        kernels.rng.fill_bits(np.uint64(self.key), ids, draw, out)
         return out
 
     def uniform(self, ids: Any, draw: int = 0) -> Tensor:
@@ -90,7 +90,7 @@ class Random(Frozen):
             raise ValueError(f"bounds must be at least 1 and below 2**63, got {given.min()} to {given.max()}")
         limits = np.broadcast_to(given, checked.shape).astype(np.int64)
         out = np.empty(len(checked), np.int64)
-        fill_bounded(np.uint64(self.key), checked, as_count(draw, "draw"), limits, out)
+        kernels.rng.fill_bounded(np.uint64(self.key), checked, as_count(draw, "draw"), limits, out)
         return torch.from_numpy(out)
 
     def permutation(self, size: int) -> Tensor:

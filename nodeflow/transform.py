@@ -12,10 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow.columns import edge_mask, edge_numbers
-from nodeflow.features import join_rows, take_rows, zero_rows
-from nodeflow.frame import Frame
-from nodeflow.graph import Graph
+from nodeflow._rows.rows import join_rows, take_rows, zero_rows
+from nodeflow.graph import Frame, Graph
+from nodeflow.graph._columns import edge_mask, edge_numbers
 
 IN_DEGREE: Final = "in_degree"
 """Name of the node column with the degree of a destination: see ``degrees``."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
-from sampler_reference import GOLDEN, MASK, mix, stream
+from _support.sampler_reference import GOLDEN, MASK, mix, stream
 
 from nodeflow.random import Random, derive_key, hash_ids
 

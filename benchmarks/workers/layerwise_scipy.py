@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from nodeflow import Graph
-from nodeflow.sampling.layerwise import FastGCNSampler, LadiesSampler
+from nodeflow.sampling import FastGCNSampler, LadiesSampler
 from nodeflow.transform import edge_norm
 
 Rows = NDArray[np.int64]

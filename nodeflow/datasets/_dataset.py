@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._check import as_count, as_ids
+from nodeflow._base.checks import as_count, as_ids
 from nodeflow.graph import Graph
 
 

@@ -1,17 +1,17 @@
 """Convolutions and models; each file is short enough to be the example one copies."""
 
-from nodeflow.nn.conv import FlowConv
-from nodeflow.nn.edge import EdgeConv, GINEConv
-from nodeflow.nn.flops import flop_counter
-from nodeflow.nn.gat import AttentionConv, GATConv, GATv2Conv
-from nodeflow.nn.gcn import GraphConv
-from nodeflow.nn.gin import GINConv
-from nodeflow.nn.jumping import Jumping
-from nodeflow.nn.linear import LinearConv
-from nodeflow.nn.models import GAT, GCN, RGCN, FlowModel, GATv2, GraphSAGE
-from nodeflow.nn.rgcn import RGCNConv
-from nodeflow.nn.sage import SAGEConv
-from nodeflow.nn.vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel
+from nodeflow.nn._conv import FlowConv
+from nodeflow.nn._edge import EdgeConv, GINEConv
+from nodeflow.nn._flops import flop_counter
+from nodeflow.nn._gat import AttentionConv, GATConv, GATv2Conv
+from nodeflow.nn._gcn import GraphConv
+from nodeflow.nn._gin import GINConv
+from nodeflow.nn._jumping import Jumping
+from nodeflow.nn._linear_conv import LinearConv
+from nodeflow.nn._models import GAT, GCN, RGCN, FlowModel, GATv2, GraphSAGE
+from nodeflow.nn._rgcn import RGCNConv
+from nodeflow.nn._sage import SAGEConv
+from nodeflow.nn._vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel
 
 __all__ = [
     "GAT",

@@ -1,4 +1,4 @@
-"""Differentiable operations on the edges of one flow, given as a ``nodeflow.structure.Structure``.
+"""Differentiable operations on the edges of one flow, given as a ``nodeflow.ops._structure.Structure``.
 
 ``aggregate``, ``segment_reduce``, ``segment_softmax``, ``gather_src``, ``gather_dst``, ``own_and_all`` and
 ``own_beside_sum`` are what layers are written with; ``message_reduce`` and ``message`` run any built-in message
@@ -8,13 +8,13 @@ mailbox.
 Autograd lives here and nowhere else.
 """
 
-from nodeflow.ops.buckets import join_rows, split_messages, split_rows
-from nodeflow.ops.dense import linear_sum
-from nodeflow.ops.linear import sparse_linear
-from nodeflow.ops.messages import aggregate, message, message_reduce
-from nodeflow.ops.opaque import opaque
-from nodeflow.ops.own import own_and_all, own_beside_sum
-from nodeflow.ops.segment import gather_dst, gather_src, segment_reduce, segment_softmax
+from nodeflow.ops._buckets import join_rows, split_messages, split_rows
+from nodeflow.ops._linear_sum import linear_sum
+from nodeflow.ops._messages import aggregate, message, message_reduce
+from nodeflow.ops._opaque import opaque
+from nodeflow.ops._own import own_and_all, own_beside_sum
+from nodeflow.ops._segment import gather_dst, gather_src, segment_reduce, segment_softmax
+from nodeflow.ops._sparse_linear import sparse_linear
 
 aggregate, message, message_reduce = opaque(aggregate), opaque(message), opaque(message_reduce)
 gather_dst, gather_src = opaque(gather_dst), opaque(gather_src)

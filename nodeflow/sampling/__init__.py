@@ -1,24 +1,24 @@
 """Samplers: the protocol, and one file per family."""
 
-from nodeflow.sampling.assemble import assemble
-from nodeflow.sampling.base import SamplerBase
-from nodeflow.sampling.bernoulli import BernoulliSampler
-from nodeflow.sampling.bound import BoundSampler
-from nodeflow.sampling.choice import Candidates, Choice
-from nodeflow.sampling.cluster import ClusterSampler, partition
-from nodeflow.sampling.edges import Edges, edges_along
-from nodeflow.sampling.labor import LaborSampler
-from nodeflow.sampling.layerwise import FastGCNSampler, LadiesSampler, LayerSampler
-from nodeflow.sampling.link import LinkSampler
-from nodeflow.sampling.neighbor import FullSampler, NeighborSampler
-from nodeflow.sampling.random_walk import RandomWalkSampler
-from nodeflow.sampling.rows import Drawn, Rows, RowSampler
-from nodeflow.sampling.saint import SaintSampler
-from nodeflow.sampling.sampler import Sampler, Step
-from nodeflow.sampling.scores import LayerCandidates
-from nodeflow.sampling.shadow import ShadowSampler
-from nodeflow.sampling.subgraph import Subgraph, SubgraphSampler, induced_subgraph
-from nodeflow.sampling.temporal import TemporalNeighborSampler
+from nodeflow.graph._edges import Edges, edges_along
+from nodeflow.sampling._assemble import assemble
+from nodeflow.sampling._base import SamplerBase
+from nodeflow.sampling._bernoulli import BernoulliSampler
+from nodeflow.sampling._bound import BoundSampler
+from nodeflow.sampling._choice import Candidates, Choice
+from nodeflow.sampling._cluster import ClusterSampler, partition
+from nodeflow.sampling._labor import LaborSampler
+from nodeflow.sampling._layerwise import FastGCNSampler, LadiesSampler, LayerSampler
+from nodeflow.sampling._link import LinkSampler
+from nodeflow.sampling._neighbor import FullSampler, NeighborSampler
+from nodeflow.sampling._random_walk import RandomWalkSampler
+from nodeflow.sampling._rows import Drawn, Rows, RowSampler
+from nodeflow.sampling._saint import SaintSampler
+from nodeflow.sampling._sampler import Sampler, Step
+from nodeflow.sampling._scores import LayerCandidates
+from nodeflow.sampling._shadow import ShadowSampler
+from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
+from nodeflow.sampling._temporal import TemporalNeighborSampler
 
 __all__ = [
     "BernoulliSampler",

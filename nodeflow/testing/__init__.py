@@ -13,11 +13,11 @@ The strategies need hypothesis, the assertions do not.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nodeflow.testing.assertions import assert_same_node_flow, assert_valid
-from nodeflow.testing.samplers import assert_reproducible, assert_unbiased
+from nodeflow.testing._assertions import assert_same_node_flow, assert_valid
+from nodeflow.testing._samplers import assert_reproducible, assert_unbiased
 
 if TYPE_CHECKING:
-    from nodeflow.testing.strategies import graphs, node_flows, seeds
+    from nodeflow.testing._strategies import graphs, node_flows, seeds
 
 __all__ = [
     "assert_reproducible",
@@ -42,4 +42,4 @@ def __getattr__(name: str) -> Any:
         import_module("hypothesis")
     except ModuleNotFoundError as error:
         raise ImportError(f"{__name__}.{name} needs hypothesis; install it with: pip install hypothesis") from error
-    return getattr(import_module(f"{__name__}.strategies"), name)
+    return getattr(import_module(f"{__name__}._strategies"), name)

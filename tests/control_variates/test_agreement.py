@@ -15,13 +15,13 @@ from nodeflow import Graph, transform
 from nodeflow.control_variates import (
     ControlVariateSampler,
     History,
-    Propagation,
     Updater,
     control_variate,
     control_variate_dropout,
     exact_sums,
 )
 from nodeflow.nn import VRGCN, FlowModel
+from nodeflow.propagation import Propagation
 
 NODES = 30
 

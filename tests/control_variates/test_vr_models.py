@@ -11,9 +11,10 @@ import scipy.sparse
 import torch
 
 from nodeflow import FullSampler, Graph, NodeFlowLoader, transform
-from nodeflow.control_variates import ControlVariateSampler, History, Propagation
-from nodeflow.features import from_scipy, take_rows
+from nodeflow._rows.rows import from_scipy, take_rows
+from nodeflow.control_variates import ControlVariateSampler, History
 from nodeflow.nn import VRGCN, VRGraphSAGE, VRModel
+from nodeflow.propagation import Propagation
 
 
 def random_graph(seed: int = 0, nodes: int = 40, edges: int = 200) -> Graph:

@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from nodeflow.datasets import bundled
+from nodeflow.datasets import _bundled as bundled
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_debian.py"
 

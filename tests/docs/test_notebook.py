@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import ROOT, environment
+from _support.pages import ROOT, environment
 
 TOUR = ROOT / "notebooks" / "tour.ipynb"
 EXECUTE = """

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import ROOT, Block, blocks, environment
+from _support.pages import ROOT, Block, blocks, environment
 
 import nodeflow
 from nodeflow import Graph, NeighborSampler, NodeFlow

@@ -7,9 +7,7 @@ import pickle
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from nn_reference import (
+from _support.nn_reference import (
     KINDS,
     OWN,
     as_csr,
@@ -21,6 +19,8 @@ from nn_reference import (
     small_flow,
     values,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 
 from nodeflow import Flow, Graph, NeighborSampler, create_full_node_flow, create_node_flow, flow_from_edges

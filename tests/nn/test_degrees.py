@@ -8,9 +8,9 @@ from math import comb
 
 import pytest
 import torch
+from _support.nn_reference import assert_near, normalised, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nn_reference import assert_near, normalised, values
 from torch import nn
 
 from nodeflow import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from edge_reference import CONVS, SPARSE, hub_flow, make, reference, small_flow, with_columns
+from _support.edge_reference import CONVS, SPARSE, hub_flow, make, reference, small_flow, with_columns
+from _support.nn_reference import as_csr, assert_near, flows, gradients, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nn_reference import as_csr, assert_near, flows, gradients, values
 
 from nodeflow import Flow, FullSampler, Graph, NeighborSampler, create_full_node_flow, create_node_flow, flow_from_edges
 from nodeflow.nn import EdgeConv, GATConv, GATv2Conv, GINEConv, RGCNConv

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from edge_reference import EDGE_WIDTH, RELATIONS, reference
+from _support.edge_reference import EDGE_WIDTH, RELATIONS, reference
+from _support.nn_reference import as_csr, assert_near, dense, dense_gcn, dense_sage, gradients, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nn_reference import as_csr, assert_near, dense, dense_gcn, dense_sage, gradients, values
 from torch import Tensor
 
 from nodeflow import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from _support.nn_reference import as_csr, assert_near, dense, dense_gcn, dense_sage, gradients, values
 from hypothesis import given
 from hypothesis import strategies as st
-from nn_reference import as_csr, assert_near, dense, dense_gcn, dense_sage, gradients, values
 
 from nodeflow import Flow, FullSampler, Graph, NeighborSampler, create_full_node_flow
 from nodeflow.nn import GCN, FlowModel, GraphConv, GraphSAGE, SAGEConv

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 
-import edge_reference
 import pytest
 import torch
-from nn_reference import LINEAR, make_conv, values
+from _support import edge_reference
+from _support.nn_reference import LINEAR, make_conv, values
 
 from nodeflow import Graph, NeighborSampler
 from nodeflow.nn import GAT, GCN, FlowConv, GraphSAGE

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from _support.nn_reference import LINEAR, OWN, as_csr, assert_near, flows, gradients, make_conv, small_flow, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nn_reference import LINEAR, OWN, as_csr, assert_near, flows, gradients, make_conv, small_flow, values
 
 from nodeflow import Flow, FullSampler, Graph, flow_from_edges
 from nodeflow.nn import GCN, GraphConv, SAGEConv, flop_counter

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 import torch
-from nn_reference import CONVS, KINDS, LINEAR, make_conv, small_flow, values
+from _support.nn_reference import CONVS, KINDS, LINEAR, make_conv, small_flow, values
 from torch import nn
 
 from nodeflow import create_node_flow, flow_from_edges

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from edge_reference import EDGE_WIDTH, RELATIONS, hub_flow, make, mlp
-from nn_reference import assert_near, values
+from _support.edge_reference import EDGE_WIDTH, RELATIONS, hub_flow, make, mlp
+from _support.nn_reference import assert_near, values
 from torch import Tensor
 
 from nodeflow import Flow, create_node_flow, flow_from_edges

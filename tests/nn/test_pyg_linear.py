@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from nn_reference import assert_near, gradients, make_conv, values
+from _support.nn_reference import assert_near, gradients, make_conv, values
 
 from nodeflow import Graph, NeighborSampler, create_full_node_flow
 from nodeflow.nn import FlowModel

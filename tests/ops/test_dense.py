@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nodeflow import create_node_flow, flow_from_edges
-from nodeflow.features import csr_tensor
-from nodeflow.ops import dense, linear_sum
+from nodeflow._rows.rows import csr_tensor
+from nodeflow.ops import _linear_sum as dense
+from nodeflow.ops import linear_sum
 
 
 def values(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from ops_reference import MESSAGES, REDUCTIONS, SAMPLES, Edges, pieces_of, values
+from _support.ops_reference import MESSAGES, REDUCTIONS, SAMPLES, Edges, pieces_of, values
 from torch.autograd import gradcheck, gradgradcheck
 
 from nodeflow import ops

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from ops_reference import REDUCTIONS, pieces_of
+from _support.ops_reference import REDUCTIONS, pieces_of
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from nodeflow import ops
-from nodeflow.structure import Structure
+from nodeflow.ops._structure import Structure
 
 ROWS, EDGES, WIDTH, PIECE = 250, 10_000, 64, 16_384
 """All messages are 640,000 numbers; features, results and gradients 16,000; one number per edge 10,000."""

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.ops_reference import MESSAGES, REDUCTIONS, SAMPLES, message_rows, pieces_of, reduced, some_edges, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ops_reference import MESSAGES, REDUCTIONS, SAMPLES, message_rows, pieces_of, reduced, some_edges, values
 
 from nodeflow import ops
-from nodeflow.features import from_scipy
-from nodeflow.structure import Structure
+from nodeflow._rows.rows import from_scipy
+from nodeflow.ops._structure import Structure
 
 SHAPES = [
     ((), ()),

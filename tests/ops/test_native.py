@@ -5,14 +5,15 @@ import math
 import numpy as np
 import pytest
 import torch
+from _support.ops_reference import SAMPLES, Edges, some_edges, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ops_reference import SAMPLES, Edges, some_edges, values
 from torch.autograd import gradcheck, gradgradcheck
 
 from nodeflow import ops
-from nodeflow.ops import native, spmm
-from nodeflow.structure import Structure
+from nodeflow.ops import _autograd as spmm
+from nodeflow.ops import _compiled as native
+from nodeflow.ops._structure import Structure
 
 WIDTHS = st.sampled_from([1, 3, 8, 15, 16, 17, 31, 32, 40, 63, 64, 65, 100, 136])
 TYPES = st.sampled_from([torch.float32, torch.float64])

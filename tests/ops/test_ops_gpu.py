@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from ops_reference import MESSAGES, REDUCTIONS, SAMPLES, pieces_of, values
+from _support.ops_reference import MESSAGES, REDUCTIONS, SAMPLES, pieces_of, values
 
 from nodeflow import ops
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.ops_reference import REDUCTIONS, SAMPLES, Edges, reduced, some_edges, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ops_reference import REDUCTIONS, SAMPLES, Edges, reduced, some_edges, values
 
 from nodeflow import ops
-from nodeflow.features import from_scipy
+from nodeflow._rows.rows import from_scipy
 
 SHAPES = st.sampled_from([(), (2,), (2, 3)])
 

@@ -10,11 +10,11 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from layerwise_reference import law
+from _support.layerwise_reference import law
 from torch import Tensor, nn
 
 from nodeflow import FullSampler, Graph, NodeFlowLoader, create_node_flow
-from nodeflow.sampling.layerwise import LayerSampler
+from nodeflow.sampling import LayerSampler
 from nodeflow.testing import assert_same_node_flow, assert_unbiased
 
 # destinations 4 and 5 and their edges; 1 -> 4 twice

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from sampler_reference import fingerprint, random_graph
+from _support.sampler_reference import fingerprint, random_graph
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader
 

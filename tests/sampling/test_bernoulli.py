@@ -11,9 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from sampler_reference import (
+from _support.sampler_reference import (
     Stream,
     chi_square,
     ends_of,
@@ -24,11 +22,13 @@ from sampler_reference import (
     random_graph,
     star,
 )
-from weighted_reference import crowd, subset_table
+from _support.weighted_reference import crowd, subset_table
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nodeflow import FullSampler, Graph, NodeFlowLoader
-from nodeflow.kernels.room import room
-from nodeflow.sampling.bernoulli import BernoulliSampler
+from nodeflow._kernels.growing import room
+from nodeflow.sampling import BernoulliSampler
 from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from protocol_tools import MODES, With
-from sampler_reference import fingerprint, picked_positions, random_graph, star
+from _support.protocol_tools import MODES, With
+from _support.sampler_reference import fingerprint, picked_positions, random_graph, star
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, Sampler
@@ -270,7 +270,7 @@ def test_weights_made_on_demand():
 
 
 def test_estimator_weights_of_the_neighbor_sampler_are_made_on_demand(monkeypatch):
-    import nodeflow.sampling.neighbor as module
+    import nodeflow.sampling._neighbor as module
 
     calls = []
     real = module.inverse_rate

@@ -10,13 +10,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from _support.sampler_reference import chi_square, ends_of, fingerprint, random_graph
+from _support.subgraph_reference import assert_is_induced, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
-from sampler_reference import chi_square, ends_of, fingerprint, random_graph
-from subgraph_reference import assert_is_induced, rows_of
 
 from nodeflow import Graph, NodeFlowLoader
-from nodeflow.sampling.cluster import ClusterSampler, partition
+from nodeflow.sampling import ClusterSampler, partition
 from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.sampler_reference import fingerprint, picked_positions, random_graph
 from hypothesis import given
 from hypothesis import strategies as st
-from sampler_reference import fingerprint, picked_positions, random_graph
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, fn
 from nodeflow.flow import Flow, Layer

@@ -8,9 +8,18 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from _support.sampler_reference import (
+    chi_square,
+    draw,
+    ends_of,
+    fingerprint,
+    hash_of,
+    key_of,
+    picked_positions,
+    random_graph,
+)
 from hypothesis import given
 from hypothesis import strategies as st
-from sampler_reference import chi_square, draw, ends_of, fingerprint, hash_of, key_of, picked_positions, random_graph
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
 from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds

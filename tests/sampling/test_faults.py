@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from sampler_reference import Stream, chi_square
+from _support.sampler_reference import Stream, chi_square
 from test_uniform import subset_counts
 
 Below = Callable[[Stream, int], int]

@@ -8,9 +8,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from sampler_reference import (
+from _support.sampler_reference import (
     assert_equals_reference,
     chi_square,
     draw,
@@ -22,7 +20,9 @@ from sampler_reference import (
     random_graph,
     star,
 )
-from weighted_reference import draw_weighted
+from _support.weighted_reference import draw_weighted
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader
 from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds

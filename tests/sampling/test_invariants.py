@@ -7,9 +7,9 @@ import pickle
 
 import numpy as np
 import torch
+from _support.sampler_reference import fingerprint, picked_positions, sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sampler_reference import fingerprint, picked_positions, sample
 
 from nodeflow import Graph, NeighborSampler, Sampler
 from nodeflow.sampling import Choice

@@ -7,16 +7,16 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from _support.labor_reference import Keys, assert_is_reference, hash32, keys_of
+from _support.sampler_reference import fingerprint, picked_positions, random_graph, star
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labor_reference import Keys, assert_is_reference, hash32, keys_of
-from sampler_reference import fingerprint, picked_positions, random_graph, star
 
 from nodeflow import Graph, NodeFlowLoader
-from nodeflow.kernels.labor import find_repeats, hash_block
-from nodeflow.kernels.relabel import MAX_ID
-from nodeflow.sampling import labor
-from nodeflow.sampling.labor import LaborSampler
+from nodeflow._kernels.draw.labor import find_repeats, hash_block
+from nodeflow._kernels.relabel import MAX_ID
+from nodeflow.sampling import LaborSampler
+from nodeflow.sampling import _labor as labor
 from nodeflow.testing import assert_reproducible, graphs
 from nodeflow.testing import seeds as seed_lists
 

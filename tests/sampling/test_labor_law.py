@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from labor_reference import (
+from _support.labor_reference import (
     cells,
     draw_sequential,
     expected_sources,
@@ -23,10 +23,10 @@ from labor_reference import (
     poisson_probability,
     solve,
 )
-from sampler_reference import picked_positions
+from _support.sampler_reference import picked_positions
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow.sampling.labor import LaborSampler
+from nodeflow.sampling import LaborSampler
 from nodeflow.testing import assert_unbiased
 
 # sources of three destinations that share some; one more has no more than the fanout, and some have a source twice

@@ -11,12 +11,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from labor_reference import cells
-from sampler_reference import chi_square, picked_positions, star
+from _support.labor_reference import cells
+from _support.sampler_reference import chi_square, picked_positions, star
 
 from nodeflow import Graph, NodeFlowLoader
-from nodeflow.kernels.labor import hash_block
-from nodeflow.sampling.labor import LaborSampler
+from nodeflow._kernels.draw.labor import hash_block
+from nodeflow.sampling import LaborSampler
 
 
 def numbers(key: int, ids: np.ndarray) -> np.ndarray:

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.layerwise_reference import DRAWS, assert_equals_reference, drawn_edges, in_order, inclusion, law, means
+from _support.sampler_reference import chi_square, fingerprint, key_of, star
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from layerwise_reference import DRAWS, assert_equals_reference, drawn_edges, in_order, inclusion, law, means
-from sampler_reference import chi_square, fingerprint, key_of, star
 
 from nodeflow import Graph, NodeFlowLoader
-from nodeflow.sampling.layerwise import FastGCNSampler, LadiesSampler, LayerSampler
+from nodeflow.sampling import FastGCNSampler, LadiesSampler, LayerSampler
 from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds
 from nodeflow.transform import edge_norm
 

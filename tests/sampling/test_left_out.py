@@ -8,11 +8,11 @@ import threading
 import numpy as np
 import pytest
 import torch
-from sampler_families import FAMILIES, LAYERED, fingerprint, graph_of_all, sampled
-from sampler_reference import star
+from _support.sampler_families import FAMILIES, LAYERED, fingerprint, graph_of_all, sampled
+from _support.sampler_reference import star
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, TemporalNeighborSampler
-from nodeflow.sampling.bound import BoundSampler
+from nodeflow.sampling import BoundSampler
 from nodeflow.testing import assert_unbiased
 
 BOUND = [name for name in FAMILIES if name != "link"]

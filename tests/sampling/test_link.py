@@ -7,15 +7,13 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from _support.link_reference import assert_equals_reference, excluded, negatives
+from _support.sampler_reference import ends_of, fingerprint, picked_positions, random_graph, star
 from hypothesis import given
 from hypothesis import strategies as st
-from link_reference import assert_equals_reference, excluded, negatives
-from sampler_reference import ends_of, fingerprint, picked_positions, random_graph, star
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader, create_node_flow
-from nodeflow.sampling import SamplerBase
-from nodeflow.sampling.link import LinkSampler
-from nodeflow.sampling.temporal import TemporalNeighborSampler
+from nodeflow.sampling import LinkSampler, SamplerBase, TemporalNeighborSampler
 from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs
 
 GRAPH = random_graph(0)

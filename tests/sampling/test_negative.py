@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _support.link_reference import allowed, negatives, node_weights
+from _support.sampler_reference import chi_square
 from hypothesis import given
 from hypothesis import strategies as st
-from link_reference import allowed, negatives, node_weights
-from sampler_reference import chi_square
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow.kernels.negative import known_rows, node_of
-from nodeflow.sampling.link import LinkSampler
-from nodeflow.sampling.negative import Pairs, degree_weights
+from nodeflow._kernels.draw.negative import known_rows, node_of
+from nodeflow.sampling import LinkSampler
+from nodeflow.sampling._negative import Pairs, degree_weights
 from nodeflow.testing import graphs
 
 

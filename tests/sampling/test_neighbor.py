@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from sampler_reference import assert_equals_reference, fingerprint, picked_positions, random_graph, star
+from _support.sampler_reference import assert_equals_reference, fingerprint, picked_positions, random_graph, star
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader
 

@@ -12,18 +12,18 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
-from mutation_tools import mutated
-from sampler_families import LAYERED, graph_of_all
-from sampler_reference import chi_square, star
+from _support.mutation_tools import mutated
+from _support.sampler_families import LAYERED, graph_of_all
+from _support.sampler_reference import chi_square, star
+from _support.weighted_reference import crowd, law_of, subset_table
 from test_uniform import drawn, subset_counts
-from weighted_reference import crowd, law_of, subset_table
 
 from nodeflow import Graph, NeighborSampler, Sampler
+from nodeflow._kernels import rng as random_kernels
+from nodeflow._kernels.draw import sampford, systematic
+from nodeflow._kernels.draw import uniform as draw_kernels
 from nodeflow.flow import Flow
-from nodeflow.kernels import draw as draw_kernels
-from nodeflow.kernels import random as random_kernels
-from nodeflow.kernels import sampford, systematic
-from nodeflow.sampling import neighbor, proportional, sampler
+from nodeflow.sampling import _sampler as sampler
 from nodeflow.testing import assert_unbiased
 
 MODULO = (
@@ -73,7 +73,7 @@ KERNELS: dict[str, tuple[list[tuple[str, str]], Callable[[], None]]] = {
 def test_faults_in_the_draw(name, monkeypatch):
     changes, check = KERNELS[name]
     check()
-    monkeypatch.setattr(neighbor, "draw_without", mutated(draw_kernels, *changes)["draw_without"])
+    monkeypatch.setattr(draw_kernels, "draw_without", mutated(draw_kernels, *changes)["draw_without"])
     with pytest.raises((AssertionError, ValueError)):
         check()
 
@@ -102,7 +102,7 @@ WEIGHTED: dict[str, tuple[ModuleType, str, list[tuple[str, str]]]] = {
 def test_faults_in_weighted_draws(name, monkeypatch):
     check_weighted()
     module, kernel, changes = WEIGHTED[name]
-    monkeypatch.setattr(proportional, kernel, mutated(module, *changes)[kernel])
+    monkeypatch.setattr(module, kernel, mutated(module, *changes)[kernel])
     with pytest.raises(AssertionError):
         check_weighted()
 
@@ -112,7 +112,7 @@ def test_a_modulo_instead_of_a_bounded_draw(monkeypatch):
     check_hub()
     fault = mutated(random_kernels, MODULO)["bounded"]
     monkeypatch.setattr(random_kernels, "bounded", fault)
-    monkeypatch.setattr(neighbor, "draw_without", mutated(draw_kernels)["draw_without"])
+    monkeypatch.setattr(draw_kernels, "draw_without", mutated(draw_kernels)["draw_without"])
     with pytest.raises(AssertionError):
         check_hub()
 

@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from _support.layerwise_reference import DRAWS, drawn, inclusion, law, pivotal
+from _support.sampler_reference import chi_square, key_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from layerwise_reference import DRAWS, drawn, inclusion, law, pivotal
-from sampler_reference import chi_square, key_of
 
-from nodeflow.sampling.pps import (
+from nodeflow.sampling._pps import (
     inclusion_probabilities,
     ladder,
     laid_out,

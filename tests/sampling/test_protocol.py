@@ -7,8 +7,8 @@ import math
 
 import pytest
 import torch
-from protocol_tools import MODES, With
-from sampler_reference import fingerprint, picked_positions, random_graph, star
+from _support.protocol_tools import MODES, With
+from _support.sampler_reference import fingerprint, picked_positions, random_graph, star
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader, Sampler

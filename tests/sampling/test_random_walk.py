@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.sampler_reference import Stream, chi_square, ends_of, fingerprint, hash_of, key_of, random_graph, star
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sampler_reference import Stream, chi_square, ends_of, fingerprint, hash_of, key_of, random_graph, star
 
 from nodeflow import Graph, NodeFlow, NodeFlowLoader
-from nodeflow.sampling.random_walk import RandomWalkSampler
+from nodeflow.sampling import RandomWalkSampler
 from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs, seeds
 
 Rows = Sequence[Sequence[int]]

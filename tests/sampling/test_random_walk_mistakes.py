@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from sampler_reference import random_graph, star
+from _support.sampler_reference import random_graph, star
 
-from nodeflow.sampling.random_walk import RandomWalkSampler
+from nodeflow.sampling import RandomWalkSampler
 from nodeflow.testing import assert_unbiased
 
 

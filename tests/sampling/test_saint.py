@@ -7,10 +7,8 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from sampler_reference import chi_square, ends_of, fingerprint, key_of, random_graph
-from subgraph_reference import (
+from _support.sampler_reference import chi_square, ends_of, fingerprint, key_of, random_graph
+from _support.subgraph_reference import (
     assert_is_induced,
     key_of_batch,
     law_of_edge,
@@ -23,9 +21,11 @@ from subgraph_reference import (
     saint_walks,
     subsets_by_chance,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nodeflow import Graph, NodeFlowLoader
-from nodeflow.sampling.saint import SaintSampler
+from nodeflow.sampling import SaintSampler
 from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs
 
 KINDS = {

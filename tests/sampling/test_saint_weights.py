@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from sampler_reference import ends_of
-from subgraph_reference import law_of_edge, law_of_node, law_of_walk, subsets_by_chance
+from _support.sampler_reference import ends_of
+from _support.subgraph_reference import law_of_edge, law_of_node, law_of_walk, subsets_by_chance
 
 from nodeflow import Graph
-from nodeflow.sampling.saint import SaintSampler
+from nodeflow.sampling import SaintSampler
 
 # self-loop, repeated edge, opposite edges, a node that no edge leaves (3), one that no edge enters (4)
 SMALL = Graph.from_edges([0, 1, 2, 0, 2, 4, 0, 1, 1], [1, 2, 0, 1, 2, 0, 3, 3, 0])

@@ -9,14 +9,14 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 import torch
+from _support.sampler_reference import chi_square, fingerprint, random_graph, star
+from _support.subgraph_reference import edges_in, induced, key_of_batch, rows_of, shadow
 from hypothesis import given
 from hypothesis import strategies as st
-from sampler_reference import chi_square, fingerprint, random_graph, star
-from subgraph_reference import edges_in, induced, key_of_batch, rows_of, shadow
 
 from nodeflow import FullSampler, Graph, NodeFlowLoader, create_full_node_flow
 from nodeflow.nn import GraphConv, SAGEConv
-from nodeflow.sampling.shadow import ShadowSampler
+from nodeflow.sampling import ShadowSampler
 from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs, seeds
 
 

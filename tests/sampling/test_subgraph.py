@@ -7,15 +7,14 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from _support.sampler_reference import random_graph
+from _support.subgraph_reference import assert_is_induced, edges_in, induced, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
-from sampler_reference import random_graph
-from subgraph_reference import assert_is_induced, edges_in, induced, rows_of
 
 from nodeflow import Graph, NodeFlowLoader
 from nodeflow.random import Random
-from nodeflow.sampling import edges_along
-from nodeflow.sampling.subgraph import SubgraphSampler, induced_subgraph
+from nodeflow.sampling import SubgraphSampler, edges_along, induced_subgraph
 from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs
 
 

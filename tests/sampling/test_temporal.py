@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.sampler_reference import chi_square, draw, ends_of, hash_of, key_of, picked_positions, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sampler_reference import chi_square, draw, ends_of, hash_of, key_of, picked_positions, random_graph
 
 from nodeflow import Graph, NodeFlow, NodeFlowLoader
-from nodeflow.sampling.temporal import TemporalNeighborSampler
+from nodeflow.sampling import TemporalNeighborSampler
 from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs
 
 # ---- the reference

@@ -9,7 +9,7 @@ import pytest
 import torch
 from test_temporal import events
 
-from nodeflow.sampling.temporal import TemporalNeighborSampler
+from nodeflow.sampling import TemporalNeighborSampler
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from sampler_reference import picked_positions, star
+from _support.sampler_reference import picked_positions, star
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler

@@ -14,7 +14,7 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
-from sampler_reference import chi_square, star
+from _support.sampler_reference import chi_square, star
 
 from nodeflow import Graph, NeighborSampler
 

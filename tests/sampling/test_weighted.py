@@ -20,8 +20,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from sampler_reference import Stream, chi_square, hash_of, key_of, picked_positions, random_graph
-from weighted_reference import (
+from _support.sampler_reference import Stream, chi_square, hash_of, key_of, picked_positions, random_graph
+from _support.weighted_reference import (
     by_rejection,
     crowd,
     draw_weighted,

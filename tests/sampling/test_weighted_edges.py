@@ -7,13 +7,13 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from _support.sampler_reference import fingerprint, picked_positions, random_graph
+from _support.weighted_reference import crowd, line
 from hypothesis import given
 from hypothesis import strategies as st
-from sampler_reference import fingerprint, picked_positions, random_graph
-from weighted_reference import crowd, line
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader
-from nodeflow.kernels.systematic import lay_out, left_over
+from nodeflow._kernels.draw.systematic import lay_out, left_over
 from nodeflow.testing import graphs, seeds
 
 # ---- arithmetic at its edges

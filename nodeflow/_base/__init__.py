@@ -1,0 +1,1 @@
+"""What every room uses: checks of arguments, immutable objects, names of types."""

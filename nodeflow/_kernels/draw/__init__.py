@@ -1,0 +1,1 @@
+"""Loops that draw: one file per law."""

@@ -1,0 +1,262 @@
+"""Draws in which every source has one random number, whichever destination asks: Poisson and order sampling of rows.
+
+A destination of degree d must look at the numbers of all its d neighbours, so the number of a source is a hash of 32
+bits that processors compute for many sources at once. Rows are hashed in blocks, and parts of a block in which no
+number is small enough are skipped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+from nodeflow._kernels.growing import room
+from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
+
+U32 = np.uint32
+_BLOCK = 512  # numbers hashed at a time: they and their sources stay in the first-level cache
+_MASK = 64  # numbers compared at a time, one bit each
+_AHEAD = 4  # destinations whose first neighbours are asked for early
+_TOP = U64(32)
+_WORDS = 2.0**32
+_ONE = U64(1)
+_SIGN = U64(1 << 63)
+_FEW = 48  # up to this many, inserting one by one sorts fastest
+
+
+def _lowest_bit(typingctx: Any, word: Any) -> Any:
+    """Number of the lowest bit of a word that is set."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], context.get_constant(types.boolean, True))
+
+    return types.uint64(types.uint64), codegen
+
+
+lowest_bit: Any = intrinsic(_lowest_bit)
+
+
+# ---- the number of a source
+
+
+@njit(inline="always")
+def _round(x, one, two):  # type: ignore[no-untyped-def]
+    """A bijection of 32 bits that spreads every bit, by xorshifts and two multiplications."""
+    x = U32(x ^ (x >> U32(16)))
+    x = U32(x * one)
+    x = U32(x ^ (x >> U32(15)))
+    x = U32(x * two)
+    return U32(x ^ (x >> U32(15)))
+
+
+@njit(inline="always")
+def _hash(x, before, between, after):  # type: ignore[no-untyped-def]
+    """Two rounds with a word of the key before, between and after them: a bijection for every key.
+
+    With a word before only, the numbers under two keys would be permutations of each other. The multipliers are those
+    of C. Wellons' search for 32-bit hashes of low bias (2018).
+    """
+    x = _round(U32(x ^ before), U32(0x21F0AAAD), U32(0xD35A2D97))
+    x = _round(U32(x ^ between), U32(0x7FEB352D), U32(0x846CA68B))
+    return U32(x ^ after)
+
+
+@njit(inline="always")
+def _words(key):  # type: ignore[no-untyped-def]
+    first, second = mix(key + GOLDEN), mix(key + GOLDEN + GOLDEN)
+    return U32(first), U32(first >> _TOP), U32(second)
+
+
+@njit(inline="always")
+def _fold(t):  # type: ignore[no-untyped-def]
+    """32 bits of an id; ids below 2**32 are themselves, so no two of them have the same number."""
+    return U32(U32(t) ^ U32(U32(U64(t) >> _TOP) * U32(0x9E3779B9)))
+
+
+@njit(inline="always")
+def is_renewed(t, keys, early):  # type: ignore[no-untyped-def]
+    """Whether node ``t`` takes its number from ``keys[1]``, not from ``keys[0]``: one of ``early`` in 2**32 does."""
+    a, b, c = _words(keys[2])
+    return _hash(_fold(t), a, b, c) < early
+
+
+@njit(nogil=True, cache=True)
+def hash_block(ids, keys, early, out):  # type: ignore[no-untyped-def]
+    """Write the 32-bit number of every id into ``out``, under ``keys[0]`` or ``keys[1]`` (see ``is_renewed``)."""
+    a0, b0, c0 = _words(keys[0])
+    narrow = ids.itemsize == 4  # known when compiled
+    if early == 0:
+        if narrow:
+            for j in range(ids.shape[0]):
+                out[j] = _hash(U32(ids[j]), a0, b0, c0)
+        else:
+            for j in range(ids.shape[0]):
+                out[j] = _hash(_fold(ids[j]), a0, b0, c0)
+        return
+    a1, b1, c1 = _words(keys[1])
+    a2, b2, c2 = _words(keys[2])
+    for j in range(ids.shape[0]):
+        t = U32(ids[j]) if narrow else _fold(ids[j])
+        renewed = _hash(t, a2, b2, c2) < early
+        out[j] = _hash(t, a1 if renewed else a0, b1 if renewed else b0, c1 if renewed else c0)
+
+
+# ---- Poisson sampling
+
+
+@njit(inline="always")
+def _below(numbers, g, size, bound):  # type: ignore[no-untyped-def]
+    """Which of the 64 numbers from ``g`` are at most ``bound``, as bits; those from ``size`` on are left out."""
+    part, mask = numbers[g : g + _MASK], U64(0)
+    for q in range(_MASK):  # done in vectors, which an early end or a branch would prevent
+        mask |= U64(part[q] <= bound) << U64(q)
+    if size - g < _MASK:
+        mask &= (_ONE << U64(size - g)) - _ONE
+    return mask
+
+
+@njit(inline="always")
+def _trimmed(array, used):  # type: ignore[no-untyped-def]
+    return array[:used] if 2 * used > array.shape[0] else array[:used].copy()
+
+
+@njit(nogil=True, cache=True)
+def draw_poisson(begin, degree, near, fanout, keys, early, expected):  # type: ignore[no-untyped-def]
+    """Keep the edges of each row whose source's number is below ``ceil(2**32 * fanout / degree)``.
+
+    Returns ``(indptr, positions, sources)``. Rows of at most ``fanout`` edges keep all (-1: all rows do); ``expected``
+    is about how many edges there will be.
+    """
+    n = begin.shape[0]
+    indptr = np.empty(n + 1, np.int64)
+    indptr[0] = 0
+    start_room = expected + 4 * int(np.sqrt(expected)) + _BLOCK
+    pos, src = np.empty(start_room, np.int64), np.empty(start_room, np.int64)
+    numbers = np.zeros(_BLOCK, U32)
+    w = 0
+    for i in range(n):
+        if i + _AHEAD < n:
+            prefetch(near, begin[i + _AHEAD])
+        first, d = begin[i], degree[i]
+        if fanout < 0 or d <= fanout:
+            pos, src = room(pos, w, d), room(src, w, d)
+            for j in range(d):
+                pos[w + j] = first + j
+                src[w + j] = near[first + j]
+            w += d
+            indptr[i + 1] = w
+            continue
+        bound = U32(U64(np.ceil(fanout / d * _WORDS)) - _ONE)
+        for start in range(first, first + d, _BLOCK):
+            part = near[start : min(start + _BLOCK, first + d)]
+            size = part.shape[0]
+            hash_block(part, keys, early, numbers)
+            pos, src = room(pos, w, size), room(src, w, size)
+            for g in range(0, size, _MASK):
+                mask = _below(numbers, g, size, bound)
+                while mask:
+                    q = g + np.int64(lowest_bit(mask))
+                    pos[w] = start + q
+                    src[w] = part[q]
+                    w += 1
+                    mask &= mask - _ONE
+        indptr[i + 1] = w
+    return indptr, _trimmed(pos, w), _trimmed(src, w)
+
+
+# ---- order sampling: the smallest numbers of a row
+
+
+@njit(nogil=True, cache=True)
+def draw_smallest(begin, degree, near, fanout, keys, early, again, copies, indptr, pos, src):  # type: ignore[no-untyped-def]
+    """Fill ``pos`` and ``src`` with the ``fanout`` edges of each row whose sources have the smallest numbers.
+
+    They come in the order of the row. ``again`` are the positions (ascending) of edges from a source that the row has
+    had before, ``copies`` how often: these have numbers of their own (see ``find_repeats``). Rows are shorter than
+    2**32.
+    """
+    found = np.empty(_BLOCK, np.int64)  # number << 32 | place in the row, less 2**63: all fit, and the order stays
+    numbers = np.zeros(_BLOCK, U32)
+    for i in range(begin.shape[0]):
+        if i + _AHEAD < begin.shape[0]:
+            prefetch(near, begin[i + _AHEAD])
+        first, d, w, k = begin[i], degree[i], indptr[i], indptr[i + 1] - indptr[i]
+        if k == d:
+            for j in range(d):
+                pos[w + j] = first + j
+                src[w + j] = near[first + j]
+            continue
+        guess, count = (k + 4 * np.sqrt(k) + 4) / d, 0  # below it there are nearly always k numbers, and not many more
+        while count < k:
+            bound = U32(U64(np.ceil(min(1.0, guess) * _WORDS)) - _ONE)
+            count, guess = 0, 2 * guess
+            extra = np.searchsorted(again, first) if again.shape[0] else 0
+            for start in range(first, first + d, _BLOCK):
+                part = near[start : min(start + _BLOCK, first + d)]
+                size = part.shape[0]
+                hash_block(part, keys, early, numbers)
+                found = room(found, count, size)
+                while extra < again.shape[0] and again[extra] < start + size:
+                    j = again[extra] - start
+                    numbers[j] = _number_of_copy(part[j], keys, early, copies[extra])
+                    extra += 1
+                for g in range(0, size, _MASK):
+                    mask = _below(numbers, g, size, bound)
+                    while mask:
+                        p = g + np.int64(lowest_bit(mask))
+                        place = start - first + p
+                        found[count] = np.int64((U64(numbers[p]) << _TOP | U64(place)) ^ _SIGN)
+                        count += 1
+                        mask &= mask - _ONE
+        _sort(found, count)
+        for q in range(k):
+            found[q] &= 0xFFFFFFFF
+        _sort(found, k)
+        for q in range(k):
+            pos[w + q] = first + found[q]
+            src[w + q] = near[first + found[q]]
+
+
+@njit(inline="always")
+def _sort(array, size):  # type: ignore[no-untyped-def]
+    """Sort the first entries in place."""
+    if size > _FEW:
+        ordered = np.sort(array[:size])
+        for i in range(size):
+            array[i] = ordered[i]
+        return
+    for i in range(1, size):
+        entry, j = array[i], i
+        while j > 0 and array[j - 1] > entry:
+            array[j] = array[j - 1]
+            j -= 1
+        array[j] = entry
+
+
+@njit(inline="always")
+def _number_of_copy(t, keys, early, copy):  # type: ignore[no-untyped-def]
+    key = keys[1] if is_renewed(t, keys, early) else keys[0]
+    return U32(mix(stream(key, t) + U64(copy) * GOLDEN) >> _TOP)
+
+
+@njit(nogil=True, cache=True)
+def find_repeats(indptr, near, num_nodes):  # type: ignore[no-untyped-def]
+    """Return ``(positions, copies)`` of the edges whose source their row has had before, and how many times."""
+    last, times = np.full(num_nodes, -1, np.int64), np.zeros(num_nodes, np.int32)
+    again, copies = np.empty(16, np.int64), np.empty(16, np.int64)
+    w = 0
+    for row in range(indptr.shape[0] - 1):
+        for e in range(indptr[row], indptr[row + 1]):
+            t = near[e]
+            if last[t] != row:
+                last[t], times[t] = row, 0
+                continue
+            times[t] += 1
+            again, copies = room(again, w, 1), room(copies, w, 1)
+            again[w], copies[w] = e, times[t]
+            w += 1
+    return again[:w].copy(), copies[:w].copy()

@@ -1,0 +1,1 @@
+"""Loops over rows of features: sums, extremes, softmax, gathers."""

@@ -1,0 +1,72 @@
+"""Local ids: parent ids numbered in order of first appearance, through a hash table of packed 64-bit entries.
+
+An entry is ``id << 32 | local``, and -1 is an empty one, so parent ids must be below 2**31.
+"""
+
+from __future__ import annotations
+
+from numba import int64, njit
+
+from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.rng import GOLDEN, U64
+
+_AHEAD = 24  # ids whose slot is asked for early
+MAX_ID = 2**31 - 1
+
+
+@njit(inline="always")
+def _shift(table):  # type: ignore[no-untyped-def]
+    bits = 0
+    while (1 << bits) < table.shape[0]:
+        bits += 1
+    return U64(64 - bits)
+
+
+@njit(inline="always")
+def _slot(v, shift):  # type: ignore[no-untyped-def]
+    return int64((U64(v) * GOLDEN) >> shift)
+
+
+@njit(nogil=True, cache=True)
+def insert(table, ids):  # type: ignore[no-untyped-def]
+    """Number the distinct ``ids`` 0, 1, 2, ... in an empty table."""
+    mask, shift = table.shape[0] - 1, _shift(table)
+    for i in range(ids.shape[0]):
+        v = int64(ids[i])
+        h = _slot(v, shift)
+        while table[h] != -1:
+            h = (h + 1) & mask
+        table[h] = (v << 32) | i
+
+
+@njit(nogil=True, cache=True)
+def relabel(table, ids, nodes, n):  # type: ignore[no-untyped-def]
+    """Replace ``ids`` by their numbers: ids in the table keep theirs, new ones follow from ``n``.
+
+    New ids are put in ``nodes``, which has room for all of them and one more. Returns ``(ids done, number of nodes
+    now)``; stops early, to be called again with the rest and a larger table, when this one is about 40 % full: fuller
+    tables cost more in collisions than larger ones in cache misses.
+    """
+    mask, shift, most = table.shape[0] - 1, _shift(table), table.shape[0] * 2 // 5
+    size = ids.shape[0]
+    for i in range(min(_AHEAD, size)):
+        prefetch(table, _slot(ids[i], shift))
+    for i in range(size):  # from 0: of an index that begins elsewhere the compiler does not know that it is positive
+        if i + _AHEAD < size:
+            prefetch(table, _slot(ids[i + _AHEAD], shift))
+        if n >= most:
+            return i, n
+        v = ids[i]
+        h = _slot(v, shift)
+        entry = table[h]
+        while (entry != -1) & (entry >> 32 != v):
+            h = (h + 1) & mask
+            entry = table[h]
+        # whether an id is new cannot be guessed, so both cases do the same stores
+        new = int64(entry == -1)
+        entry = (v << 32) | n if new else entry
+        table[h] = entry
+        nodes[n] = v
+        ids[i] = entry & 0xFFFFFFFF
+        n += new
+    return size, n

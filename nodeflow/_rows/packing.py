@@ -1,0 +1,77 @@
+"""Tensors as plain byte arrays and back, for pickling: shared memory is stored once, unused memory is left out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow._rows.rows import csr_tensor, from_numpy
+
+Piece = tuple[NDArray[np.uint8], torch.dtype]
+"""Bytes, and the type of the numbers in them."""
+
+
+class Pool:
+    """Collects tensors, and stores each piece of memory that some of them use once."""
+
+    def __init__(self) -> None:
+        self._spans: dict[tuple[int, torch.dtype], list[list[Any]]] = {}
+        self._kept: list[Tensor] = []
+
+    def add(self, tensor: Tensor | None) -> Any:
+        """Return a reference to ``tensor``, for ``restored``; ``memory`` completes it."""
+        if tensor is None:
+            return None
+        tensor = tensor.detach()
+        if tensor.device.type != "cpu":  # another device has its own way through pickle, which takes the whole storage
+            return tensor.clone()
+        if tensor.layout == torch.sparse_csr:
+            parts = (tensor.crow_indices(), tensor.col_indices(), tensor.values())
+            return ["csr", [self.add(part) for part in parts], tuple(tensor.shape)]
+        tensor = tensor.contiguous().resolve_conj().resolve_neg()
+        self._kept.append(tensor)  # a copy made here must not hand its address to the next one
+        memory = (tensor.untyped_storage().data_ptr(), tensor.dtype)
+        start = tensor.storage_offset()
+        reference = ["strided", memory, start, tuple(tensor.shape)]
+        self._spans.setdefault(memory, []).append([start, start + tensor.numel(), tensor, reference])
+        return reference
+
+    def memory(self) -> list[Piece]:
+        """Return the pieces as byte arrays, and point every reference handed out into them."""
+        pieces: list[Piece] = []
+        for (_, dtype), spans in self._spans.items():
+            spans.sort(key=lambda span: span[0])
+            groups: list[list[list[Any]]] = []
+            end = -1
+            for span in spans:
+                if not groups or span[0] >= end:
+                    groups.append([])
+                groups[-1].append(span)
+                end = max(end, span[1])
+            for group in groups:
+                start, stop = group[0][0], max(span[1] for span in group)
+                whole = group[0][2].as_strided((stop - start,), (1,), start)
+                pieces.append((whole.view(torch.uint8).numpy().copy(), dtype))
+                for span in group:
+                    span[3][1:3] = len(pieces) - 1, span[0] - start
+        return pieces
+
+
+def restored(memory: list[Piece], reference: Any) -> Any:
+    """Return the tensor (or None) that ``Pool.add`` gave ``reference`` for."""
+    if reference is None or isinstance(reference, Tensor):
+        return reference
+    if reference[0] == "csr":
+        indptr, indices, values = (restored(memory, part) for part in reference[1])
+        return csr_tensor(indptr, indices, values, reference[2])
+    _, at, start, shape = reference
+    data, dtype = memory[at]
+    size = math.prod(shape)
+    if size == 0:  # torch does not take every empty array for one of another type
+        return torch.empty(shape, dtype=dtype, device="cpu")
+    return from_numpy(data).view(dtype)[start : start + size].view(shape)

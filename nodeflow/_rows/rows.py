@@ -1,0 +1,157 @@
+"""Rows of feature columns: dense tensors and sparse CSR matrices, gathered by parent id."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._runtime.buffers import as_tensor, reused
+
+_quiet = threading.Lock()
+_noted = False
+_READ_ONLY = "_nodeflow_read_only"
+_LARGE = 2**16  # bytes from which on a result is gathered by our own loop
+_WORDS = tuple(np.dtype(kind) for kind in (np.uint64, np.uint32, np.uint8))
+
+
+def csr_tensor(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """Return a torch sparse CSR tensor of the given parts; torch's one-time note on sparse CSR is kept quiet.
+
+    ``indptr`` is int64 ``[rows + 1]``, ``indices`` int64 ``[nnz]``, ``values`` ``[nnz]``. Shares their memory.
+    """
+    _let_torch_note_once()
+    return torch.sparse_csr_tensor(indptr, indices, values, size=shape, check_invariants=False)
+
+
+def _let_torch_note_once() -> None:
+    """Have torch say that sparse CSR is in beta, which it does once in a process, while nobody listens.
+
+    Filters of warnings belong to all threads, so they are changed this once only.
+    """
+    global _noted
+    if not _noted:
+        with _quiet, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            indptr, none = torch.from_numpy(np.zeros(1, np.int64)), torch.from_numpy(np.zeros(0, np.int64))
+            torch.sparse_csr_tensor(indptr, none, none, size=(0, 0), check_invariants=False)
+            _noted = True
+
+
+def from_scipy(matrix: Any) -> Tensor:
+    """Return a scipy sparse matrix ``[rows, columns]`` as a torch sparse CSR tensor, usable as a frame column.
+
+    Values become float32 unless they are float64. Raises TypeError for anything that is not a scipy sparse matrix.
+
+    >>> import scipy.sparse
+    >>> from_scipy(scipy.sparse.eye(3, format="csr")).shape
+    torch.Size([3, 3])
+    """
+    import scipy.sparse
+
+    if not scipy.sparse.issparse(matrix):
+        raise TypeError(f"matrix must be a scipy sparse matrix, got {type(matrix).__name__}")
+    csr = scipy.sparse.csr_array(matrix)
+    values = csr.data if csr.data.dtype == np.float64 else csr.data.astype(np.float32)
+    parts = (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), values.copy())
+    indptr, indices, data = (torch.from_numpy(part) for part in parts)
+    return csr_tensor(indptr, indices, data, (int(csr.shape[0]), int(csr.shape[1])))
+
+
+def from_numpy(array: NDArray[Any]) -> Tensor:
+    """Return a tensor that shares the array's memory, also when that is read-only (then never write to it)."""
+    if array.flags.writeable:
+        return torch.from_numpy(array)
+    with _quiet, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*non-writable.*")
+        tensor = torch.from_numpy(array)
+    setattr(tensor, _READ_ONLY, True)  # torch itself has no read-only tensors
+    return tensor
+
+
+def is_read_only(column: Tensor) -> bool:
+    """Return whether the memory of a column came from a read-only array: a write to it could end the process."""
+    return bool(getattr(column, _READ_ONLY, False))
+
+
+def take_rows(column: Tensor, ids: Tensor) -> Tensor:
+    """Return the rows ``ids`` (int64 ``[k]``) of a dense ``[n, ...]`` or sparse CSR ``[n, columns]`` column.
+
+    The result lies where the column lies. Sparse rows come back as a sparse CSR tensor ``[k, columns]``. Raises
+    IndexError for an id that is not a row (of a dense column).
+    """
+    ids = ids.to(column.device)
+    if column.layout == torch.sparse_csr:
+        indptr, position = csr_positions(column.crow_indices(), ids)
+        shape = (len(ids), column.shape[1])
+        return csr_tensor(indptr, column.col_indices()[position], column.values()[position], shape)
+    return column.index_select(0, ids)
+
+
+def fetch_rows(column: Tensor, ids: Tensor) -> Tensor:
+    """Return what ``take_rows`` does, faster, of a column that is data: one that nothing is differentiated through.
+
+    (A column that requires a gradient gets it; forward-mode and functional transforms go through ``take_rows`` only.)
+    """
+    simple = column.layout == torch.strided and column.is_contiguous() and not column.dtype.is_complex
+    here = simple and column.device.type == "cpu" and not column.requires_grad
+    if here and len(column) > 0 and len(ids) * (column.nbytes // len(column)) >= _LARGE:
+        return _gather(column, ids.to(column.device))
+    return take_rows(column, ids)
+
+
+def _gather(column: Tensor, ids: Tensor) -> Tensor:
+    """``index_select`` in half of the time or less: rows are asked for before they are read, buffers are reused."""
+    flat = column.view(-1).view(torch.uint8).numpy()
+    row = len(flat) // len(column)
+    kind = next(kind for kind in _WORDS if (row | flat.ctypes.data) % kind.itemsize == 0)
+    out = reused((len(ids) * row,), np.uint8)
+    bad = kernels.gather.gather_rows(flat.view(kind), row // kind.itemsize, ids.contiguous().numpy(), out.view(kind))
+    if bad >= 0:
+        raise IndexError(f"there is no row {int(ids[bad])} in a column of {len(column)} rows")
+    return as_tensor(out, column.dtype, (len(ids), *column.shape[1:]))
+
+
+def first_rows(column: Tensor, count: int) -> Tensor:
+    """Return the first ``count`` rows of a dense or sparse CSR column, as a view of its memory."""
+    if column.layout == torch.sparse_csr:
+        indptr = column.crow_indices()[: count + 1]
+        size = int(indptr[-1])
+        shape = (count, column.shape[1])
+        return csr_tensor(indptr, column.col_indices()[:size], column.values()[:size], shape)
+    return column[:count]
+
+
+def join_rows(above: Tensor, below: Tensor) -> Tensor:
+    """Return a column with the rows of two columns, both dense or both sparse CSR."""
+    if above.layout == torch.sparse_csr:  # torch.cat does not take these
+        indptr = torch.cat([above.crow_indices(), below.crow_indices()[1:] + above.crow_indices()[-1]])
+        indices = torch.cat([above.col_indices(), below.col_indices()])
+        values = torch.cat([above.values(), below.values()])
+        return csr_tensor(indptr, indices, values, (len(above) + len(below), above.shape[1]))
+    return torch.cat([above, below])
+
+
+def zero_rows(column: Tensor, count: int) -> Tensor:
+    """Return ``count`` rows of zeros like those of a dense or sparse CSR column."""
+    if column.layout == torch.sparse_csr:
+        indptr, indices = column.crow_indices().new_zeros(count + 1), column.col_indices()[:0]
+        return csr_tensor(indptr, indices, column.values()[:0], (count, column.shape[1]))
+    return column.new_zeros((count, *column.shape[1:]))
+
+
+def csr_positions(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``(indptr of the chosen rows, positions of their entries)`` of a CSR structure, int64."""
+    if indptr.device.type == "cpu":
+        counts, position = kernels.csr.csr_rows(indptr.numpy(), rows.numpy())
+        return torch.from_numpy(counts), torch.from_numpy(position)
+    sizes = (indptr[1:] - indptr[:-1])[rows]
+    chosen = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+    shift = torch.repeat_interleave(indptr[rows] - chosen[:-1], sizes)
+    return chosen, shift + torch.arange(len(shift), device=shift.device)

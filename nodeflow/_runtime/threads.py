@@ -1,0 +1,90 @@
+"""Work shared between threads: those that torch keeps for its own operations, where they can be had.
+
+torch's threads spin for some milliseconds after each operation, waiting for the next. Threads of our own would have to
+compete with them for the cores: with two cores, sums right after a matrix product took as long as on one thread. So the
+work goes to the very same threads, through the OpenMP library that torch has loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import torch
+
+from nodeflow import _kernels as kernels
+
+_Called = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+_forked = False
+
+
+def run_all(run: Callable[[int], None], count: int, threads: int | None = None) -> None:
+    """Call ``run(0)``, ..., ``run(count - 1)``, in this thread and others beside it, and wait for all.
+
+    At most ``threads`` of them run at a time; None: as many as torch has. After an error no more are begun, and that of
+    the lowest number is raised.
+    """
+    errors: dict[int, BaseException] = {}
+    ended: list[None] = []
+    left = iter(range(count))  # its steps are atomic, and fewer threads than asked for get to the end too
+
+    def work(_: int = 0) -> int:
+        k = count
+        try:
+            for k in left:
+                run(k)
+                if errors:
+                    break
+        except BaseException as error:  # raised again in the caller's thread
+            errors[k] = error
+        ended.append(None)
+        return 0
+
+    torchs = torch.get_num_threads()
+    team = min(count, torchs if threads is None else threads)
+    if team <= 1:
+        work()
+    elif team <= torchs and not _forked and (library := _openmp()) is not None:
+        # all of torch's threads come, even if some have nothing to do: a smaller team would end those left out
+        called = _Called(work)
+        plan = (ctypes.c_int64 * (3 + team))(_address(called), _address(library.omp_get_thread_num), team)
+        library.GOMP_parallel(kernels.openmp.member.address, plan, torchs, 0)
+        if not errors and len(ended) < sum(plan[3:]):  # an interrupt between two lines of ``work`` gets lost in C
+            raise KeyboardInterrupt
+    else:
+        with ThreadPoolExecutor(team - 1, thread_name_prefix="nodeflow") as pool:
+            for _ in range(team - 1):
+                pool.submit(work)
+            work()
+    if errors:
+        raise errors[min(errors)]
+
+
+@cache
+def _openmp() -> Any:
+    """The OpenMP library of torch, if it has the entry point of GNU's (LLVM's has it too); None: it has not."""
+    if "parallel backend: OpenMP" not in torch.__config__.parallel_info() or os.name == "nt":
+        return None
+    library = ctypes.CDLL(None)  # torch makes the symbols of what it is linked with global
+    if not hasattr(library, "GOMP_parallel"):
+        return None
+    library.GOMP_parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+    library.GOMP_parallel.restype = None
+    return library
+
+
+def _address(function: Any) -> int:
+    return ctypes.c_void_p.from_buffer(function).value or 0  # ``cast`` would leave a circle of references
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = True  # threads do not live on in a forked process, and OpenMP waits for them for ever
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

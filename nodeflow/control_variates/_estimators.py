@@ -1,0 +1,119 @@
+"""Estimates of a full propagation from a sampled flow: neighbour sampling, control variates, and those for dropout."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from nodeflow.flow import Flow
+from nodeflow.flow._full_flow import FullFlow
+
+
+def neighbor_sampling(flow: Flow, h: Tensor) -> Tensor:
+    """Estimate the full propagation of ``h`` by the weighted sum over the drawn edges, without history.
+
+    ``NS_v = sum over drawn u of (n(v) / D) P_vu h_u``: the estimator weights of the flow. Unbiased, and exact with all
+    edges.
+
+    Args:
+        flow: drawn edges, with estimator weights.
+        h: ``[num_src, width]``.
+
+    Returns ``[num_dst, width]``.
+    """
+    return flow.aggregate(h, "sum", weight=flow.weight.to(h.dtype))
+
+
+def control_variate(flow: Flow, h: Tensor) -> Tensor:
+    """Estimate the full propagation of ``h`` with the history as control variate (Chen, Zhu, Song 2018, equation 5).
+
+    ``CV_v = sum over drawn u of (n(v) / D) P_vu (h_u - history_u) + sum over all u of P_vu history_u``. It is unbiased
+    whatever the history is, and exact with all edges, or where the history is ``h``. Gradients flow through the drawn
+    ``h`` only.
+
+    Args:
+        flow: flow i of a batch that has the columns ``h_i`` in layer i and ``agg_h_i`` in layer i + 1
+            (``ControlVariateSampler``, or ``History.pull``). With only ``agg_h_0``, the sums of inputs, that is the
+            result: the history of inputs is the inputs. So it is with all edges, in ``FlowModel.inference`` and in
+            full passes, where there is nothing to be estimated.
+        h: ``[num_src, width]``, the very rows whose earlier values the history has.
+
+    Returns ``[num_dst, width]``. Raises ValueError for a batch without these columns, or of another width.
+    """
+    if isinstance(flow, FullFlow):
+        return neighbor_sampling(flow, h)
+    if _has_exact_sums(flow):
+        sums = exact_sums(flow)
+        if sums.shape[1:] != h.shape[1:]:
+            raise ValueError(f"the inputs of the history have width {sums.shape[1]}, but the rows have {h.shape[1]}")
+        return sums if sums.layout != torch.strided else sums.to(h.dtype)
+    history, total = _columns(flow, h)
+    return neighbor_sampling(flow, h - history) + total
+
+
+def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
+    """Estimate the propagation of ``h``, rows under dropout, and of ``mean``, their means (Chen, Zhu, Song 2018, CVD).
+
+    ``CVD_v = sum over drawn u of sqrt(n(v) / D) P_vu (h_u - mean_u) + CV_v(mean)``. The noise of dropout is independent
+    from node to node, so its sum over D of n nodes, times sqrt(n / D), has the variance of the sum over all: unbiased,
+    as CV is, but dropout adds no more variance than it does to the full propagation, where each D of the n are equally
+    likely. (Draws with replacement and with ``prob`` stay unbiased, but are noisier than that.)
+
+    Args:
+        flow: as for ``control_variate``, with the column ``scale`` in layer i + 1 (n(v) / D).
+        h: rows after dropout, ``[num_src, width]``.
+        mean: rows before it, likewise.
+
+    Returns the two estimates ``[num_dst, width]``, of ``h`` and of ``mean``. Raises as ``control_variate``.
+    """
+    if isinstance(flow, FullFlow):
+        return neighbor_sampling(flow, h), neighbor_sampling(flow, mean)
+    if "scale" not in flow.dst_layer.data:
+        raise ValueError(
+            "the batch has no column 'scale' in its destination layers; sample with a ControlVariateSampler"
+        )
+    estimate = control_variate(flow, mean)
+    scale = flow.dst_layer.data["scale"].to(h.dtype).clamp(min=1).sqrt()
+    noise = neighbor_sampling(flow, h - mean) / scale.unsqueeze(1)
+    return noise + estimate, estimate
+
+
+def exact_sums(flow: Flow) -> Tensor:
+    """Return the sums of the inputs over all neighbours, ``[num_dst, width]``, which a history with ``inputs`` has.
+
+    Raises ValueError for a batch without them.
+    """
+    name = f"agg_h_{flow.layers[0]}"
+    if name not in flow.dst_layer.data:
+        raise ValueError(
+            f"the batch has no column {name!r}, the sums of the inputs over all neighbours: make the history with "
+            "inputs=x (or the model with precomputed=True), and sample with a ControlVariateSampler"
+        )
+    return flow.dst_layer.data[name]
+
+
+def _has_exact_sums(flow: Flow) -> bool:
+    i = flow.layers[0]
+    return i == 0 and "h_0" not in flow.src_layer.data and "agg_h_0" in flow.dst_layer.data
+
+
+def _columns(flow: Flow, h: Tensor) -> tuple[Tensor, Tensor]:
+    i = flow.layers[0]
+    own, total = f"h_{i}", f"agg_h_{i}"
+    for layer, name in ((flow.src_layer, own), (flow.dst_layer, total)):
+        if name not in layer.data:
+            raise ValueError(
+                f"the batch has no column {name!r}; sample with a ControlVariateSampler whose history has layer {i}"
+                f"{' or the inputs' if i == 0 else ''} (or, for a batch that was drawn with the history's weights and "
+                "direction, call history.pull(batch))"
+            )
+    history, sums = flow.src_layer.data[own], flow.dst_layer.data[total]
+    if history.shape[1:] != h.shape[1:]:
+        raise ValueError(f"layer {i} of the history has width {history.shape[1]}, but the rows have {h.shape[1]}")
+    return history.to(h.dtype), sums.to(h.dtype)
+
+
+def scale_of(flow: Flow, degrees: Tensor) -> Tensor:
+    """Return n(v) / D of every destination, float32 ``[num_dst]``: its edges over those drawn, 1 where none are."""
+    drawn = flow.in_degrees
+    return torch.where(drawn > 0, degrees / drawn.clamp(min=1), 1.0).float()

@@ -1,0 +1,108 @@
+"""Neighbour sampling for control variates: batches that carry their history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nodeflow.control_variates._estimators import scale_of
+from nodeflow.control_variates._history import MISSING, History
+from nodeflow.flow import NodeFlow
+from nodeflow.graph import Graph
+from nodeflow.sampling import NeighborSampler
+
+
+class ControlVariateSampler(NeighborSampler):
+    """Neighbour sampling whose batches carry the history of their nodes (Chen, Zhu, Song 2018, section 4).
+
+    Draws, weights and options are those of ``NeighborSampler``; the propagation P (column, direction and filter) is
+    that of the history. Every batch has, for every history layer i, the columns ``h_i`` in layer i (rows of the
+    history), ``agg_h_i`` in layer i + 1 (their sums over *all* edges of its nodes), and in every layer but the first
+    ``scale``, float32: n(v) / D, the edges of a node over those drawn. They are those of the moment at which the batch
+    is taken: a ``NodeFlowLoader`` draws ahead, and adds them in the caller's thread.
+
+    Args:
+        graph: the parent graph, that of the history.
+        fanouts: one number per flow in flow order; one or two are enough. Where the history has the ``inputs``, whose
+            sums are exact, the first may be 0: then nothing is drawn there, and layer 0 are the nodes of layer 1.
+        history: see ``History``.
+        missing: what rows are that were never written, see ``History.pull``.
+        replace, prob, include_dst, reuse, seed: see ``NeighborSampler``. Every edge that counts in P must have a
+            ``prob`` above 0: what is never drawn is in the sums, but not in the estimate.
+
+    Cost: that of ``NeighborSampler``, of gathering the rows, and with ``aggregated="on demand"`` of reading the
+    history of *all* neighbours of the nodes in layers 1 and above.
+
+    Raises TypeError for what is no History, ValueError for one of another graph, another ``missing``, such a ``prob``,
+    and an edge column that has changed since the history was made; and what ``NeighborSampler`` raises.
+
+    >>> import torch
+    >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
+    >>> history = History(graph, {1: 3}, weight="p")
+    >>> batch = ControlVariateSampler(graph, [1, 1], history)([2])
+    >>> batch.ldata[1]["h_1"].shape, batch.ldata[2]["agg_h_1"].shape, batch.ldata[2]["scale"]
+    (torch.Size([2, 3]), torch.Size([1, 3]), tensor([2.]))
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        fanouts: Any,
+        history: History,
+        *,
+        missing: str = "zero",
+        replace: bool = False,
+        prob: str | None = None,
+        include_dst: bool = True,
+        reuse: bool = False,
+        seed: int = 0,
+    ) -> None:
+        if not isinstance(history, History):
+            raise TypeError(f"history must be a History, got {type(history).__name__}")
+        if history.graph is not graph:
+            raise ValueError("history must belong to the very graph that is sampled")
+        if missing not in MISSING:
+            raise ValueError(f"missing must be 'zero', 'mask' or 'refuse', got {missing!r}")
+        of = history.propagation
+        options: dict[str, Any] = {
+            "replace": replace, "prob": prob, "direction": of.direction, "include_dst": include_dst, "reuse": reuse,
+            "edge_filter": of.edge_filter, "weight": of.weight, "seed": seed,
+        }  # fmt: skip
+        self.history = history
+        self.missing = missing
+        super().__init__(graph, fanouts, **options)
+
+    def _checked(self, fanouts: Any) -> tuple[int, ...]:
+        if not isinstance(fanouts, (list, tuple)) or not fanouts or fanouts[0] != 0:
+            return super()._checked(fanouts)
+        if not self.history.has_inputs:
+            raise ValueError("fanouts[0] may be 0 only where the history has the inputs, whose sums are exact")
+        return (0, *super()._checked([-1, *fanouts[1:]])[1:])
+
+    _bound = (*NeighborSampler._bound, "_degrees")
+
+    def _bind(self) -> None:
+        super()._bind()
+        of = self.history.propagation
+        self._degrees = of.degrees
+        if self._weights is not None and not np.array_equal(self._edges.by_position(self._weights), of.weights):
+            raise ValueError(f"the edge column {of.weight!r} has changed since the history was made; make both anew")
+        if self._proportional is not None:
+            never = self._proportional.column == 0
+            counts = np.ones(len(never), np.bool_) if self._weights is None else self._weights != 0
+            counts = counts if self.edge_filter is None else counts & self.edge_filter.mask
+            if (never & counts).any():
+                at = int((never & counts).argmax())
+                raise ValueError(
+                    f"prob: edge {at} has {self.prob!r} = 0, so it is never drawn, but it counts in the history's "
+                    "sums; give both the history and prob the same edges, as by History(edge_filter=...)"
+                )
+
+    def complete(self, batch: NodeFlow) -> NodeFlow:
+        """Add the columns of the history."""
+        self.history.pull(batch, missing=self.missing)
+        for flow in batch.flows:
+            nodes = flow.dst_layer.parent_nid
+            flow.dst_layer.data["scale"] = scale_of(flow, self._degrees[nodes])
+        return batch

@@ -1,0 +1,118 @@
+"""Updater: full passes that make the whole history anew."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import as_count, describe
+from nodeflow.control_variates._history import History, finite
+from nodeflow.propagation import Propagation
+
+
+class Layered(Protocol):
+    """A model that computes all nodes layer by layer: every ``nodeflow.nn.FlowModel`` does."""
+
+    def layers(
+        self, propagation: Propagation, h: Tensor, *, rows: int | None = None, progress: bool = False
+    ) -> Iterable[Tensor]:
+        """Give the rows of all nodes that enter each convolution, and at last the outputs, without dropout."""
+
+
+class Updater:
+    """Makes the whole history anew from time to time, by a full pass of the model that is trained.
+
+    A pass computes the rows of every history layer from full neighbourhoods, without dropout, and their sums where the
+    history stores them; at its end all take the place of the old ones at once. If it raises, the old ones stay.
+
+    Args:
+        model: a ``FlowModel``; it is run, not copied.
+        history: what is written; its propagation says along which edges and with which weights.
+        x: rows of the input layer for all nodes, ``[num_nodes, in_features]``, dense or sparse CSR.
+        every: ``step`` runs a pass on every so many-th call, the first included; None: on the first call only.
+        rows: how many nodes are computed at a time (see ``FlowModel.inference``); None: all at once.
+        progress: show a bar.
+
+    Memory: the rows of two layers, what a convolution needs for ``rows`` nodes, and the new history beside the old one
+    (in its folder, if it has one).
+
+    >>> import torch
+    >>> from nodeflow import Graph, nn, transform
+    >>> graph = transform.add_self_loops(Graph.from_edges([0, 1, 2], [1, 2, 0]))
+    >>> graph.edata["p"] = transform.edge_norm(graph)
+    >>> model = nn.VRGCN(2, 4, 3, num_layers=2)
+    >>> history = History(graph, model.history_widths, weight="p")
+    >>> updater = Updater(model, history, torch.ones(3, 2), every=100)
+    >>> updater.step()
+    True
+    >>> history.age(1)
+    tensor([0, 0, 0])
+    """
+
+    def __init__(
+        self, model: Layered, history: History, x: Tensor, *, every: int | None = None, rows: int | None = None,
+        progress: bool = False,
+    ) -> None:  # fmt: skip
+        if not callable(getattr(model, "layers", None)):
+            raise TypeError(f"model must be a nodeflow.nn.FlowModel, or have its layers(), got {describe(model)}")
+        if not isinstance(history, History):
+            raise TypeError(f"history must be a History, got {describe(history)}")
+        self.model, self.history, self.x = model, history, x
+        self.every = None if every is None else as_count(every, "every", 1)
+        self.rows = None if rows is None else as_count(rows, "rows", 1)
+        self.progress = bool(progress)
+        self.calls = 0
+
+    def step(self) -> bool:
+        """Run a pass if it is time for one; return whether."""
+        due = self.calls == 0 if self.every is None else self.calls % self.every == 0
+        if due:
+            self.run()
+        self.calls += 1
+        return due
+
+    def state_dict(self) -> dict[str, int]:
+        """Return where the schedule stands; the history has a state of its own."""
+        return {"calls": self.calls}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Let the schedule go on where ``state`` was taken; raises ValueError for what is no such state."""
+        if not isinstance(state, Mapping) or set(state) != {"calls"}:
+            raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
+        self.calls = as_count(state["calls"], "state['calls']")
+
+    def run(self) -> None:
+        """Run a pass.
+
+        Raises ValueError where the model's rows do not fit the history, or are not finite; the history then stays.
+        """
+        history = self.history
+        left = set(history.widths)
+        # what is kept is neither recorded nor bound to inference mode, whatever the caller does
+        with torch.inference_mode(False), torch.no_grad(), history.renewal() as new:
+            options: dict[str, Any] = {"rows": self.rows, "progress": self.progress}
+            passing = iter(self.model.layers(history.propagation, self.x, **options))
+            try:
+                for i, h in enumerate(passing):
+                    if i not in left:
+                        continue
+                    target = new[f"h_{i}"]
+                    if h.shape != target.shape:
+                        shapes = f"{tuple(target.shape)}, but the model's rows are {tuple(h.shape)}"
+                        raise ValueError(f"layer {i} of the history is {shapes}")
+                    target.copy_(h)
+                    if not finite(target):
+                        raise ValueError(f"the model's rows of layer {i} are not finite in {target.dtype}")
+                    if history.stored:
+                        new[f"agg_h_{i}"].copy_(history.propagation(target))
+                    left.discard(i)
+                    if not left:  # what follows is not wanted
+                        break
+            finally:
+                if isinstance(passing, Generator):
+                    passing.close()  # so that it ends now, and leaves the model in the mode it was in
+            if left:
+                raise ValueError(f"the model has no layers {sorted(left)}, which the history has")

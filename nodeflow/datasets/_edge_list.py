@@ -1,0 +1,169 @@
+"""Reader for lists of edges in text files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeflow._base.checks import as_count, describe
+from nodeflow.datasets._files import reading
+from nodeflow.datasets._text import Table, is_integer, is_number
+from nodeflow.graph import Graph
+
+_FAILURES = (ValueError, EOFError, OSError)
+
+
+def read_edge_list(
+    path: str | os.PathLike[str],
+    *,
+    delimiter: str | None = None,
+    num_nodes: int | None = None,
+    columns: Sequence[str] | None = None,
+    header: bool = False,
+    comments: str | None = "#",
+) -> Graph:
+    """Read a graph from a text file with one edge per line: CSV, TSV, or columns set apart by white space.
+
+    Args:
+        path: the file, UTF-8; one whose name ends in ``.gz`` is unpacked on the way.
+        delimiter: what stands between two columns. None: a comma if the first row has one, else any white space.
+        num_nodes: number of nodes; None takes the largest id plus one.
+        columns: name of each column of the file, in order. ``"src"`` and ``"dst"`` must be among them, a column named
+            ``"_"`` is skipped. None: the names in the header, the first two columns being source and destination
+            unless the header has the names ``src`` and ``dst``; without a header ``src``, ``dst``, ``c2``, ``c3``, ...
+        header: whether the first row holds names of columns.
+        comments: what a comment begins with, at the start of a line or after a row; None: there are none.
+
+    Ids are integers from 0. Edge ids follow the order of the lines. Every further column must be numeric and becomes
+    an edge column under its name: int64 if all its entries are written as integers, else float64.
+
+    Raises FileNotFoundError, TypeError or ValueError for a wrong argument, and ValueError with the name of the file and
+    the line for an id that is not an integer from 0 to ``num_nodes`` - 1, an entry that is no number and a row with too
+    few or too many columns (where columns are skipped, too many go unseen).
+
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "edges.csv"
+    >>> _ = file.write_text("from,to,weight\\n0,1,0.5\\n2,1,2\\n")
+    >>> graph = read_edge_list(file, header=True)
+    >>> graph.edges()
+    (tensor([0, 2]), tensor([1, 1]))
+    >>> graph.edata["weight"]
+    tensor([0.5000, 2.0000], dtype=torch.float64)
+    """
+    if num_nodes is not None:
+        num_nodes = as_count(num_nodes, "num_nodes")
+    if delimiter is not None and len(delimiter) != 1:
+        raise ValueError(f"delimiter must be one character, or None for a comma or white space, got {delimiter!r}")
+    table = Table(Path(path), delimiter, comments or None)
+    if not table.path.is_file():
+        raise FileNotFoundError(f"there is no file {table.path}; expected a text file with one edge per line")
+    table, names, first = _layout(table, columns, header)
+    if first is None:
+        if num_nodes is None:
+            raise ValueError(f"{table.path} has no edges; pass num_nodes if the graph is meant to have none")
+        return Graph.from_edges([], [], num_nodes=num_nodes)
+    kept = {name: at for at, name in enumerate(names) if name != "_"}
+    values = _load(table, names, kept, first, num_nodes)
+    for name in ("src", "dst"):
+        if values[name].min() < 0 or (num_nodes is not None and values[name].max() >= num_nodes):
+            _explain(table, names, num_nodes)
+    src, dst = values.pop("src"), values.pop("dst")
+    return Graph.from_edges(src, dst, num_nodes=num_nodes, edata=values)
+
+
+def _layout(
+    table: Table, columns: Sequence[str] | None, header: bool
+) -> tuple[Table, tuple[str, ...], list[str] | None]:
+    """Return the table with delimiter and header settled, the names of its columns and its first row, None without."""
+    if table.delimiter is None:
+        whole_lines = replace(table, delimiter="\0").rows()  # a character no text has
+        if any("," in fields[0] for _, fields in islice(whole_lines, 1)):
+            table = replace(table, delimiter=",")
+    titles: list[str] | None = None
+    if header:
+        line, titles = next(table.rows(), (0, None))
+        table = replace(table, skip=line)
+    first = next((fields for _, fields in table.rows()), None)
+    if columns is not None:
+        names = _checked_names(columns)
+    elif titles is not None:
+        titles = [title.strip("\"'") for title in titles]
+        names = tuple(titles if {"src", "dst"} <= set(titles) else ["src", "dst", *titles[2:]])
+        if len(titles) < 2 or len(set(names)) < len(names):
+            raise table.error(table.skip, f"the header must name two or more columns, each once, got {titles}")
+    else:
+        names = ("src", "dst", *(f"c{at}" for at in range(2, len(first or ()))))
+    return table, names, first
+
+
+def _checked_names(columns: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
+        raise TypeError(f"columns must be a sequence of names, such as ('src', 'dst', 'time'), got {describe(columns)}")
+    named = [name for name in columns if name != "_"]
+    if len(set(named)) < len(named) or not {"src", "dst"} <= set(named):
+        raise ValueError(f"columns must hold 'src', 'dst' and further names, each once, got {tuple(columns)}")
+    return tuple(columns)
+
+
+def _load(
+    table: Table, names: tuple[str, ...], kept: dict[str, int], first: list[str], num_nodes: int | None
+) -> dict[str, NDArray[Any]]:
+    """Return the columns to keep, each contiguous; ids are int64."""
+    # without columns to skip, numpy itself sees to it that every row has the same number of them
+    use = list(kept.values()) if len(kept) < len(names) else None
+    whole = {name: name in ("src", "dst") or (at < len(first) and is_integer(first[at])) for name, at in kept.items()}
+
+    def load(rows: Iterable[list[str]] | None = None) -> dict[str, NDArray[Any]]:
+        # positions serve as field names, because a title may be anything
+        dtype = [(str(at), np.int64 if whole[name] else np.float64) for name, at in kept.items()]
+        loaded = table.load(dtype, use, rows)
+        return {name: np.ascontiguousarray(loaded[str(at)]) for name, at in kept.items()}
+
+    with suppress(*_FAILURES):
+        return load()
+    for name, at in kept.items():  # a column that began with integers may go on with others
+        if whole[name] and name not in ("src", "dst"):
+            try:
+                table.load(np.int64, [at])
+            except _FAILURES:
+                whole[name] = False
+    with suppress(*_FAILURES):
+        return load()
+    whole = dict.fromkeys(kept, True)
+    for _, fields in _checked_rows(table, names, num_nodes):  # raises for the first wrong row, the usual case here
+        for name, at in kept.items():
+            whole[name] = whole[name] and is_integer(fields[at])
+    with reading(table.path, "a text file with one edge per line"):
+        return load(fields for _, fields in table.rows())
+
+
+def _explain(table: Table, names: tuple[str, ...], num_nodes: int | None) -> None:
+    """Raise the ValueError for the first wrong row."""
+    for _ in _checked_rows(table, names, num_nodes):
+        pass
+
+
+def _checked_rows(table: Table, names: tuple[str, ...], num_nodes: int | None) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows; raise ValueError for the first wrong one."""
+    upper = "" if num_nodes is None else f" and below num_nodes, {num_nodes}"
+    for line, fields in table.rows():
+        if len(fields) != len(names):
+            hint = "; name all columns of the file in `columns`, '_' for those to skip"
+            raise table.error(line, f"expected {len(names)} columns ({', '.join(names)}), got {len(fields)}{hint}")
+        for name, field in zip(names, fields, strict=True):
+            if name in ("src", "dst"):
+                valid = is_integer(field) and 0 <= int(field) < (2**63 - 1 if num_nodes is None else num_nodes)
+                if not valid:
+                    hint = "" if any(map(is_number, fields)) else "; if the line names the columns, pass header=True"
+                    raise table.error(line, f"{name} must be an integer from 0{upper}, got {field!r}{hint}")
+            elif name != "_" and not is_number(field):
+                raise table.error(line, f"column {name!r} must hold numbers, got {field!r}; skip it by naming it '_'")
+        yield line, fields

@@ -1,0 +1,77 @@
+"""Appending one NodeFlow to another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import describe
+from nodeflow._rows.rows import take_rows
+from nodeflow.flow._flow import Flow, Layer, rows_between
+from nodeflow.flow._parent import check_fits
+from nodeflow.ops._structure import Structure
+
+if TYPE_CHECKING:
+    from nodeflow.flow._node_flow import NodeFlow
+
+
+def append(first: NodeFlow, second: NodeFlow) -> NodeFlow:
+    """See ``NodeFlow.append``."""
+    if not isinstance(second, type(first)):
+        raise TypeError(f"append takes a NodeFlow, got {describe(second)}")
+    if first.parent is not None and second.parent is not None and first.parent._uid != second.parent._uid:
+        raise ValueError(
+            f"append needs NodeFlows of one parent graph, got one of {first.parent} and one of another, {second.parent}"
+        )
+    rows = _match(first.back, second.front)
+    graph = second.parent if first.parent is None else first.parent
+    for part in (first, second):
+        if graph is not None and part.parent is None:
+            check_fits(part, graph)
+    data = first.back.data.copy()
+    for name, column in second.front.data.items():
+        if name not in data:
+            data[name] = column if rows is None else take_rows(column, rows)
+    layers = [layer._map(lambda x: x) for layer in first.layers]
+    layers[-1] = first.back._map(lambda x: x, data)
+    layers += [layer._map(lambda x: x) for layer in second.layers[1:]]
+    shift = first.num_flows
+    place = (
+        None if rows is None else torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
+    )
+    flows = {(i, j): flow._between(layers[i], layers[j], (i, j)) for i, j, flow in first._all_flows()}
+    for i, j, flow in second._all_flows():
+        pair = (i + shift, j + shift)
+        if i == 0 and place is not None:  # sources are numbered as the joint layer numbers them
+            s = flow.structure
+            turned = Structure(s.indptr, place[s.indices], s.num_src)
+            ends = layers[pair[0]], layers[pair[1]], pair
+            eid, weight, columns = flow._parent_eid, flow._weight, flow.data.copy()
+            flows[pair] = Flow(turned, *ends, parent_eid=eid, weight=weight, data=columns)
+        else:
+            flows[pair] = flow._between(layers[pair[0]], layers[pair[1]], pair)
+    consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
+    index = second.seed_index
+    if place is not None and second.num_flows == 0:  # the joint layer is the last one
+        index = place[index]
+    return type(first)(layers, consecutive, flows, parent=graph, seed_index=index, seed_ids=second._seed_ids)
+
+
+def _match(back: Layer, front: Layer) -> Tensor | None:
+    """Return the row of ``front`` for every row of ``back``; None when the order is the same."""
+    if back.num_nodes != front.num_nodes or back.has_parent != front.has_parent:
+        raise ValueError(
+            f"append needs the same nodes in {back}, the last of this NodeFlow, and the other's first, {front}"
+        )
+    if (back.context is None) != (front.context is None):
+        raise ValueError("append needs the same nodes in both layers, but only one of them has contexts")
+    same = not back.has_parent or torch.equal(back.parent_nid, front.parent_nid)
+    if same and (back.context is None or front.context is None or torch.equal(back.context, front.context)):
+        return None
+    rows = rows_between(front, back)
+    if bool((rows < 0).any()):
+        node = int(back.parent_nid[(rows < 0).nonzero()[0, 0]])
+        raise ValueError(f"append needs the same nodes in both layers, but parent node {node} is only in the first")
+    return rows

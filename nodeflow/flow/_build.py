@@ -1,0 +1,255 @@
+"""NodeFlows made without a sampler: from flows, from the whole graph, and by appending one to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import as_count, as_ids, describe
+from nodeflow._base.frozen import Lazy
+from nodeflow._rows.rows import take_rows
+from nodeflow.flow._flow import Flow, Layer
+from nodeflow.flow._node_flow import NodeFlow
+from nodeflow.flow._parent import check_graph
+from nodeflow.graph import Frame
+from nodeflow.graph._columns import edge_numbers
+from nodeflow.ops._structure import Structure
+
+if TYPE_CHECKING:
+    from nodeflow.graph import Graph
+
+_ANY = int(np.iinfo(np.int64).max)
+
+
+def flow_from_edges(
+    src: Any,
+    dst: Any,
+    *,
+    num_src: int,
+    num_dst: int,
+    parent_eid: Any = None,
+    weight: Tensor | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> Flow:
+    """Make a flow from edges given by local ids, for use in ``create_node_flow`` or by itself.
+
+    The edges are grouped by destination; inside one destination they keep the order given.
+
+    Args:
+        src, dst: local ids ``[E]`` of the sources and destinations.
+        num_src, num_dst: numbers of nodes of the two layers.
+        parent_eid: parent ids ``[E]`` of the edges, -1 for an edge that has none; None for no parent edges.
+        weight: estimator weights ``[E]``; None means 1.
+        data: edge columns with a row per edge, in the order of ``src`` and ``dst``.
+
+    Raises IndexError for an id out of range, ValueError for lengths that differ.
+
+    >>> flow = flow_from_edges([0, 2, 1], [1, 0, 1], num_src=3, num_dst=2)
+    >>> flow.edges()
+    (tensor([2, 0, 1]), tensor([0, 1, 1]))
+    """
+    num_src, num_dst = as_count(num_src, "num_src"), as_count(num_dst, "num_dst")
+    sources, ends = as_ids(src, "src", num_src, "source"), as_ids(dst, "dst", num_dst, "destination")
+    if len(sources) != len(ends):
+        raise ValueError(f"src and dst must have one entry per edge, got {len(sources)} and {len(ends)}")
+    indptr, order = map(torch.from_numpy, kernels.csr.sort_by_destination(ends, num_dst))
+    structure = Structure(indptr, torch.from_numpy(sources)[order], num_src)
+    return _flow(structure, order, parent_eid, weight, data)
+
+
+def flow_from_csr(
+    indptr: Any,
+    indices: Any,
+    *,
+    num_src: int,
+    parent_eid: Any = None,
+    weight: Tensor | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> Flow:
+    """Make a flow from a CSR structure over destinations: ``indptr`` ``[num_dst + 1]`` and sources ``indices`` ``[E]``.
+
+    The arguments that follow are those of ``flow_from_edges``. The structure is copied. Raises ValueError for an
+    ``indptr`` that decreases, does not start at 0 or does not end at the number of edges.
+    """
+    num_src = as_count(num_src, "num_src")
+    sources = as_ids(indices, "indices", num_src, "source").copy()
+    ends = as_ids(indptr, "indptr", _ANY, "edge", lower=-_ANY).copy()  # what its values must be is said below
+    if len(ends) == 0 or ends[0] != 0 or ends[-1] != len(sources):
+        got = f"{ends[0]} to {ends[-1]}" if len(ends) else "nothing"
+        raise ValueError(f"indptr must go from 0 to the number of edges {len(sources)}, got {got}")
+    if (np.diff(ends) < 0).any():
+        at = int((np.diff(ends) < 0).argmax())
+        raise ValueError(f"indptr must not decrease, but it goes from {ends[at]} to {ends[at + 1]} at {at + 1}")
+    structure = Structure(torch.from_numpy(ends), torch.from_numpy(sources), num_src)
+    return _flow(structure, None, parent_eid, weight, data)
+
+
+def _flow(structure: Structure, order: Tensor | None, parent_eid: Any, weight: Any, data: Any) -> Flow:
+    size = structure.num_edges
+    columns = Frame(size, data)
+    if parent_eid is not None:
+        parent_eid = torch.from_numpy(as_ids(parent_eid, "parent_eid", _ANY, "edge", lower=-1).copy())
+        if len(parent_eid) != size:
+            raise ValueError(f"parent_eid must have one entry per edge ({size}), got {len(parent_eid)}")
+        parent_eid = parent_eid if order is None else parent_eid[order]
+    if weight is not None:
+        weight = Frame(size, {"weight": weight})["weight"]
+        if weight.shape != (size,) or weight.layout != torch.strided:
+            raise ValueError(f"weight must have shape ({size},), one number per edge, got {tuple(weight.shape)}")
+        weight = weight.to(torch.float32, copy=True)
+        weight = weight if order is None else weight[order]
+    if order is not None:
+        columns = Frame(structure.num_edges, {name: take_rows(column, order) for name, column in columns.items()})
+    src, dst = Layer(structure.num_src), Layer(structure.num_dst)
+    edge, scale = (None if value is None else Lazy.of(value) for value in (parent_eid, weight))
+    return Flow(structure, src, dst, (0, 1), parent_eid=edge, weight=scale, data=columns)
+
+
+def create_node_flow(
+    flows: Sequence[Flow] | Mapping[tuple[int, int], Flow],
+    layers: Sequence[Any] | None = None,
+    *,
+    parent: Graph | None = None,
+) -> NodeFlow:
+    """Make a NodeFlow from flows, with or without a parent graph.
+
+    Args:
+        flows: the flows between consecutive layers, in order; or a dict from pairs ``(i, j)`` to flows, in which every
+            consecutive pair and any pairs that skip layers occur.
+        layers: for every layer its parent ids, or None for nodes without parent ids (pooled nodes). None: no layer has
+            parent ids. A single layer without flows is legal.
+        parent: the parent graph.
+
+    Frames of the flows are taken over (columns are shared). Raises ValueError for sizes that do not fit together, a
+    parent id twice in one layer, or a missing consecutive flow; IndexError for a parent id out of range.
+
+    >>> low = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
+    >>> high = flow_from_edges([0], [0], num_src=1, num_dst=1)
+    >>> skip = flow_from_edges([1], [0], num_src=2, num_dst=1)
+    >>> create_node_flow({(0, 1): low, (1, 2): high, (0, 2): skip}, [[5, 6], None, [5]])
+    NodeFlow(2 -> 1 -> 1 nodes, 2 + 1 edges, 0->2: 1 edges)
+    """
+    if isinstance(flows, Flow):
+        raise TypeError(f"flows must be a list of flows or a dict, got one {flows}; put it in a list")
+    if parent is not None:
+        check_graph(parent, "parent")
+    named = dict(flows) if isinstance(flows, Mapping) else {(i, i + 1): flow for i, flow in enumerate(flows)}
+    for pair, flow in named.items():
+        if not isinstance(flow, Flow):
+            raise TypeError(f"flows[{pair}] must be a Flow (see flow_from_edges), got {describe(flow)}")
+        whole = isinstance(pair, tuple) and len(pair) == 2 and all(type(i) is int for i in pair)
+        if not whole or not 0 <= pair[0] < pair[1]:
+            raise ValueError(f"a flow goes from a layer i to a later layer j, got the pair {pair!r}")
+    count = max((j for _, j in named), default=0) + 1 if layers is None else len(layers)
+    missing = [(i, i + 1) for i in range(count - 1) if (i, i + 1) not in named]
+    beyond = [pair for pair in named if pair[1] >= count]
+    if missing or beyond or count == 0:
+        raise ValueError(
+            f"{count} layers need the flows {[(i, i + 1) for i in range(count - 1)]} (an empty one is legal); "
+            f"missing {missing}, beyond the last layer {beyond}"
+        )
+    made = [_layer(i, None if layers is None else layers[i], named, parent) for i in range(count)]
+    joined = {(i, j): flow._between(made[i], made[j], (i, j)) for (i, j), flow in named.items()}
+    consecutive = [joined.pop((i, i + 1)) for i in range(count - 1)]
+    batch = NodeFlow(made, consecutive, joined, parent=parent)
+    batch.validate()
+    return batch
+
+
+def _layer(i: int, ids: Any, flows: Mapping[tuple[int, int], Flow], graph: Graph | None) -> Layer:
+    sizes = {flow.num_src for (a, _), flow in flows.items() if a == i}
+    sizes |= {flow.num_dst for (_, b), flow in flows.items() if b == i}
+    if ids is None and not sizes:
+        raise ValueError(f"layer {i} has neither a flow nor parent ids to tell its size")
+    if ids is None:
+        parent_nid = None
+    else:
+        upper = _ANY if graph is None else graph.num_nodes
+        parent_nid = torch.from_numpy(as_ids(ids, f"layers[{i}]", upper).copy())
+        found, counts = torch.unique(parent_nid, return_counts=True)
+        if bool((counts > 1).any()):
+            raise ValueError(
+                f"layers[{i}] holds parent node {int(found[counts > 1][0])} twice; a layer holds a node once"
+            )
+        sizes.add(len(parent_nid))
+    if len(sizes) > 1:
+        raise ValueError(f"layer {i} has different sizes in its flows and parent ids: {sorted(sizes)}")
+    return Layer(sizes.pop(), parent_nid)
+
+
+def empty_node_flow(graph: Graph, num_flows: int) -> NodeFlow:
+    """Return a NodeFlow of ``graph`` without nodes and edges, of ``num_flows`` flows."""
+    flow = flow_from_edges([], [], num_src=0, num_dst=0, parent_eid=[])
+    return create_node_flow([flow] * num_flows, [[]] * (num_flows + 1), parent=graph)
+
+
+def create_full_node_flow(
+    graph: Graph, num_layers: int, *, add_self_loop: bool = False, weight: str | None = None
+) -> NodeFlow:
+    """Make the NodeFlow of the whole graph for a GNN of ``num_layers`` layers.
+
+    Every layer holds all nodes in the order of their ids, every flow all edges. The structure is stored once, whatever
+    ``num_layers``; each layer and flow has a frame of its own.
+
+    Args:
+        graph: the parent graph.
+        num_layers: number of message-passing layers = number of flows; the NodeFlow has one layer of nodes more.
+        add_self_loop: give every node an edge to itself, last among its in-edges, with parent edge id -1.
+        weight: name of an edge column of finite numbers, which are then ``flow.weight``: what the estimator weights of
+            a sampler with this ``weight`` estimate. None: weights of 1.
+
+    Raises ValueError for a negative ``num_layers``, a column that is not finite, or ``weight`` together with
+    ``add_self_loop`` (self-loops have no number in a column; add them by ``transform.add_self_loops``); KeyError for an
+    unknown column.
+
+    >>> from nodeflow import Graph
+    >>> create_full_node_flow(Graph.from_edges([0, 1], [1, 0]), 3)
+    NodeFlow(2 -> 2 -> 2 -> 2 nodes, 2 + 2 + 2 edges)
+    """
+    check_graph(graph, "graph")
+    count = as_count(num_layers, "num_layers")
+    if weight is not None and add_self_loop:
+        raise ValueError(
+            f"weight={weight!r} has no numbers for self-loops made here; add them to the graph with "
+            "transform.add_self_loops, and to the column"
+        )
+    column = None if weight is None else edge_numbers(graph, weight, "weight")
+    indptr, indices, edge_ids = graph.csc()
+    edges = np.arange(graph.num_edges) if edge_ids is None else edge_ids.astype(np.int64)
+    sources = indices.astype(np.int64)
+    if add_self_loop:
+        nodes = np.arange(graph.num_nodes)
+        sources, edges = np.insert(sources, indptr[1:], nodes), np.insert(edges, indptr[1:], -1)
+        indptr = indptr + np.arange(graph.num_nodes + 1)
+    structure = Structure(torch.from_numpy(indptr.copy()), torch.from_numpy(sources), graph.num_nodes)
+    layer = Layer(graph.num_nodes, torch.from_numpy(np.arange(graph.num_nodes)))
+    scale = None if column is None else Lazy.of(torch.from_numpy(column[edges].astype(np.float32)))
+    eid = Lazy.of(torch.from_numpy(edges))
+    return shared_node_flow(graph, layer, structure, count, parent_eid=eid, weight=scale)
+
+
+def shared_node_flow(
+    graph: Graph,
+    layer: Layer,
+    structure: Structure,
+    num_flows: int,
+    *,
+    parent_eid: Lazy[Tensor] | None = None,
+    weight: Lazy[Tensor] | None = None,
+    seed_index: Tensor | None = None,
+    seed_ids: Tensor | None = None,
+) -> NodeFlow:
+    """Return the NodeFlow whose layers all hold the nodes of ``layer`` and whose flows all are ``structure``.
+
+    The structure is stored once; each layer and flow has a frame of its own, the layers with the columns of ``layer``.
+    The parts are trusted.
+    """
+    layers = [layer, *(layer._map(lambda x: x) for _ in range(num_flows))]  # which share the lookup of parent ids too
+    shared: dict[str, Any] = {"parent_eid": parent_eid, "weight": weight, "prefix": True}
+    flows = [Flow(structure, layers[i], layers[i + 1], (i, i + 1), **shared) for i in range(num_flows)]
+    return NodeFlow(layers, flows, parent=graph, seed_index=seed_index, seed_ids=seed_ids)

@@ -1,0 +1,160 @@
+"""Part: the edges and destinations of a flow that one call computes, and what functions see of them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from nodeflow import ops
+from nodeflow._base.checks import Ints
+from nodeflow._rows.rows import take_rows
+from nodeflow.flow._compute.udf import Columns, EdgeBatch
+from nodeflow.flow._flow import Flow
+from nodeflow.graph import Frame
+from nodeflow.ops._structure import Structure
+
+
+class Part:
+    """All of a flow, or some destinations with all their edges, or some edges with the destinations they reach.
+
+    Attributes:
+        structure: the edges, over all sources and the chosen destinations.
+        rows: local ids of the destinations, or None for all.
+        edges: local ids of the structure's edges, or None for all.
+        order: where the edges asked for are in the structure, or None when they are in its order.
+        src, dst, data: columns of all sources, of the destinations, of the edges.
+    """
+
+    __slots__ = ("data", "dst", "edges", "flow", "order", "rows", "src", "structure")
+
+    def __init__(
+        self,
+        flow: Flow,
+        structure: Structure,
+        rows: Tensor | None = None,
+        edges: Tensor | None = None,
+        order: Tensor | None = None,
+    ) -> None:
+        self.flow, self.structure, self.rows, self.edges, self.order = flow, structure, rows, edges, order
+        i, j = flow.layers
+        self.src = columns_at(flow.src_layer.data, _layer_name(i))
+        self.dst = columns_at(flow.dst_layer.data, _layer_name(j), rows)
+        self.data = columns_at(flow.data, _flow_name(i, j), edges)
+
+    @classmethod
+    def whole(cls, flow: Flow) -> Part:
+        """All destinations and all edges."""
+        return cls(flow, flow.structure)
+
+    @classmethod
+    def of_destinations(cls, flow: Flow, rows: Ints) -> Part:
+        """The destinations ``rows`` (distinct local ids), in that order, with all their edges."""
+        chosen = torch.from_numpy(rows).to(flow.structure.device)
+        structure, edges = flow.structure.select_rows(chosen)
+        return cls(flow, structure, chosen, edges)
+
+    @classmethod
+    def of_edges(cls, flow: Flow, edges: Ints) -> Part:
+        """The edges ``edges`` (distinct local ids, any order) and the destinations they reach, ascending."""
+        whole = flow.structure
+        ids, back = torch.sort(torch.from_numpy(edges).to(whole.device))
+        order = torch.empty_like(back)
+        order[back] = torch.arange(len(back), device=whole.device)
+        rows, counts = torch.unique_consecutive(whole.dst[ids], return_counts=True)
+        indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        return cls(flow, Structure(indptr, whole.indices[ids], whole.num_src), rows, ids, order)
+
+    @property
+    def destinations(self) -> Tensor:
+        """Local ids of the destinations."""
+        return _all(self.structure.num_dst, self.structure) if self.rows is None else self.rows
+
+    def some_destinations(self, rows: Tensor) -> Tensor:
+        """Local ids of the destinations in some rows of the part."""
+        return rows if self.rows is None else self.rows.index_select(0, rows)
+
+    @property
+    def edge_ids(self) -> Tensor:
+        """Local ids of the edges, in the structure's order."""
+        return _all(self.structure.num_edges, self.structure) if self.edges is None else self.edges
+
+    def edge_batch(self) -> EdgeBatch:
+        """The edges as message functions see them, in the order asked for."""
+        structure = self.structure
+        src, dst = structure.indices, self.destinations.index_select(0, structure.dst)
+        return EdgeBatch(
+            Columns(self.src, self.src.where, lambda name: self.as_asked(_gathered(structure, self.src[name], "src"))),
+            Columns(self.dst, self.dst.where, lambda name: self.as_asked(_gathered(structure, self.dst[name], "dst"))),
+            Columns(self.data, self.data.where, lambda name: self.as_asked(self.data[name])),
+            (self.as_asked(src), self.as_asked(dst)),
+        )
+
+    def as_asked(self, values: Tensor) -> Tensor:
+        """Rows in the structure's order put in the order asked for."""
+        return values if self.order is None else take_rows(values, self.order)
+
+    def as_stored(self, values: Tensor) -> Tensor:
+        """Rows in the order asked for put in the structure's order."""
+        if self.order is None:
+            return values
+        return take_rows(values, torch.argsort(self.order))
+
+    def __str__(self) -> str:
+        i, j = self.flow.layers
+        sizes = f"{self.structure.num_src} -> {self.structure.num_dst} nodes, {self.structure.num_edges} edges"
+        return f"flow {i}->{j} ({sizes})"
+
+
+@cache
+def _layer_name(i: int) -> str:
+    return f"layer {i}"
+
+
+@cache
+def _flow_name(i: int, j: int) -> str:
+    return f"flow {i}->{j}"
+
+
+def columns_at(frame: Frame, where: str, rows: Tensor | None = None) -> Columns:
+    """Return the columns of a frame at ``rows`` (None: all)."""
+    if rows is None:
+        return Columns(frame, where, frame.__getitem__)
+    return Columns(frame, where, lambda name: take_rows(frame[name], rows))
+
+
+def written(frame: Frame, columns: dict[str, Tensor], rows: Tensor | None, where: str) -> dict[str, Tensor]:
+    """Return the columns to store so that ``rows`` of them become those of ``columns`` (None: all rows).
+
+    The other rows keep what the frame has, or are 0 in a new column. Writes nothing; old columns are left as they are.
+    """
+    if rows is None:
+        return columns
+    return {name: _merged(frame, name, column, rows, where) for name, column in columns.items()}
+
+
+def _merged(frame: Frame, name: str, column: Tensor, rows: Tensor, where: str) -> Tensor:
+    if column.layout != torch.strided:
+        raise TypeError(f"column {name!r} of {where} is sparse: only all of its rows can be written, not some")
+    if name not in frame:
+        base = column.new_zeros((frame.num_rows, *column.shape[1:]))
+    else:
+        base = frame[name]
+        if base.layout != torch.strided or (base.shape[1:], base.dtype) != (column.shape[1:], column.dtype):
+            raise ValueError(
+                f"column {name!r} of {where} has rows of shape {tuple(base.shape[1:])} and dtype {base.dtype}; rows of "
+                f"shape {tuple(column.shape[1:])} and dtype {column.dtype} cannot be written into it: delete the "
+                "column first, or give the new one another name"
+            )
+    return base.index_copy(0, rows, column)
+
+
+def _gathered(structure: Structure, column: Tensor, end: str) -> Tensor:
+    if column.layout != torch.strided:
+        return take_rows(column, structure.indices if end == "src" else structure.dst)
+    return ops.gather_src(structure, column) if end == "src" else ops.gather_dst(structure, column)
+
+
+def _all(count: int, structure: Structure) -> Tensor:
+    return torch.arange(count, device=structure.device)

@@ -1,0 +1,151 @@
+"""Messages of a part of a flow, and their reduction per destination, by built-in and by user-defined functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nodeflow import ops
+from nodeflow.flow._compute.guard import columns_of, explained, name_of
+from nodeflow.flow._compute.part import Part
+from nodeflow.flow._compute.udf import Columns, NodeBatch, Words
+from nodeflow.fn import MessageFunction, ReduceFunction
+
+
+class Messages(Mapping[str, Tensor]):
+    """The messages of a part, a row per edge in the structure's order.
+
+    User-defined functions run at once; a built-in one is materialised only when somebody asks for its messages.
+    """
+
+    def __init__(self, part: Part, functions: Sequence[Any]) -> None:
+        self._part = part
+        self._made: dict[str, Tensor] = {}
+        self.builtin: dict[str, MessageFunction] = {}
+        for function in functions:
+            if isinstance(function, MessageFunction):
+                self._claim(function.out)
+                self.builtin[function.out] = function
+                continue
+            edges = part.edge_batch()
+            with explained(function, "message function", part, edges.src, edges.dst, edges.data):
+                columns = columns_of(function(edges), len(edges), function, "message function", "edge")
+            for name, column in columns.items():
+                self._claim(name)
+                self._made[name] = part.as_stored(column)
+
+    def _claim(self, name: str) -> None:
+        if name in self:
+            raise ValueError(f"two message functions make message {name!r}: give one of them another name")
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._made:
+            function = self.builtin[name]
+            with explained(function, "message function", self._part):
+                self._made[name] = ops.message(
+                    self._part.structure, *operands(self._part, function), names=self.words(name)
+                )
+        return self._made[name]
+
+    def words(self, name: str) -> tuple[Words, Words]:
+        """What error messages call the operands of a built-in message function."""
+        function = self.builtin[name]
+        left, right = function.lhs_kind, function.rhs_kind or function.lhs_kind
+        return Words(_columns(self._part, left), function.lhs), Words(_columns(self._part, right), function.rhs or "")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._made or name in self.builtin
+
+    @property
+    def names(self) -> dict[str, None]:
+        """Names of the messages, none of them made by asking."""
+        return dict.fromkeys([*self.builtin, *(name for name in self._made if name not in self.builtin)])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def reduce_messages(part: Part, messages: Messages, reducer: Any) -> dict[str, Tensor]:
+    """Reduce messages per destination with one reduce function: columns with a row per destination of the part."""
+    if not isinstance(reducer, ReduceFunction):
+        return _by_degree(part, messages, reducer)
+    name, structure = reducer.message, part.structure
+    if name not in messages:
+        made = ", ".join(map(repr, messages)) or "none"
+        raise ValueError(
+            f"the reduce function {reducer.reduce} takes message {name!r}, but the messages made are {made}: the out "
+            "of the message function and the message of the reduce function must be the same name"
+        )
+    if name not in messages.builtin:
+        with explained(reducer, "reduce function", part):
+            return {reducer.out: ops.segment_reduce(structure, messages[name], reducer.reduce)}
+    function = messages.builtin[name]
+    with explained(function, "message function", part):
+        given = operands(part, function)
+        return {reducer.out: ops.message_reduce(structure, *given, reducer.reduce, names=messages.words(name))}
+
+
+def operands(part: Part, function: MessageFunction) -> tuple[str, str, Tensor, str | None, Tensor | None]:
+    """Arguments of ``ops.message`` for a built-in function: its columns, read from the frames."""
+    lhs = _columns(part, function.lhs_kind)[function.lhs]
+    rhs = None
+    if function.rhs_kind is not None and function.rhs is not None:
+        rhs = _columns(part, function.rhs_kind)[function.rhs]
+    return function.op, function.lhs_kind, lhs, function.rhs_kind, rhs
+
+
+def _columns(part: Part, kind: str) -> Columns:
+    return part.src if kind == "u" else part.dst if kind == "v" else part.data
+
+
+def _by_degree(part: Part, messages: Messages, reducer: Any) -> dict[str, Tensor]:
+    """Call a user-defined reduce function once per distinct in-degree."""
+    structure = part.structure
+    buckets = structure.buckets()
+    rows = [bucket.rows for bucket in buckets]
+    mail: dict[str, list[Tensor]] = {}
+    data: dict[str, list[Tensor]] = {}
+
+    def mailbox(k: int, name: str) -> Tensor:
+        if name not in mail:
+            values = messages[name]
+            mail[name] = ops.split_messages(structure, values) or [values[:0].unsqueeze(1)]
+        return mail[name][k]
+
+    def column(k: int, name: str) -> Tensor:
+        if name not in data:
+            values = part.dst[name]
+            data[name] = ops.split_rows(structure, values) or [values[:0]]
+        return data[name][k]
+
+    if not buckets:  # a call with no nodes tells which columns there are, and their shapes
+        rows = [torch.zeros(0, dtype=torch.int64, device=structure.device)]
+    found: list[dict[str, Tensor]] = []
+    for k, row in enumerate(rows):
+        seen = Columns(part.dst, part.dst.where, partial(column, k))
+        box = Columns(messages.names, "the mailbox", partial(mailbox, k))
+        nodes = NodeBatch(seen, partial(part.some_destinations, row), len(row), box)
+        degree = buckets[k].degree if buckets else 1
+        with explained(reducer, "reduce function", f"{part}, {len(row)} nodes of degree {degree}", seen, box):
+            found.append(columns_of(reducer(nodes), len(nodes), reducer, "reduce function", "node"))
+            if found[-1].keys() != found[0].keys():
+                raise ValueError(
+                    f"the reduce function {name_of(reducer)} must return the same columns for every degree, got "
+                    f"{sorted(found[0])} and {sorted(found[-1])}"
+                )
+            for name, values in found[-1].items():
+                if values.shape[1:] != found[0][name].shape[1:]:
+                    raise ValueError(
+                        f"the reduce function {name_of(reducer)} must return rows of one shape for every degree, got "
+                        f"{tuple(found[0][name].shape[1:])} for degree {buckets[0].degree} and "
+                        f"{tuple(values.shape[1:])} for degree {degree} in column {name!r}: reduce over dimension 1"
+                    )
+    with explained(reducer, "reduce function", part):
+        return {name: ops.join_rows(structure, [columns[name] for columns in found]) for name in found[0]}

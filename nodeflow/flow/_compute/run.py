@@ -1,0 +1,230 @@
+"""Message passing on a NodeFlow: plans which code runs the functions given, runs it, and stores the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import ALL, Ints, as_ids, as_index, describe
+from nodeflow.flow._compute.guard import atomic, columns_of, explained
+from nodeflow.flow._compute.part import Part, columns_at, written
+from nodeflow.flow._compute.reducing import Messages, reduce_messages
+from nodeflow.flow._compute.udf import NodeBatch, overlaid
+from nodeflow.flow._flow import Flow
+from nodeflow.fn import MessageFunction, ReduceFunction
+
+if TYPE_CHECKING:
+    from nodeflow.flow._node_flow import NodeFlow
+
+
+class Computation(NamedTuple):
+    """How a layer is computed: the functions that ``flow_compute`` takes."""
+
+    message: Any
+    reduce: Any
+    update: Any
+
+
+def flow_compute(batch: NodeFlow, flow: Any, message: Any, reduce: Any, update: Any = None, v: Any = ALL) -> None:
+    """Send messages along a flow, reduce them per destination, update the destinations, store the columns.
+
+    Args:
+        batch: the NodeFlow.
+        flow: flow number, or the pair ``(i, j)`` of the layers it joins.
+        message: a built-in of ``nodeflow.fn``, a function of ``edges`` that returns columns, or a list of them.
+        reduce: a built-in of ``nodeflow.fn``, a function of ``nodes`` (with ``nodes.mailbox``) that returns columns, or
+            a list of them. A function is called once per distinct in-degree; destinations without edges get 0. When
+            no destination has an edge it is called once, with no nodes and degree 1, to learn the columns.
+        update: any callable or module that takes ``nodes`` and returns columns; None for none.
+        v: distinct local ids of the destinations to compute; the other rows stay (0 in a new column).
+
+    If anything raises, no frame has changed. Raises ValueError or TypeError for functions that do not fit together,
+    KeyError for unknown columns, IndexError for unknown flows or nodes; what a function raises gets notes that say
+    where.
+    """
+    chosen = _flow(batch, flow)
+    part = Part.whole(chosen) if v is ALL else Part.of_destinations(chosen, _distinct(v, "v", chosen.num_dst, "node"))
+    with atomic(batch):
+        run(part, message, reduce, update)
+
+
+def flow_send_and_recv(batch: NodeFlow, flow: Any, edges: Any, message: Any, reduce: Any, update: Any = None) -> None:
+    """Like ``flow_compute`` with messages on the given edges only (distinct local edge ids, or ``ALL``), in any order.
+
+    Only destinations that receive a message are computed and updated. Message functions see the edges in the order
+    given.
+    """
+    chosen = _flow(batch, flow)
+    ids = np.arange(chosen.num_edges) if edges is ALL else _distinct(edges, "edges", chosen.num_edges, "edge")
+    with atomic(batch):
+        run(Part.of_edges(chosen, ids), message, reduce, update)
+
+
+def apply_layers(batch: NodeFlow, layer: Any, func: Any, v: Any = ALL) -> None:
+    """Apply ``func`` to the nodes of a layer (a number, a slice or ``ALL``) and store the columns it returns.
+
+    ``v``: distinct local ids of the nodes to apply it to; the other rows stay (0 in a new column).
+    """
+    numbers = _numbers(layer, "layer", batch.num_layers)
+    with atomic(batch):
+        for i in numbers:
+            _apply_layer(batch, i, func, v)
+
+
+def apply_flows(batch: NodeFlow, flow: Any, func: Any, edges: Any = ALL) -> None:
+    """Apply ``func`` to the edges of a flow (a number, a pair of layers, a slice or ``ALL``), store what it returns.
+
+    ``func`` takes ``edges`` and returns columns, or is a built-in message function, whose messages become the column
+    named by its ``out``. ``edges``: distinct local edge ids, seen in this order; the other rows stay (0 in a new
+    column).
+    """
+    flows = [batch.flows[flow]] if isinstance(flow, tuple) else [
+        batch.flows[i] for i in _numbers(flow, "flow", batch.num_flows)
+    ]  # fmt: skip
+    with atomic(batch):
+        for chosen in flows:
+            if edges is ALL:
+                part = Part.whole(chosen)
+            else:
+                part = Part.of_edges(chosen, _distinct(edges, "edges", chosen.num_edges, "edge"))
+            columns = dict(Messages(part, [func]))
+            rows = None if edges is ALL else part.edge_ids
+            chosen.data.update(written(chosen.data, columns, rows, part.data.where))
+
+
+def forward(batch: NodeFlow, message: Any, reduce: Any, update: Any = None, flows: Any = ALL) -> None:
+    """Run ``flow_compute`` over a range of flows (a number, a slice or ``ALL``), in order.
+
+    Each of ``message``, ``reduce`` and ``update`` is one function for all flows, or a list with one entry per flow.
+    Raises ValueError for a list of another length. If anything raises, no frame has changed.
+    """
+    numbers = _numbers(flows, "flows", batch.num_flows)
+    given = [
+        _per_flow(functions, name, len(numbers))
+        for functions, name in ((message, "message"), (reduce, "reduce"), (update, "update"))
+    ]
+    with atomic(batch):
+        for i, *functions in zip(numbers, *given, strict=True):
+            run(Part.whole(batch.flows[i]), *functions)
+
+
+def register_layer_computation(
+    registry: dict[int, Any], layer: int, message: Any = None, reduce: Any = None, update: Any = None
+) -> None:
+    """Note how a layer is computed from the one before it; replaces what was noted for the layer.
+
+    With ``message`` None only ``update`` is applied, the only form for layer 0. Raises ValueError for functions
+    that are missing or too many.
+    """
+    if message is None:
+        if reduce is not None:
+            raise ValueError("a reduce function needs a message function: give both, or update alone")
+        if update is None:
+            raise ValueError(f"layer {layer} needs a computation: message and reduce functions, or an update function")
+    elif layer == 0:
+        raise ValueError(
+            "layer 0 has no flow into it, so it takes an update function only: leave out message and reduce"
+        )
+    elif reduce is None:
+        raise ValueError("a message function needs a reduce function: give both")
+    registry[layer] = Computation(message, reduce, update)
+
+
+def compute(batch: NodeFlow, registry: Mapping[int, Any]) -> None:
+    """Compute every registered layer, in layer order: layer i through flow i - 1.
+
+    Raises ValueError when nothing is registered. If anything raises, no frame has changed.
+    """
+    if not registry:
+        raise ValueError("no layer has a computation: call register_layer_computation(layer, ...) first")
+    with atomic(batch):
+        for layer in sorted(registry):
+            message, reduce, update = registry[layer]
+            if message is None:
+                _apply_layer(batch, layer, update, ALL)
+            else:
+                run(Part.whole(batch.flows[layer - 1]), message, reduce, update)
+
+
+def run(part: Part, message: Any, reduce: Any, update: Any) -> dict[str, Tensor]:
+    """Run message, reduce and update functions on a part of a flow, store the columns, and return them."""
+    messages = Messages(part, _functions(message, "message", ReduceFunction))
+    columns: dict[str, Tensor] = {}
+    for reducer in _functions(reduce, "reduce", MessageFunction):
+        columns.update(reduce_messages(part, messages, reducer))
+    frame, where = part.flow.dst_layer.data, part.dst.where
+    if update is not None:
+        nodes = NodeBatch(overlaid(columns.copy(), part.dst), lambda: part.destinations, part.structure.num_dst)
+        with explained(update, "update function", part, nodes.data):
+            columns.update(columns_of(update(nodes), len(nodes), update, "update function", "node"))
+    frame.update(written(frame, columns, part.rows, where))
+    return columns
+
+
+def _apply_layer(batch: NodeFlow, number: int, func: Any, v: Any) -> None:
+    layer, where = batch.layers[number], f"layer {number}"
+    if not callable(func):
+        raise TypeError(f"func must be a function or module that takes nodes, got {describe(func)}")
+    ids = np.arange(layer.num_nodes) if v is ALL else _distinct(v, "v", layer.num_nodes, "node")
+    rows = torch.from_numpy(ids).to(batch.device)
+    part_rows = None if v is ALL else rows
+    nodes = NodeBatch(columns_at(layer.data, where, part_rows), lambda: rows, len(rows))
+    with explained(func, "function", f"{where} ({layer.num_nodes} nodes)", nodes.data):
+        columns = columns_of(func(nodes), len(nodes), func, "function", "node")
+    layer.data.update(written(layer.data, columns, part_rows, where))
+
+
+def _flow(batch: NodeFlow, flow: Any) -> Flow:
+    if isinstance(flow, slice) or flow is ALL:
+        raise TypeError("one flow is computed at a time: give its number or a pair of layers, or call forward()")
+    found: Flow = batch.flows[flow]
+    return found
+
+
+def _distinct(value: object, name: str, upper: int, what: str) -> Ints:
+    """``value`` as ids without repeats; raises ValueError for the first one that comes again."""
+    ids = as_ids(value, name, upper, what)
+    first = np.unique(ids, return_index=True)[1]
+    if len(first) < len(ids):
+        again = np.ones(len(ids), bool)
+        again[first] = False
+        at = int(again.argmax())
+        raise ValueError(f"{name}[{at}] names {what} {ids[at]} again: every {what} may be given once")
+    return ids
+
+
+def _numbers(value: Any, name: str, size: int) -> Sequence[int]:
+    if value is ALL:
+        return range(size)
+    if isinstance(value, slice):
+        return range(size)[value]
+    return [as_index(value, name, size)]
+
+
+def _per_flow(functions: Any, name: str, count: int) -> Sequence[Any]:
+    if not isinstance(functions, (list, tuple)):
+        return [functions] * count
+    if len(functions) != count:
+        raise ValueError(f"{name} has {len(functions)} functions, but {count} flows are run: give one, or one per flow")
+    return functions
+
+
+def _functions(given: Any, role: str, other: type) -> Sequence[Any]:
+    """One function or a list of them, as a list of functions of the right kind."""
+    if type(given) in (MessageFunction, ReduceFunction) and type(given) is not other:  # the usual case, quickly
+        return (given,)
+    functions = given if isinstance(given, (list, tuple)) else [given]
+    if not functions:
+        raise ValueError(f"{role} is an empty list: give at least one {role} function")
+    for function in functions:
+        known = (MessageFunction, ReduceFunction)
+        if isinstance(function, other) or not (callable(function) or isinstance(function, known)):
+            raise TypeError(
+                f"{role} must be a built-in {role} function of nodeflow.fn or a function of your own, got "
+                f"{describe(function)}"
+            )
+    return functions

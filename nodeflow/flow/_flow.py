@@ -1,0 +1,398 @@
+"""Layer and Flow: the parts of a NodeFlow, each with its frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from nodeflow import ops
+from nodeflow._base.checks import as_ids
+from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._rows.rows import csr_tensor, first_rows, take_rows
+from nodeflow.graph import Frame
+from nodeflow.ops._structure import Structure
+
+
+class Layer(Frozen):
+    """One layer of a NodeFlow: its nodes, their frame, and which parent nodes they are.
+
+    Made by samplers and by ``create_node_flow``, which check its parts; the constructor trusts them.
+    ``data`` is the frame with a row per node. ``has_parent`` is False for nodes that stand for no parent node (pooled
+    clusters, say).
+
+    ``context`` is None where every parent node is in the layer at most once. Samplers that see the graph in several
+    ways at once (at the times of different seeds, or in the subgraph of each seed) number these ways: then a parent
+    node is in the layer at most once per context, and ``context``, int64 ``[num_nodes]``, tells the copies apart.
+
+    >>> Layer(2, torch.tensor([7, 3]))
+    Layer(2 nodes)
+    """
+
+    __slots__ = ("_lookup", "_parent_nid", "context", "data", "num_nodes")
+    num_nodes: int
+    data: Frame
+    context: Tensor | None
+    _parent_nid: Tensor | None
+    _lookup: Lazy[tuple[Tensor, Tensor]]
+
+    def __init__(
+        self,
+        num_nodes: int,
+        parent_nid: Tensor | None = None,
+        data: Frame | None = None,
+        *,
+        context: Tensor | None = None,
+    ) -> None:
+        frame = Frame(num_nodes) if data is None else data
+        lookup = Lazy(lambda: _sorted(parent_nid))
+        self._set(num_nodes=num_nodes, data=frame, context=context, _parent_nid=parent_nid, _lookup=lookup)
+
+    @property
+    def has_parent(self) -> bool:
+        """Whether the nodes of this layer are nodes of a parent graph."""
+        return self._parent_nid is not None
+
+    @property
+    def parent_nid(self) -> Tensor:
+        """Parent id of every node, int64 ``[num_nodes]``; raises ValueError for a layer without parent nodes."""
+        if self._parent_nid is None:
+            raise ValueError("this layer has no parent nodes: its nodes were made without parent ids")
+        return self._parent_nid
+
+    def rows_of(self, parent_nid: Any) -> Tensor:
+        """Return the local ids of the given parent nodes, int64 ``[k]``; -1 where the layer does not hold one.
+
+        Raises ValueError for a layer without parent nodes, or with copies of them in several contexts.
+        """
+        held = self.parent_nid  # raises the error that says why there are none
+        if self.context is not None:
+            raise ValueError(
+                "this layer may hold a parent node in several contexts (seeds or times), so a parent id does not tell "
+                "a row; compare layer.parent_nid and layer.context instead"
+            )
+        if not isinstance(parent_nid, Tensor) or parent_nid.dtype != torch.int64:
+            largest = torch.iinfo(torch.int64).max
+            parent_nid = torch.from_numpy(as_ids(parent_nid, "parent_nid", largest, lower=-largest)).to(held.device)
+        ids, order = self._lookup.get()
+        if len(ids) == 0:
+            return torch.full_like(parent_nid, -1)
+        at = torch.searchsorted(ids, parent_nid).clamp_(max=len(ids) - 1)
+        return torch.where(ids[at] == parent_nid, order[at], -1)
+
+    def __len__(self) -> int:
+        return self.num_nodes
+
+    def __repr__(self) -> str:
+        columns = f": {', '.join(self.data)}" if self.data else ""
+        return f"Layer({self.num_nodes} nodes{'' if self.has_parent else ' without parent ids'}{columns})"
+
+    def _map(self, change: Callable[[Any], Any], data: Frame | None = None) -> Layer:
+        """A Layer whose tensors went through ``change`` (a move to a device); its frame is new."""
+        ids = None if self._parent_nid is None else change(self._parent_nid)
+        context = None if self.context is None else change(self.context)
+        layer = Layer(self.num_nodes, ids, self.data.copy() if data is None else data, context=context)
+        if ids is self._parent_nid:
+            layer._set(_lookup=self._lookup)
+        return layer
+
+
+class Flow(Frozen):
+    """The edges from one layer to a later one, grouped by destination, with their frame.
+
+    Edge ids are 0..num_edges-1 in the order of ``indices``: the edges of destination ``v`` (a local id) are
+    ``indptr[v]`` to ``indptr[v + 1]``. ``data`` is the frame with a row per edge; ``src_layer`` and ``dst_layer`` are
+    the layers it joins; ``layers`` are their numbers.
+    """
+
+    __slots__ = ("_dst_in_src", "_parent_eid", "_structure", "_weight", "data", "dst_layer", "layers", "src_layer")
+    layers: tuple[int, int]
+    src_layer: Layer
+    dst_layer: Layer
+    data: Frame
+    _structure: Structure
+    _parent_eid: Lazy[Tensor] | None
+    _weight: Lazy[Tensor] | None
+    _dst_in_src: Lazy[Tensor | None]
+
+    def __init__(
+        self,
+        structure: Structure,
+        src_layer: Layer,
+        dst_layer: Layer,
+        layers: tuple[int, int],
+        *,
+        parent_eid: Lazy[Tensor] | None = None,
+        weight: Lazy[Tensor] | None = None,
+        data: Frame | None = None,
+        prefix: bool = False,
+    ) -> None:
+        # None is "destination i is source row i", the common case that needs no index
+        device = structure.device
+        rows: Lazy[Tensor | None] = Lazy(lambda: None if prefix else _dst_in_src(src_layer, dst_layer, device))
+        self._set(
+            _structure=structure, src_layer=src_layer, dst_layer=dst_layer, layers=layers, _parent_eid=parent_eid,
+            _weight=weight, data=Frame(structure.num_edges) if data is None else data, _dst_in_src=rows,
+        )  # fmt: skip
+
+    @property
+    def structure(self) -> Structure:
+        """The edges as the operations of ``nodeflow.ops`` take them."""
+        return self._structure
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges."""
+        return self._structure.num_edges
+
+    @property
+    def num_src(self) -> int:
+        """Number of nodes of the source layer."""
+        return self._structure.num_src
+
+    @property
+    def num_dst(self) -> int:
+        """Number of nodes of the destination layer."""
+        return self._structure.num_dst
+
+    @property
+    def indptr(self) -> Tensor:
+        """Where the edges of each destination begin and end, int64 ``[num_dst + 1]``."""
+        return self._structure.indptr
+
+    @property
+    def indices(self) -> Tensor:
+        """Source local id of every edge, int64 ``[num_edges]``."""
+        return self._structure.indices
+
+    def edges(self) -> tuple[Tensor, Tensor]:
+        """Return ``(src, dst)``: local ids of every edge, int64 ``[num_edges]`` each."""
+        return self._structure.indices, self._structure.dst
+
+    @property
+    def has_parent(self) -> bool:
+        """Whether the edges are edges of a parent graph (single edges may still have none, see ``parent_eid``)."""
+        return self._parent_eid is not None
+
+    @property
+    def parent_eid(self) -> Tensor:
+        """Parent id of every edge, int64 ``[num_edges]``, -1 where an edge has none (an added self-loop).
+
+        Raises ValueError for a flow made without parent edges.
+        """
+        if self._parent_eid is None:
+            raise ValueError("this flow has no parent edges: it was made without parent edge ids")
+        return self._parent_eid.get()
+
+    @property
+    def weight(self) -> Tensor:
+        """Estimator weight of every edge, float32 ``[num_edges]``: made when first asked for.
+
+        The sum of weight times value over the edges of a destination is an unbiased estimate of the sum of A times
+        value over all its in-edges in the parent graph (out-edges, for a sampler of ``direction="out"``), with A the
+        edge column that the sampler has as ``weight``, or 1: samplers say where it is not. A for a full neighbourhood,
+        and 1 for flows made by hand without weights.
+        """
+        if self._weight is None:
+            return torch.ones(self.num_edges, dtype=torch.float32, device=self._structure.device)
+        return self._weight.get()
+
+    @property
+    def in_degrees(self) -> Tensor:
+        """Number of edges of each destination, int64 ``[num_dst]``."""
+        return self._structure.in_degrees
+
+    @property
+    def out_degrees(self) -> Tensor:
+        """Number of edges of each source, int64 ``[num_src]``."""
+        return self._structure.out_degrees
+
+    @property
+    def dst_in_src(self) -> Tensor:
+        """Local id of every destination in the source layer, int64 ``[num_dst]``; -1 where it is not there."""
+        rows = self._dst_in_src.get()
+        return torch.arange(self.num_dst, device=self._structure.device) if rows is None else rows
+
+    def take_dst(self, h: Tensor) -> Tensor:
+        """Return the rows of ``h`` (one per source, ``[num_src, ...]``) that are the destinations themselves.
+
+        The "self" term of a convolution. A prefix view, not a copy, in batches sampled with ``include_dst=True``.
+        Raises ValueError for a wrong row count, and when a destination is not in the source layer.
+        """
+        if len(h) != self.num_src:
+            raise ValueError(f"h must have {self.num_src} rows, one per source, got shape {tuple(h.shape)}")
+        rows = self._dst_in_src.get()
+        if rows is None:
+            return first_rows(h, self.num_dst)
+        if len(rows) and int(rows.min()) < 0:
+            missing = int((rows < 0).nonzero()[0])
+            raise ValueError(
+                f"destination {missing} of flow {self.layers} is not in its source layer, so it has no row of its own "
+                "there; sample with include_dst=True"
+            )
+        return take_rows(h, rows)
+
+    def aggregate(self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None) -> Tensor:
+        """Reduce the rows of the sources of each destination, without materialised messages.
+
+        Args:
+            h: ``[num_src, ...]``, a row per source.
+            reduce: "sum", "mean", "max", "min" or "prod".
+            weight: ``[num_edges]`` or ``[num_edges, ...]`` (broadcast against the rows of ``h``), multiplied to the
+                rows before they are reduced; None for none. ``mean`` divides by the number of edges, not by their
+                weights.
+
+        Returns ``[num_dst, ...]``; 0 for destinations without edges (1 for prod). Differentiable in both. Raises
+        ValueError for wrong row counts or an unknown reduction.
+
+        >>> from nodeflow import flow_from_edges
+        >>> flow = flow_from_edges([0, 1, 1], [0, 0, 1], num_src=2, num_dst=3)
+        >>> flow.aggregate(torch.tensor([[1.0], [2.0]]), "mean").squeeze(1)
+        tensor([1.5000, 2.0000, 0.0000])
+        """
+        return ops.aggregate(self._structure, h, reduce, weight)
+
+    def aggregate_with_own(
+        self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return ``(take_dst(h), aggregate(h, reduce, weight=weight))``, with a cheaper gradient where both are needed.
+
+        Arguments, results and errors are those of the two; do not write to the first in place.
+
+        >>> from nodeflow import flow_from_edges, create_node_flow
+        >>> flow = create_node_flow([flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)], [[7, 8, 9], [7]]).flows[0]
+        >>> flow.aggregate_with_own(torch.tensor([[1.0], [2.0], [4.0]]))
+        (tensor([[1.]]), tensor([[6.]]))
+        """
+        own, rows = self._own_and_all(h)
+        return own, self.aggregate(rows, reduce, weight=weight)
+
+    def aggregate_beside_own(self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None) -> Tensor:
+        """Return ``torch.cat([take_dst(h), aggregate(h, reduce, weight=weight)], 1)`` without making the two first.
+
+        Arguments and errors are those of the two: ``[num_src, width, ...]`` to ``[num_dst, 2 * width, ...]``.
+
+        >>> from nodeflow import flow_from_edges, create_node_flow
+        >>> flow = create_node_flow([flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)], [[7, 8, 9], [7]]).flows[0]
+        >>> flow.aggregate_beside_own(torch.tensor([[1.0], [2.0], [4.0]]))
+        tensor([[1., 6.]])
+        """
+        beside = ops.own_beside_sum(self._structure, h, weight, reduce) if self._dst_in_src.get() is None else None
+        return torch.cat(self.aggregate_with_own(h, reduce, weight=weight), 1) if beside is None else beside
+
+    def _own_and_all(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """``(take_dst(h), h)``, with a cheaper gradient; for what ``ops.own_and_all`` takes."""
+        own = self.take_dst(h)
+        prefix = self._dst_in_src.get() is None and h.layout == torch.strided
+        return ops.own_and_all(h, self.num_dst) if prefix else (own, h)
+
+    def aggregate_edges(self, values: Tensor, reduce: str = "sum") -> Tensor:
+        """Reduce a row per edge, ``[num_edges, ...]``, to a row per destination, ``[num_dst, ...]``."""
+        return ops.segment_reduce(self._structure, values, reduce)
+
+    def softmax(self, scores: Tensor) -> Tensor:
+        """Return the softmax of ``scores`` ``[num_edges, ...]`` over the edges of each destination, same shape."""
+        return ops.segment_softmax(self._structure, scores)
+
+    def gather_src(self, h: Tensor) -> Tensor:
+        """Return the source row of every edge: ``[num_src, ...]`` to ``[num_edges, ...]``."""
+        return ops.gather_src(self._structure, h)
+
+    def gather_dst(self, h: Tensor) -> Tensor:
+        """Return the destination row of every edge: ``[num_dst, ...]`` to ``[num_edges, ...]``."""
+        return ops.gather_dst(self._structure, h)
+
+    def to_scipy(self, weight: Tensor | None = None) -> scipy.sparse.csr_array:
+        """Return the adjacency as a scipy CSR array ``[num_dst, num_src]``, entries ``weight`` ``[num_edges]`` or 1.
+
+        Repeated edges stay separate entries, in edge order; products and sums treat them as their sum. Nothing is
+        shared with the flow. Raises ValueError for a weight of another shape.
+        """
+        values = self._entries(weight).detach().cpu().numpy()
+        parts = (values, self.indices.cpu().numpy(), self.indptr.cpu().numpy())
+        # a copy, because methods such as sort_indices() change the matrix in place
+        return scipy.sparse.csr_array(parts, shape=(self.num_dst, self.num_src), copy=True)
+
+    def to_torch_sparse(self, weight: Tensor | None = None) -> Tensor:
+        """Return the adjacency as a torch sparse CSR tensor ``[num_dst, num_src]``, entries ``weight`` or 1.
+
+        It shares memory with the flow: do not write to it. Raises ValueError for a weight of another shape.
+        """
+        return csr_tensor(self.indptr, self.indices, self._entries(weight), (self.num_dst, self.num_src))
+
+    def _entries(self, weight: Tensor | None) -> Tensor:
+        if weight is None:
+            return torch.ones(self.num_edges, dtype=torch.float32, device=self._structure.device)
+        if weight.shape != (self.num_edges,):
+            raise ValueError(f"weight must have shape ({self.num_edges},), one per edge, got {tuple(weight.shape)}")
+        return weight
+
+    def incidence(self, end: str) -> Tensor:
+        """Return the incidence matrix as a torch sparse CSR tensor of ones.
+
+        ``end="in"`` gives ``[num_dst, num_edges]`` (entry (v, e): edge e ends in v), ``end="out"`` gives
+        ``[num_src, num_edges]`` (edge e leaves u). Raises ValueError for another ``end``.
+        """
+        if end not in ("in", "out"):
+            raise ValueError(f"end must be 'in' or 'out', got {end!r}")
+        device, size = self._structure.device, self.num_edges
+        values = torch.ones(size, device=device)
+        if end == "in":
+            return csr_tensor(self.indptr, torch.arange(size, device=device), values, (self.num_dst, size))
+        swapped, edges = self._structure.transposed()
+        return csr_tensor(swapped.indptr, edges, values, (self.num_src, size))
+
+    def __len__(self) -> int:
+        return self.num_edges
+
+    def __repr__(self) -> str:
+        columns = f": {', '.join(self.data)}" if self.data else ""
+        i, j = self.layers
+        return f"Flow({i}->{j}: {self.num_src} -> {self.num_dst} nodes, {self.num_edges} edges{columns})"
+
+    def _between(
+        self, src: Layer, dst: Layer, layers: tuple[int, int], change: Callable[[Any], Any] | None = None
+    ) -> Flow:
+        """This flow between other Layer objects; ``change`` moves its tensors. Its frame is new, columns are shared."""
+        structure, edge, weight, data = self._structure, self._parent_eid, self._weight, self.data.copy()
+        if change is not None:
+            structure, data = change(structure), change(data)
+            edge, weight = (None if cell is None else Lazy.of(change(cell.get())) for cell in (edge, weight))
+        moved = Flow(structure, src, dst, layers, parent_eid=edge, weight=weight, data=data)
+        same = src._parent_nid is self.src_layer._parent_nid and dst._parent_nid is self.dst_layer._parent_nid
+        if change is None and same:
+            moved._set(_dst_in_src=self._dst_in_src)
+        return moved
+
+
+def rows_between(held: Layer, wanted: Layer) -> Tensor:
+    """Return the local ids in ``held`` of the nodes of ``wanted``, in the same context where there are contexts.
+
+    int64 ``[wanted.num_nodes]``, -1 where ``held`` has no such node.
+    """
+    if held.context is None or wanted.context is None:
+        return held.rows_of(wanted.parent_nid)
+    pairs = [torch.stack([held.context, held.parent_nid], 1), torch.stack([wanted.context, wanted.parent_nid], 1)]
+    number = torch.unique(torch.cat(pairs), dim=0, return_inverse=True)[1]  # one id for every pair
+    return Layer(held.num_nodes, number[: held.num_nodes]).rows_of(number[held.num_nodes :])
+
+
+def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:
+    if ids is None:
+        empty = torch.zeros(0, dtype=torch.int64, device="cpu")
+        return empty, empty
+    found = torch.sort(ids)
+    return found.values, found.indices
+
+
+def _dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:
+    if not (src.has_parent and dst.has_parent):
+        return torch.full((dst.num_nodes,), -1, device=device)
+    ids = dst.parent_nid
+    same = src.num_nodes >= dst.num_nodes and torch.equal(src.parent_nid[: dst.num_nodes], ids)
+    if same and (src.context is None or dst.context is None or torch.equal(src.context[: dst.num_nodes], dst.context)):
+        return None
+    return rows_between(src, dst)

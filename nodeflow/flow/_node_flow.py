@@ -1,0 +1,380 @@
+"""NodeFlow: an immutable, layered computation graph with a frame per layer and per flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+import nodeflow.flow._compute as compute
+import nodeflow.flow._parent as parent
+from nodeflow._base.checks import ALL, as_index
+from nodeflow._base.frozen import Frozen
+from nodeflow.flow._append import append
+from nodeflow.flow._flow import Flow, Layer
+from nodeflow.flow._pickle import pack, unpack
+from nodeflow.flow._validate import validate
+from nodeflow.flow._views import FlowView, FrameView, LayerView
+from nodeflow.ops._structure import Structure
+
+if TYPE_CHECKING:
+    from nodeflow.graph import Graph
+
+
+class NodeFlow(Frozen):
+    """A layered computation graph: layers of nodes, and flows of edges from one layer to a later one.
+
+    Layer 0 holds the inputs, the last layer (also -1) the seeds; flow ``i`` joins layer ``i`` to layer ``i + 1``.
+    Samplers make NodeFlows; ``create_node_flow`` and ``create_full_node_flow`` make them by other means (the
+    constructor itself trusts its parts). The structure never changes; columns of the frames can be set.
+
+    ========================  ==========================================================================
+    ``layers[i]``             layer i (negative indices, slices, ``len`` and iteration work)
+    ``layers(i)``             NodeFlow ids of its nodes (local id + sizes of the layers before)
+    ``flows[i]``              flow from layer i to layer i + 1; also ``flows[i, i + 1]``
+    ``flows[0, 2]``           a flow that skips layer 1, where there is one
+    ``flows(i, j)``           NodeFlow ids of the edges from layer i to layer j
+    ``ldata[i]["h"]``         column "h" of the nodes of layer i; short for ``layers[i].data["h"]``
+    ``fdata[i]["w"]``         column "w" of the edges of flow i; short for ``flows[i].data["w"]``
+    ``seeds``                 parent ids of the last layer, int64 ``[layer_sizes[-1]]``
+    ``seed_index``            row of the last layer for every seed asked for, repeats included, int64 ``[num_seeds]``;
+                              ``[num_seeds, 2 + K]`` where seeds are edges (see ``LinkSampler``)
+    ``seed_ids``              the seeds as they were asked for: ids of nodes, of edges, or of parts, ``[num_seeds]``
+    ========================  ==========================================================================
+
+    Ids and structure are handed out without a copy: do not write to these tensors (``validate`` notices most harm).
+    A new NodeFlow made from others (a slice, ``append``, ``to``) has frames of its own, whose columns share memory with
+    the originals where they can: setting a column in one is not seen in the other. Registered layer computations stay
+    with the original.
+
+    >>> from nodeflow import Graph, create_full_node_flow
+    >>> batch = create_full_node_flow(Graph.from_edges([0, 1, 2], [1, 2, 0]), num_layers=2)
+    >>> batch
+    NodeFlow(3 -> 3 -> 3 nodes, 3 + 3 edges)
+    >>> batch.layers(1), batch.flows[0].edges()
+    (tensor([3, 4, 5]), (tensor([2, 0, 1]), tensor([0, 1, 2])))
+    """
+
+    __slots__ = ("_consecutive", "_layers", "_parent", "_registry", "_seed_ids", "_skips", "seed_index")
+    _layers: tuple[Layer, ...]
+    _consecutive: tuple[Flow, ...]
+    _skips: dict[tuple[int, int], Flow]
+    _parent: Graph | None
+    _registry: dict[int, Any]
+    _seed_ids: Tensor | None
+    seed_index: Tensor
+
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        flows: Sequence[Flow],
+        skips: Mapping[tuple[int, int], Flow] | None = None,
+        *,
+        parent: Graph | None = None,
+        seed_index: Tensor | None = None,
+        seed_ids: Tensor | None = None,
+    ) -> None:
+        # Parts are trusted here: ``create_node_flow`` is the checked way in, samplers make them right.
+        if seed_index is None:
+            seed_index = torch.arange(layers[-1].num_nodes, device="cpu")
+        self._set(
+            _layers=tuple(layers), _consecutive=tuple(flows), _skips=dict(sorted((skips or {}).items())),
+            _parent=parent, _registry={}, seed_index=seed_index, _seed_ids=seed_ids,
+        )  # fmt: skip
+
+    # ---- views
+
+    @property
+    def num_layers(self) -> int:
+        """Number of layers, L + 1."""
+        return len(self._layers)
+
+    @property
+    def num_flows(self) -> int:
+        """Number of flows between consecutive layers, L."""
+        return len(self._consecutive)
+
+    @property
+    def layer_sizes(self) -> tuple[int, ...]:
+        """Number of nodes of every layer."""
+        return tuple(layer.num_nodes for layer in self._layers)
+
+    @property
+    def flow_sizes(self) -> tuple[int, ...]:
+        """Number of edges of every flow between consecutive layers."""
+        return tuple(flow.num_edges for flow in self._consecutive)
+
+    @property
+    def layers(self) -> LayerView:
+        """The layers: indexed they are ``Layer`` objects, called they give NodeFlow ids."""
+        return LayerView(self._layers)
+
+    @property
+    def flows(self) -> FlowView:
+        """The flows: indexed they are ``Flow`` objects, called they give NodeFlow ids."""
+        return FlowView(self._consecutive, self._skips, len(self._layers))
+
+    @property
+    def ldata(self) -> FrameView[LayerView]:
+        """Frames of the layers: ``ldata[i]`` is ``layers[i].data``."""
+        return FrameView(self.layers)
+
+    @property
+    def fdata(self) -> FrameView[FlowView]:
+        """Frames of the flows: ``fdata[i]`` is ``flows[i].data``, ``fdata[i, j]`` is ``flows[i, j].data``."""
+        return FrameView(self.flows)
+
+    @property
+    def front(self) -> Layer:
+        """The first layer, the inputs."""
+        return self._layers[0]
+
+    @property
+    def back(self) -> Layer:
+        """The last layer, the seeds."""
+        return self._layers[-1]
+
+    @property
+    def seeds(self) -> Tensor:
+        """Parent ids of the last layer, int64 ``[layer_sizes[-1]]``, without repeats."""
+        return self.back.parent_nid
+
+    @property
+    def seed_ids(self) -> Tensor:
+        """The seeds as the sampler was asked for them, in that order, with repeats, int64 ``[num_seeds]``.
+
+        Ids of nodes, ``seeds[seed_index]``, unless the sampler has seeds of another kind: edge ids for ``LinkSampler``,
+        numbers of parts or subgraphs. In a shuffled epoch they tell which rows of a table of your own a batch is about.
+        """
+        return self.seeds[self.seed_index] if self._seed_ids is None else self._seed_ids
+
+    @property
+    def parent(self) -> Graph | None:
+        """The parent graph, or None."""
+        return self._parent
+
+    @property
+    def device(self) -> torch.device:
+        """Where the structure lies."""
+        return self.seed_index.device
+
+    def in_degrees(self, layer: int) -> Tensor:
+        """Edges that enter each node of a layer through the flow before it, int64 ``[nodes]``; 0 for layer 0."""
+        i = as_index(layer, "layer", self.num_layers)
+        return self._consecutive[i - 1].in_degrees if i else self._zeros(i)
+
+    def out_degrees(self, layer: int) -> Tensor:
+        """Edges that leave each node of a layer through the flow after it, int64 ``[nodes]``; 0 for the last layer."""
+        i = as_index(layer, "layer", self.num_layers)
+        return self._consecutive[i].out_degrees if i < self.num_flows else self._zeros(i)
+
+    def _zeros(self, layer: int) -> Tensor:
+        return torch.zeros(self._layers[layer].num_nodes, dtype=torch.int64, device=self.device)
+
+    # ---- parent graph
+
+    def map_to_parent_nid(self, nid: Any) -> Tensor:
+        """Return the parent ids of nodes given by NodeFlow id, int64 ``[k]``. Raises IndexError for an unknown id."""
+        return parent.map_to_parent_nid(self, nid)
+
+    def map_to_parent_eid(self, eid: Any) -> Tensor:
+        """Return the parent ids of edges given by NodeFlow id, int64 ``[k]`` (-1 for an edge without a parent edge)."""
+        return parent.map_to_parent_eid(self, eid)
+
+    def map_from_parent_nid(
+        self, layer: int, parent_nid: Any, *, remap_local: bool = False, allow_missing: bool = False
+    ) -> Tensor:
+        """Return the NodeFlow ids that parent nodes have in one layer, int64 ``[k]``.
+
+        Args:
+            layer: the layer to look in.
+            parent_nid: parent ids.
+            remap_local: give local ids (rows of the layer) instead of NodeFlow ids.
+            allow_missing: give -1 for a parent node that is not in the layer, which else raises KeyError.
+        """
+        return parent.map_from_parent_nid(self, layer, parent_nid, remap_local, allow_missing)
+
+    def copy_from_parent(self, ndata: Any = ALL, edata: Any = ALL) -> None:
+        """Copy columns of the parent's frames to the frames of layers and flows, on this NodeFlow's device.
+
+        Args:
+            ndata: which node columns: ``ALL``, None, a list of names for every layer, or a dict from layer number to
+                ``ALL`` or a list of names, as in ``{0: ["feat"], -1: ["label"]}``.
+            edata: which edge columns, likewise by flow number (or pair of layers for flows that skip layers). Edges
+                without a parent edge get zeros.
+
+        Raises KeyError for an unknown column, ValueError without a parent graph; then no frame has changed.
+        """
+        parent.copy_from_parent(self, ndata, edata)
+
+    def copy_to_parent(self, ndata: Any = ALL, edata: Any = ALL) -> None:
+        """Write columns of layers and flows into the parent's frames, at the rows of their parent ids.
+
+        The arguments choose columns as in ``copy_from_parent``. Layers are written in order, so where several layers
+        hold one parent node, **the value of the layer nearest to the seeds stays**; likewise for flows (flow numbers
+        first, then flows that skip layers), and for an edge that one flow holds repeatedly, or a node that a layer
+        holds in several contexts: the last row stays. A
+        column that the parent has is written in place, without gradient (graphs that share the tensor see it too); one
+        that it has not is made, with zeros in all other rows.
+
+        Raises ValueError for a column whose rows have another shape or type than the parent's, or whose memory in the
+        parent cannot be written (a memory-mapped file); then the parent is as it was.
+        """
+        parent.copy_to_parent(self, ndata, edata)
+
+    # ---- message passing
+
+    def flow_compute(self, flow: Any, message: Any, reduce: Any, update: Any = None, v: Any = ALL) -> None:
+        """Send messages along a flow, reduce them per destination, and update the destinations.
+
+        Args:
+            flow: flow number, or the pair ``(i, j)`` of the layers it joins.
+            message: a built-in of ``nodeflow.fn``, or a function of ``edges`` that returns columns.
+            reduce: a built-in of ``nodeflow.fn``, or a function of ``nodes`` (with ``nodes.mailbox``) that returns
+                columns; called once per distinct in-degree.
+            update: any callable or module that takes ``nodes`` and returns columns; None for none.
+            v: local ids of the destinations to compute; the rows of the others stay (0 in a new column).
+
+        The reduced columns and those returned by ``update`` are stored in the destination layer's frame. If anything
+        raises, no frame has changed.
+        """
+        compute.flow_compute(self, flow, message, reduce, update, v)
+
+    def flow_send_and_recv(self, flow: Any, edges: Any, message: Any, reduce: Any, update: Any = None) -> None:
+        """Like ``flow_compute``, with messages on the given edges only (local edge ids); others stay as they are."""
+        compute.flow_send_and_recv(self, flow, edges, message, reduce, update)
+
+    def apply_layers(self, layer: Any, func: Callable[[Any], Mapping[str, Tensor]], v: Any = ALL) -> None:
+        """Apply ``func`` to the nodes of a layer (a number, a slice or ``ALL``) and store the columns it returns."""
+        compute.apply_layers(self, layer, func, v)
+
+    def apply_flows(self, flow: Any, func: Any, edges: Any = ALL) -> None:
+        """Apply ``func`` (or a built-in message function) to the edges of a flow and store the columns it returns."""
+        compute.apply_flows(self, flow, func, edges)
+
+    def forward(self, message: Any, reduce: Any, update: Any = None, flows: Any = ALL) -> None:
+        """Run ``flow_compute`` over a range of flows (a number, a slice or ``ALL``), in order.
+
+        Each of ``message``, ``reduce`` and ``update`` is one function for all, or a list with one per flow.
+        """
+        compute.forward(self, message, reduce, update, flows)
+
+    def register_layer_computation(
+        self, layer: int, message: Any = None, reduce: Any = None, update: Any = None
+    ) -> None:
+        """Say how a layer is computed from the one before it; ``compute`` runs what is registered, in layer order."""
+        i = as_index(layer, "layer", self.num_layers)
+        compute.register_layer_computation(self._registry, i, message, reduce, update)
+
+    def compute(self) -> None:
+        """Compute every layer that has a registered computation, one by one."""
+        compute.compute(self, self._registry)
+
+    # ---- new NodeFlows from this one
+
+    def __getitem__(self, layers: slice) -> NodeFlow:
+        """Return the NodeFlow of consecutive layers: ``batch[1:]`` leaves out the first layer and flow."""
+        if not isinstance(layers, slice):
+            raise TypeError(f"a NodeFlow is sliced by layers, batch[i:j]; for one layer use batch.layers[{layers!r}]")
+        start, stop, step = layers.indices(self.num_layers)
+        if step != 1 or stop <= start:
+            raise ValueError(f"a slice must take consecutive layers, at least one of {self.num_layers}, got {layers}")
+        return self._rebuild(start, stop)
+
+    def append(self, other: NodeFlow) -> NodeFlow:
+        """Return a NodeFlow that goes on with ``other`` after this one's last layer.
+
+        The last layer of this one and the first of ``other`` must hold the same parent nodes, in any order; the joint
+        layer keeps this one's order. Its frame has the columns of both, this one's where both have a column. Structure
+        and columns are shared with both.
+
+        Raises ValueError when the layers do not hold the same nodes or the two belong to different parent graphs, and
+        IndexError when only one has a parent graph, which lacks an id of the other.
+        """
+        return append(self, other)
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> NodeFlow:
+        """Return this NodeFlow with structure, ids and columns on ``device``; frames of the parent stay."""
+        return self._rebuild(0, self.num_layers, lambda x: x.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> NodeFlow:
+        """Return this NodeFlow in page-locked memory, for fast copies to a GPU."""
+        return self._rebuild(0, self.num_layers, lambda x: x.pin_memory())
+
+    def with_parent(self, graph: Graph | None) -> NodeFlow:
+        """Return this NodeFlow attached to ``graph``, whose ids its parent ids are taken to be; None detaches it.
+
+        Raises IndexError for a parent id that ``graph`` does not have.
+        """
+        if graph is not None:
+            parent.check_fits(self, graph)
+        moved = self._rebuild(0, self.num_layers)
+        moved._set(_parent=graph)
+        return moved
+
+    def _rebuild(self, start: int, stop: int, change: Callable[[Any], Any] | None = None) -> NodeFlow:
+        """Layers ``start`` to ``stop`` with new frames, tensors passed through ``change``; what is shared stays so."""
+        move: Callable[[Any], Any] = _once(change) if change is not None else lambda x: x
+        layers = [layer._map(move, move(layer.data.copy())) for layer in self._layers[start:stop]]
+        flows: dict[tuple[int, int], Flow] = {}
+        for i, j, flow in self._all_flows():
+            if start <= i and j < stop:
+                pair = (i - start, j - start)
+                flows[pair] = flow._between(layers[pair[0]], layers[pair[1]], pair, change and move)
+        consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
+        whole = stop == self.num_layers  # another last layer has seeds of its own, none repeated
+        index = move(self.seed_index if whole else torch.arange(layers[-1].num_nodes, device=self.device))
+        ids = move(self._seed_ids) if whole and self._seed_ids is not None else None
+        return NodeFlow(layers, consecutive, flows, parent=self._parent, seed_index=index, seed_ids=ids)
+
+    def _all_flows(self) -> Iterator[tuple[int, int, Flow]]:
+        for i, flow in enumerate(self._consecutive):
+            yield i, i + 1, flow
+        for (i, j), flow in self._skips.items():
+            yield i, j, flow
+
+    def validate(self) -> None:
+        """Check every invariant of the structure again; raises ValueError that names the first broken one."""
+        validate(self)
+
+    def __len__(self) -> int:
+        return self.num_layers
+
+    def __repr__(self) -> str:
+        text = f"{' -> '.join(map(str, self.layer_sizes))} nodes, {' + '.join(map(str, self.flow_sizes)) or 0} edges"
+        skips = "".join(f", {i}->{j}: {flow.num_edges} edges" for (i, j), flow in self._skips.items())
+        return f"NodeFlow({text}{skips})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # the parent graph stays behind: a batch travels between processes, where it finds its graph by identity
+        return unpack, (NodeFlow, pack(self))
+
+
+def _once(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """``change`` with a memory, so that what layers and flows share is moved once and stays shared.
+
+    Prefixes of one array (a batch whose nodes drew once is made of them) become prefixes of the longest one moved,
+    which comes first: that of the inputs.
+    """
+    moved: dict[int, tuple[Any, Any]] = {}
+    longest: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = {}
+
+    def move(value: Any) -> Any:
+        if id(value) not in moved:
+            moved[id(value)] = (value, moved_now(value))  # holding the value keeps its id from being used again
+        return moved[id(value)][1]
+
+    def moved_now(value: Any) -> Any:
+        if isinstance(value, Structure):
+            return Structure(move(value.indptr), move(value.indices), value.num_src)
+        if not isinstance(value, Tensor):
+            return change(value)
+        place = (value.data_ptr(), value.dtype, value.shape[1:])  # empty tensors all lie at address 0
+        if place not in longest or len(longest[place][0]) < len(value):
+            longest[place] = (value, change(value))
+        whole, there = longest[place]
+        return there if len(whole) == len(value) else there[: len(value)]
+
+    return move

@@ -1,0 +1,226 @@
+"""Between a NodeFlow and its parent graph: the id maps, and columns copied in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import _All, as_ids, as_index, describe
+from nodeflow._rows.rows import fetch_rows, is_read_only
+from nodeflow.graph import Frame
+
+if TYPE_CHECKING:
+    from nodeflow.flow._node_flow import NodeFlow
+    from nodeflow.graph import Graph
+
+_ANY = int(np.iinfo(np.int64).max)
+
+
+def map_to_parent_nid(batch: NodeFlow, nid: Any) -> Tensor:
+    """See ``NodeFlow.map_to_parent_nid``."""
+    ids = torch.from_numpy(as_ids(nid, "nid", sum(batch.layer_sizes))).to(batch.device)
+    cells = [layer.parent_nid if layer.has_parent else None for layer in batch.layers]
+    return _looked_up(ids, cells, batch.layer_sizes, "nid", "layer")
+
+
+def map_to_parent_eid(batch: NodeFlow, eid: Any) -> Tensor:
+    """See ``NodeFlow.map_to_parent_eid``."""
+    flows = [batch.flows[pair] for pair in batch.flows.pairs()]
+    ids = torch.from_numpy(as_ids(eid, "eid", sum(flow.num_edges for flow in flows), "edge")).to(batch.device)
+    cells = [flow.parent_eid if flow.has_parent else None for flow in flows]
+    return _looked_up(ids, cells, [flow.num_edges for flow in flows], "eid", "flow")
+
+
+def _looked_up(ids: Tensor, cells: list[Tensor | None], sizes: Sequence[int], name: str, part: str) -> Tensor:
+    """The parent ids of NodeFlow ids; those that belong to a part without parent ids are refused."""
+    none = torch.iinfo(torch.int64).min
+    whole = [ids.new_full((n,), none) if cell is None else cell for cell, n in zip(cells, sizes, strict=True)]
+    found = torch.cat([ids.new_empty(0), *whole])[ids]
+    orphans = found == none
+    if bool(orphans.any()):
+        at = int(orphans.nonzero()[0])
+        raise ValueError(f"{name}[{at}] is {int(ids[at])}, which is in a {part} made without parent ids")
+    return found
+
+
+def check_fits(batch: NodeFlow, graph: Graph) -> None:
+    """Raise TypeError or IndexError unless every parent id of ``batch`` is an id of ``graph``."""
+    check_graph(graph, "graph")
+    for i, layer in enumerate(batch.layers):
+        if layer.has_parent:
+            as_ids(layer.parent_nid, f"layers[{i}].parent_nid", graph.num_nodes)
+    for i, j in batch.flows.pairs():
+        flow = batch.flows[i, j]
+        if flow.has_parent:
+            as_ids(flow.parent_eid, f"flows[{i}, {j}].parent_eid", graph.num_edges, "edge", lower=-1)
+
+
+def check_graph(graph: object, name: str) -> None:
+    """Raise TypeError for anything but a Graph."""
+    from nodeflow.graph import Graph
+
+    if not isinstance(graph, Graph):
+        raise TypeError(f"{name} must be a nodeflow.Graph, got {describe(graph)}")
+
+
+def map_from_parent_nid(batch: NodeFlow, layer: int, nids: Any, remap_local: bool, allow_missing: bool) -> Tensor:
+    """See ``NodeFlow.map_from_parent_nid``."""
+    i = as_index(layer, "layer", batch.num_layers)
+    upper = _ANY if batch.parent is None else batch.parent.num_nodes
+    ids = torch.from_numpy(as_ids(nids, "parent_nid", upper)).to(batch.device)
+    rows = batch.layers[i].rows_of(ids)
+    missing = rows < 0
+    if not allow_missing and bool(missing.any()):
+        at = int(missing.nonzero()[0])
+        node = f"parent node {int(ids[at])} (parent_nid[{at}])"
+        raise KeyError(f"{node} is not in layer {i}; allow_missing=True gives -1 instead")
+    if remap_local:
+        return rows
+    return torch.where(missing, -1, rows + sum(batch.layer_sizes[:i]))
+
+
+def copy_from_parent(batch: NodeFlow, ndata: Any, edata: Any) -> None:
+    """See ``NodeFlow.copy_from_parent``."""
+    graph = _graph(batch)
+    found: list[tuple[Frame, dict[str, Tensor]]] = []
+    for i, names in _chosen_layers(batch, ndata, lambda _: (graph.ndata, "the parent graph's ndata")).items():
+        layer = batch.layers[i]
+        columns = {name: fetch_rows(graph.ndata[name], layer.parent_nid).to(batch.device) for name in names}
+        found.append((layer.data, columns))
+    for pair, names in _chosen_flows(batch, edata, lambda _: (graph.edata, "the parent graph's edata")).items():
+        flow = batch.flows[pair]
+        columns = {name: _edge_rows(name, graph.edata[name], flow.parent_eid).to(batch.device) for name in names}
+        found.append((flow.data, columns))
+    for frame, columns in found:
+        frame.update(columns)
+
+
+def copy_to_parent(batch: NodeFlow, ndata: Any, edata: Any) -> None:
+    """See ``NodeFlow.copy_to_parent``."""
+    graph = _graph(batch)
+    writes: list[tuple[Frame, str, Tensor, Tensor]] = []
+    for i, names in _chosen_layers(batch, ndata, lambda i: (batch.ldata[i], f"layer {i}")).items():
+        layer = batch.layers[i]
+        for name in names:
+            ids: Tensor = layer.parent_nid
+            rows = layer.data[name]
+            if layer.context is not None:  # a node may be there in several contexts
+                kept = _last_of_each(ids)
+                ids, rows = ids[kept], _dense(name, rows)[kept]
+            writes.append((graph.ndata, name, ids, rows))
+    for pair, names in _chosen_flows(batch, edata, lambda pair: (batch.fdata[pair], f"flow {pair}")).items():
+        flow = batch.flows[pair]
+        kept = _last_of_each(flow.parent_eid)
+        for name in names:
+            writes.append((graph.edata, name, flow.parent_eid[kept], _dense(name, flow.data[name])[kept]))
+    made: dict[tuple[int, str], Tensor] = {}
+    for frame, name, _, values in writes:  # all checks come before the first write
+        key = (id(frame), name)
+        if name not in frame and key not in made:
+            made[key] = values.new_zeros((frame.num_rows, *_dense(name, values).shape[1:]), requires_grad=False)
+        _check_write(name, made[key] if key in made else frame[name], values)
+    for frame, name, ids, values in writes:
+        column = made.get((id(frame), name))
+        target = frame[name] if column is None else column
+        with torch.no_grad():
+            values = values.detach().to(target.device)
+            shared = values.untyped_storage().data_ptr() == target.untyped_storage().data_ptr()
+            target[ids.to(target.device)] = values.clone() if shared else values
+        frame[name] = target
+
+
+def _graph(batch: NodeFlow) -> Graph:
+    if batch.parent is None:
+        raise ValueError("this NodeFlow has no parent graph; attach one with batch.with_parent(graph)")
+    return batch.parent
+
+
+def _chosen_layers(batch: NodeFlow, choice: Any, frame: Any) -> dict[int, list[str]]:
+    # layers without parent nodes take no part in a choice that speaks of all layers
+    every = [i for i in range(batch.num_layers) if batch.layers[i].has_parent]
+    return _chosen(choice, "ndata", every, lambda key: as_index(key, "layer", batch.num_layers), frame)
+
+
+def _chosen_flows(batch: NodeFlow, choice: Any, frame: Any) -> dict[tuple[int, int], list[str]]:
+    every = [pair for pair in batch.flows.pairs() if batch.flows[pair].has_parent]
+    return _chosen(choice, "edata", every, lambda key: batch.flows[key].layers, frame)
+
+
+def _chosen(choice: Any, name: str, every: list[Any], normal: Any, frame: Any) -> dict[Any, list[str]]:
+    """Turn a choice of columns into column names per layer (or flow), in order."""
+    if choice is None:
+        return {}
+    per_part = {normal(key): names for key, names in choice.items()} if isinstance(choice, Mapping) else None
+    if per_part is None:
+        per_part = dict.fromkeys(every, choice)
+    if isinstance(choice, Mapping) and len(per_part) < len(choice):
+        raise ValueError(f"{name} names one layer or flow twice: {list(choice)}")
+    order = {key: at for at, key in enumerate(every)}  # keys that are not there raise when their ids are asked for
+    keys = sorted(per_part, key=lambda key: order.get(key, 0))
+    return {key: _names(per_part[key], name, *frame(key)) for key in keys}
+
+
+def _names(names: Any, argument: str, frame: Frame, owner: str) -> list[str]:
+    if isinstance(names, _All):
+        return list(frame)
+    names = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else names
+    if isinstance(names, list) and not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            f"{argument} must name columns; for a choice per layer or flow give a dict, as in {{0: ['x'], -1: ['y']}}; "
+            f"got {describe(names)}"
+        )
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(
+            f"{argument} must be ALL, None, a list of column names or a dict of such lists, got {describe(names)}"
+        )
+    found = list(names)
+    for column in found:
+        if column not in frame:  # before anything is written
+            raise KeyError(f"no column {column!r} in {owner}, which has {', '.join(map(repr, frame)) or 'no columns'}")
+    return found
+
+
+def _last_of_each(eid: Tensor) -> Tensor:
+    """Rows of the edges that have a parent edge, the last one where a flow holds a parent edge repeatedly."""
+    kept = (eid >= 0).nonzero().squeeze(1)
+    found, order = torch.sort(eid[kept], stable=True)
+    last = torch.ones_like(found, dtype=torch.bool)
+    last[:-1] = found[1:] != found[:-1]
+    return kept[order[last]]
+
+
+def _edge_rows(name: str, column: Tensor, eid: Tensor) -> Tensor:
+    missing = (eid < 0).to(column.device)
+    if not bool(missing.any()):
+        return fetch_rows(column, eid)
+    found = fetch_rows(_dense(name, column), eid[eid >= 0])
+    rows = found.new_zeros((len(eid), *column.shape[1:]))
+    return rows.masked_scatter(~missing.view(-1, *[1] * (column.ndim - 1)), found)
+
+
+def _dense(name: str, values: Tensor) -> Tensor:
+    if values.layout != torch.strided:
+        raise ValueError(f"column {name!r} is sparse; only dense columns can be written or padded here")
+    return values
+
+
+def _check_write(name: str, target: Tensor, values: Tensor) -> None:
+    _dense(name, target)
+    if target.shape[1:] != _dense(name, values).shape[1:] or target.dtype != values.dtype:
+        raise ValueError(
+            f"column {name!r} of the parent has rows of shape {tuple(target.shape[1:])} and {target.dtype}, "
+            f"the batch has {tuple(values.shape[1:])} and {values.dtype}"
+        )
+    overlaps = any(size > 1 and stride == 0 for size, stride in zip(target.shape, target.stride(), strict=True))
+    if is_read_only(target) or overlaps:
+        why = (
+            "rows that share memory (it is expanded)" if overlaps else "read-only memory (such as a memory-mapped file)"
+        )
+        raise ValueError(
+            f"column {name!r} of the parent has {why}, so it cannot be written in place; replace it by a copy of its "
+            "own first: column.clone()"
+        )

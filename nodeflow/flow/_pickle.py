@@ -1,0 +1,69 @@
+"""A NodeFlow as plain arrays and back, for pickling: what is shared is stored once, what is not used is left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nodeflow._base.frozen import Lazy
+from nodeflow._rows.packing import Pool, restored
+from nodeflow.flow._flow import Flow, Layer
+from nodeflow.graph import Frame
+from nodeflow.graph._graph import find_graph
+from nodeflow.ops._structure import Structure
+
+if TYPE_CHECKING:
+    from nodeflow.flow._node_flow import NodeFlow
+
+
+def pack(batch: NodeFlow) -> dict[str, Any]:
+    """Return the state of ``batch`` without its parent graph, of which only the identity is kept.
+
+    Columns are stored by value, without gradient; registered layer computations are left out.
+    """
+    pool = Pool()
+    structures: dict[int, int] = {}
+    layers = [
+        (layer.num_nodes, pool.add(layer._parent_nid), pool.add(layer.context), _columns(pool, layer.data))
+        for layer in batch.layers
+    ]
+    flows: list[Any] = []
+    parts: list[Any] = []
+    for pair in batch.flows.pairs():
+        flow = batch.flows[pair]
+        s = flow.structure
+        if id(s) not in structures:
+            structures[id(s)] = len(parts)
+            parts.append((pool.add(s.indptr), pool.add(s.indices), s.num_src))
+        cells = [None if cell is None else pool.add(cell.get()) for cell in (flow._parent_eid, flow._weight)]
+        flows.append((pair, structures[id(s)], cells, _columns(pool, flow.data)))
+    uid = None if batch.parent is None else batch.parent._uid
+    seeds = pool.add(batch.seed_index), pool.add(batch._seed_ids)
+    state = {"layers": layers, "structures": parts, "flows": flows, "seeds": seeds, "graph": uid}
+    return {**state, "memory": pool.memory()}
+
+
+def unpack(cls: type[NodeFlow], state: dict[str, Any]) -> NodeFlow:
+    """Rebuild a NodeFlow; it is attached to its parent graph where that graph lives in this process, else to none."""
+    memory = state["memory"]
+
+    def frame(rows: int, columns: dict[str, Any]) -> Frame:
+        return Frame(rows, {name: restored(memory, column) for name, column in columns.items()})
+
+    layers = [
+        Layer(n, restored(memory, ids), frame(n, columns), context=restored(memory, context))
+        for n, ids, context, columns in state["layers"]
+    ]
+    parts = [Structure(restored(memory, p), restored(memory, i), n) for p, i, n in state["structures"]]
+    flows: dict[tuple[int, int], Flow] = {}
+    for pair, at, cells, columns in state["flows"]:
+        edge, weight = (None if cell is None else Lazy.of(restored(memory, cell)) for cell in cells)
+        ends = layers[pair[0]], layers[pair[1]]
+        data = frame(parts[at].num_edges, columns)
+        flows[pair] = Flow(parts[at], *ends, pair, parent_eid=edge, weight=weight, data=data)
+    consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
+    index, ids = (restored(memory, value) for value in state["seeds"])
+    return cls(layers, consecutive, flows, parent=find_graph(state["graph"]), seed_index=index, seed_ids=ids)
+
+
+def _columns(pool: Pool, frame: Frame) -> dict[str, Any]:
+    return {name: pool.add(column) for name, column in frame.items()}

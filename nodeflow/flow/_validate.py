@@ -1,0 +1,89 @@
+"""The invariants of a NodeFlow, checked from scratch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from nodeflow._base.frozen import Lazy
+
+if TYPE_CHECKING:
+    from nodeflow.flow._flow import Flow, Layer
+    from nodeflow.flow._node_flow import NodeFlow
+    from nodeflow.graph import Graph
+
+
+def validate(batch: NodeFlow) -> None:
+    """Raise ValueError that names the first broken invariant of ``batch``."""
+    for i, layer in enumerate(batch.layers):
+        _check_layer(f"layer {i}", layer, batch.parent)
+    ends = None if batch.parent is None else Lazy(batch.parent.edges)  # the whole graph's, so made once
+    for pair in batch.flows.pairs():
+        flow = batch.flows[pair]
+        i, j = pair
+        name = f"flow {i}->{j}"
+        _require(i < j, f"{name} must go to a later layer")
+        _require(flow.src_layer is batch.layers[i] and flow.dst_layer is batch.layers[j], f"{name} joins other layers")
+        _check_structure(name, flow)
+        if flow.has_parent:
+            _check_parent_edges(name, flow, batch.parent, ends)
+    index, seeds = batch.seed_index, batch.back.num_nodes
+    _require(index.dtype == torch.int64 and _within(index, 0, seeds), "seed_index must hold rows of the last layer")
+
+
+def _check_layer(name: str, layer: Layer, graph: Graph | None) -> None:
+    _require(layer.data.num_rows == layer.num_nodes, f"{name}: wrong number of rows in its frame")
+    if not layer.has_parent:
+        return
+    ids = layer.parent_nid
+    upper = torch.iinfo(torch.int64).max if graph is None else graph.num_nodes
+    _require(ids.dtype == torch.int64, f"{name}: parent ids must be int64")
+    _require(len(ids) == layer.num_nodes, f"{name}: {layer.num_nodes} nodes but {len(ids)} parent ids")
+    _require(_within(ids, 0, upper), f"{name}: a parent id is out of range")
+    if layer.context is None:
+        _require(len(torch.unique(ids)) == len(ids), f"{name} holds a parent node twice")
+        return
+    _require(layer.context.shape == ids.shape, f"{name}: {layer.num_nodes} nodes but {len(layer.context)} contexts")
+    pairs = torch.stack([ids, layer.context], dim=1)
+    _require(len(torch.unique(pairs, dim=0)) == len(ids), f"{name} holds a parent node twice in one context")
+
+
+def _check_structure(name: str, flow: Flow) -> None:
+    indptr, indices = flow.indptr, flow.indices
+    _require(indptr.dtype == indices.dtype == torch.int64, f"{name}: indptr and indices must be int64")
+    _require(len(indptr) == flow.dst_layer.num_nodes + 1, f"{name}: indptr must have one entry more than destinations")
+    _require(flow.num_src == flow.src_layer.num_nodes, f"{name}: wrong number of sources")
+    _require(int(indptr[0]) == 0 and int(indptr[-1]) == len(indices), f"{name}: indptr must end at {len(indices)}")
+    _require(bool((indptr.diff() >= 0).all()), f"{name}: indptr decreases")
+    _require(_within(indices, 0, flow.num_src), f"{name}: an edge starts at a row that is no source")
+    _require(flow.data.num_rows == flow.num_edges, f"{name}: wrong number of rows in its frame")
+    _require(len(flow.weight) == flow.num_edges, f"{name}: wrong number of estimator weights")
+
+
+def _check_parent_edges(
+    name: str, flow: Flow, graph: Graph | None, all_ends: Lazy[tuple[Tensor, Tensor]] | None
+) -> None:
+    edges = flow.parent_eid
+    upper = torch.iinfo(torch.int64).max if graph is None else graph.num_edges
+    _require(len(edges) == flow.num_edges, f"{name}: wrong number of parent edge ids")
+    _require(_within(edges, -1, upper), f"{name}: a parent edge id is out of range")
+    kept = edges >= 0
+    if all_ends is None or not (flow.src_layer.has_parent and flow.dst_layer.has_parent and bool(kept.any())):
+        return
+    from_, to = flow.edges()
+    src, dst = flow.src_layer.parent_nid[from_][kept].cpu(), flow.dst_layer.parent_nid[to][kept].cpu()
+    ends = tuple(end[edges[kept].cpu()] for end in all_ends.get())
+    same = torch.equal(ends[0], src) and torch.equal(ends[1], dst)
+    turned = torch.equal(ends[0], dst) and torch.equal(ends[1], src)  # sampled along out-edges
+    _require(same or turned, f"{name}: an edge and its parent edge join different nodes")
+
+
+def _within(ids: Tensor, lower: int, upper: int) -> bool:
+    return ids.numel() == 0 or (int(ids.min()) >= lower and int(ids.max()) < upper)
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise ValueError(f"not a valid NodeFlow: {message}")

@@ -1,0 +1,125 @@
+"""How the parts of a NodeFlow are reached: by number, pair of layers, or slice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, TypeVar, overload
+
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import as_index
+from nodeflow.flow._flow import Flow, Layer
+from nodeflow.graph import Frame
+
+
+class LayerView(Sequence[Layer]):
+    """The layers of a NodeFlow; calling it with a number gives NodeFlow ids."""
+
+    __slots__ = ("_layers",)
+
+    def __init__(self, layers: tuple[Layer, ...]) -> None:
+        self._layers = layers
+
+    @overload
+    def __getitem__(self, index: int) -> Layer: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Layer, ...]: ...
+    def __getitem__(self, index: int | slice) -> Layer | tuple[Layer, ...]:
+        if isinstance(index, slice):
+            return self._layers[index]
+        return self._layers[as_index(index, "layer", len(self._layers))]
+
+    def __call__(self, layer: int) -> Tensor:
+        """Return the NodeFlow ids of a layer's nodes, int64."""
+        i = as_index(layer, "layer", len(self._layers))
+        start = sum(layer.num_nodes for layer in self._layers[:i])
+        return torch.arange(start, start + self._layers[i].num_nodes, device="cpu")
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self._layers)
+
+    def __len__(self) -> int:
+        return len(self._layers)
+
+    def __repr__(self) -> str:
+        return repr(list(self._layers))
+
+
+class FlowView(Sequence[Flow]):
+    """The flows of a NodeFlow: iteration and ``len`` go over those between consecutive layers; ``pairs`` lists all."""
+
+    __slots__ = ("_flows", "_num_layers", "_skips")
+
+    def __init__(self, flows: tuple[Flow, ...], skips: dict[tuple[int, int], Flow], num_layers: int) -> None:
+        self._flows, self._skips, self._num_layers = flows, skips, num_layers
+
+    @overload
+    def __getitem__(self, index: int | tuple[int, int]) -> Flow: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Flow, ...]: ...
+    def __getitem__(self, index: int | slice | tuple[int, int]) -> Flow | tuple[Flow, ...]:
+        if isinstance(index, slice):
+            return self._flows[index]
+        if not isinstance(index, tuple):
+            return self._flows[as_index(index, "flow", len(self._flows))]
+        pair = self._pair(*index)
+        return self._flows[pair[0]] if pair[1] == pair[0] + 1 else self._skips[pair]
+
+    def __call__(self, i: int, j: int | None = None) -> Tensor:
+        """Return the NodeFlow ids of the edges from layer ``i`` to layer ``j`` (``i + 1`` unless given), int64."""
+        if j is None:
+            i = as_index(i, "flow", len(self._flows))
+            j = i + 1
+        wanted, start = self[i, j], 0
+        for flow in (*self._flows, *self._skips.values()):
+            if flow is wanted:
+                break
+            start += flow.num_edges
+        return torch.arange(start, start + wanted.num_edges, device="cpu")
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Return the pairs of layers that a flow joins: consecutive ones first, in the order of their NodeFlow ids."""
+        return [flow.layers for flow in (*self._flows, *self._skips.values())]
+
+    def _pair(self, *layers: Any) -> tuple[int, int]:
+        if len(layers) != 2:
+            raise TypeError(f"flows[i, j] takes two layer numbers, got {len(layers)}")
+        i, j = (as_index(layer, "layer", self._num_layers) for layer in layers)
+        if j != i + 1 and (i, j) not in self._skips:
+            raise IndexError(f"there is no flow from layer {i} to layer {j}; there are {self.pairs()}")
+        return i, j
+
+    def __iter__(self) -> Iterator[Flow]:
+        return iter(self._flows)
+
+    def __len__(self) -> int:
+        return len(self._flows)
+
+    def __repr__(self) -> str:
+        return repr([*self._flows, *self._skips.values()])
+
+
+V = TypeVar("V", LayerView, FlowView)
+
+
+class FrameView(Generic[V]):
+    """The frames of a view's layers or flows, under the same indices."""
+
+    __slots__ = ("_view",)
+
+    def __init__(self, view: V) -> None:
+        self._view: V = view
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._view[index]
+        return tuple(part.data for part in found) if isinstance(found, tuple) else found.data
+
+    def __len__(self) -> int:
+        return len(self._view)
+
+    def __iter__(self) -> Iterator[Frame]:
+        return (part.data for part in self._view)
+
+    def __repr__(self) -> str:
+        return repr(list(self))

@@ -1,0 +1,6 @@
+"""The parent graph, and frames of columns."""
+
+from nodeflow.graph._frame import Frame as Frame
+from nodeflow.graph._graph import Graph as Graph
+
+__all__ = ["Frame", "Graph"]

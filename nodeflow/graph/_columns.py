@@ -1,0 +1,107 @@
+"""Columns of a graph that samplers read: weights, probabilities, types and times of edges, and edge filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, as_array, describe
+from nodeflow._base.frozen import Frozen
+from nodeflow.graph._graph import Graph
+from nodeflow.random import hash_ids
+
+_MOST = 1e30
+
+
+def edge_column(graph: Graph, name: Any, argument: str) -> NDArray[Any]:
+    """Return the edge column ``name`` as an array ``[num_edges]``, shared; ``argument`` is what errors call it.
+
+    Raises TypeError for what is no name, KeyError for an unknown one, ValueError for rows that are not numbers.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"{argument} must be the name of a column of graph.edata, got {describe(name)}")
+    if name not in graph.edata:
+        raise KeyError(f"{argument}: graph.edata has no column {name!r}; it has {', '.join(graph.edata) or 'none'}")
+    column = graph.edata[name]
+    if column.layout != torch.strided or column.ndim != 1:
+        raise ValueError(f"{argument}: the edge column {name!r} must have one number per edge, got {describe(column)}")
+    column = column.detach().cpu()
+    if column.is_floating_point() and column.dtype not in (torch.float16, torch.float32, torch.float64):
+        column = column.float()  # numpy has no bfloat16 and the like
+    return column.numpy()
+
+
+def edge_numbers(graph: Graph, name: Any, argument: str, *, signed: bool = True) -> NDArray[Any]:
+    """Return an edge column of finite numbers as float32 or float64 ``[num_edges]``, shared where it is one already.
+
+    Raises ValueError that names the first edge whose value is not finite, or negative unless ``signed``.
+    """
+    column = edge_column(graph, name, argument)
+    if column.dtype.kind not in "biuf":
+        raise TypeError(f"{argument}: the edge column {name!r} must hold real numbers, got dtype {column.dtype}")
+    if column.dtype not in (np.float32, np.float64):
+        column = column.astype(np.float32 if column.dtype == np.float16 else np.float64)
+    wrong = ~np.isfinite(column) if signed else ~(np.isfinite(column) & (column >= 0))
+    if wrong.any():
+        at = int(wrong.argmax())
+        rule = "finite" if signed else "finite and not negative"
+        raise ValueError(f"{argument}: the edge column {name!r} must be {rule}, but edge {at} has {column[at]}")
+    if signed and column.dtype == np.float64:  # estimator weights are float32, and these divided by probabilities
+        wrong = (np.abs(column) > _MOST) | ((np.abs(column) < 1 / _MOST) & (column != 0))
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise ValueError(
+                f"{argument}: the edge column {name!r} must hold 0 or sizes from 1e-30 to 1e+30, because "
+                f"estimator weights are float32, but edge {at} has {column[at]}; multiply the column by a constant"
+            )
+    return column
+
+
+def edge_integers(graph: Graph, name: Any, argument: str) -> Ints:
+    """Return an edge column of integers as int64 ``[num_edges]``; raises TypeError for floats."""
+    column = edge_column(graph, name, argument)
+    if column.dtype.kind not in "iu":
+        raise TypeError(f"{argument}: the edge column {name!r} must hold integers, got dtype {column.dtype}")
+    if column.size and column.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{argument}: the edge column {name!r} holds {column.max()}, beyond 64-bit integers")
+    return column.astype(np.int64, copy=False)
+
+
+class EdgeMask(Frozen):
+    """Which edges a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its size and a hash."""
+
+    __slots__ = ("mask",)
+    mask: NDArray[np.bool_]
+
+    def __init__(self, mask: NDArray[np.bool_]) -> None:
+        self._set(mask=mask)
+
+    def __repr__(self) -> str:
+        kept = np.flatnonzero(self.mask)
+        return f"EdgeMask({len(kept)} of {len(self.mask)} edges, {hash_ids(kept):#018x})"
+
+
+def edge_mask(graph: Graph, value: Any) -> EdgeMask | None:
+    """Read an edge filter: a bool column's name, a mask ``[num_edges]``, or a function of ``graph.edata`` to one.
+
+    Raises TypeError for a filter that is not bool, ValueError for one of another length.
+    """
+    if value is None or isinstance(value, EdgeMask):
+        return value
+    if isinstance(value, str):
+        value = edge_column(graph, value, "edge_filter")
+    elif callable(value):
+        value = value(graph.edata)
+    mask = as_array(value, "edge_filter") if isinstance(value, Tensor) else np.asarray(value)
+    if mask.dtype != np.bool_:
+        raise TypeError(
+            f"edge_filter must give a bool for every edge, got {describe(value)}; for the edges of one kind pass a "
+            "function, as in lambda edata: edata['kind'] == 0, and for ids make a mask"
+        )
+    if mask.shape != (graph.num_edges,):
+        raise ValueError(f"edge_filter must have one entry per edge ({graph.num_edges}), got shape {mask.shape}")
+    return EdgeMask(mask.copy())

@@ -1,0 +1,136 @@
+"""Frame: named columns with one row per node of a layer, per edge of a flow, or per node or edge of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import as_count, describe
+from nodeflow._rows.packing import Piece, Pool, restored
+from nodeflow._rows.rows import from_numpy, from_scipy
+
+
+class Frame(MutableMapping[str, Tensor]):
+    """Named columns, all with the same number of rows.
+
+    A column is a dense tensor ``[num_rows, ...]`` or a sparse CSR tensor ``[num_rows, columns]``; numpy arrays and
+    scipy sparse matrices are converted when set (arrays share their memory). Setting, replacing and deleting columns is
+    the only change a Frame allows: its number of rows is fixed. Setting a column stores the tensor itself, not a copy.
+
+    Raises ValueError for a wrong number of rows, KeyError for an unknown column, TypeError for what is no column.
+
+    >>> frame = Frame(3)
+    >>> frame["h"] = torch.ones(3, 2)
+    >>> frame
+    Frame(3 rows: h float32 [3, 2])
+    """
+
+    __slots__ = ("_columns", "_num_rows", "_of_graph")
+
+    def __init__(self, num_rows: int, columns: Mapping[str, Any] | None = None) -> None:
+        self._num_rows = as_count(num_rows, "num_rows")
+        self._columns: dict[str, Tensor] = {}
+        checked = {name: self._checked(name, column) for name, column in (columns or {}).items()}
+        self._columns.update(checked)
+        self._of_graph = False
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows of every column."""
+        return self._num_rows
+
+    def __getitem__(self, name: str) -> Tensor:
+        try:
+            return self._columns[name]
+        except KeyError:
+            hint = " (batches get columns of their graph with copy_from_parent, or ndata= and edata= of a loader)"
+            words = f"no column {name!r}; the frame has {self._names()}{'' if self._of_graph else hint}"
+            raise KeyError(words) from None
+
+    def __setitem__(self, name: str, column: Any) -> None:
+        self._columns[name] = self._checked(name, column)
+
+    def __delitem__(self, name: str) -> None:
+        if name not in self._columns:
+            raise KeyError(f"no column {name!r}; the frame has {self._names()}")
+        del self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    # a frame is itself: comparing columns entry by entry is not what == on a mapping of tensors could answer
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def update(self, columns: Mapping[str, Any] = {}, /, **more: Any) -> None:  # type: ignore[override]
+        """Set several columns at once: all of them, or none when one is refused."""
+        given = {**columns, **more} if more else columns
+        checked = {name: self._checked(name, column) for name, column in given.items()}
+        self._columns.update(checked)
+
+    def copy(self) -> Frame:
+        """Return a new Frame with the same column tensors: setting a column in one is not seen in the other."""
+        return self._with(dict(self._columns))
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Frame:
+        """Return a Frame with every column on ``device``."""
+        return self._with({name: c.to(device, non_blocking=non_blocking) for name, c in self._columns.items()})
+
+    def pin_memory(self) -> Frame:
+        """Return a Frame with every dense column in page-locked memory (sparse columns stay as they are)."""
+        dense = {n: c.pin_memory() if c.layout == torch.strided else c for n, c in self._columns.items()}
+        return self._with(dense)
+
+    def __repr__(self) -> str:
+        words = (f"{n} {str(c.dtype).removeprefix('torch.')} {list(c.shape)}" for n, c in self._columns.items())
+        return f"Frame({self._num_rows} rows: {', '.join(words) or 'no columns'})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # by value and without gradient; a column that is a view of a large tensor leaves the rest of it behind
+        pool = Pool()
+        columns = {name: pool.add(column) for name, column in self._columns.items()}
+        return _restore, (self._num_rows, columns, pool.memory())
+
+    def _with(self, columns: dict[str, Tensor]) -> Frame:
+        frame = Frame(self._num_rows)
+        frame._columns = columns
+        return frame
+
+    def _names(self) -> str:
+        return ", ".join(map(repr, self._columns)) or "no columns"
+
+    def _fits(self, column: Tensor) -> bool:
+        return column.layout is torch.strided and column.ndim > 0 and column.size(0) == self._num_rows
+
+    def _checked(self, name: str, column: Any) -> Tensor:
+        if type(column) is Tensor and type(name) is str and self._fits(column):  # the usual case, quickly
+            return column
+        if not isinstance(name, str):
+            raise TypeError(f"a column name must be a str, got {describe(name)}")
+        if isinstance(column, np.ndarray):
+            if column.dtype.kind not in "biufc":
+                raise TypeError(f"column {name!r} must hold numbers, got {describe(column)}")
+            column = from_numpy(column)
+        elif not isinstance(column, Tensor) and type(column).__module__.startswith("scipy.sparse"):
+            column = from_scipy(column)
+        if not isinstance(column, Tensor):
+            raise TypeError(f"column {name!r} must be a tensor, an array or a sparse matrix, got {describe(column)}")
+        if column.layout not in (torch.strided, torch.sparse_csr):
+            raise TypeError(f"column {name!r} must be dense or sparse CSR, got layout {column.layout}")
+        if column.ndim == 0 or column.shape[0] != self._num_rows:
+            raise ValueError(
+                f"column {name!r} must have {self._num_rows} rows, one per node or edge, "
+                f"got shape {tuple(column.shape)}"
+            )
+        return column
+
+
+def _restore(num_rows: int, columns: dict[str, Any], memory: list[Piece]) -> Frame:
+    return Frame(num_rows, {name: restored(memory, column) for name, column in columns.items()})

@@ -1,0 +1,268 @@
+"""NodeFlowLoader: batches of seeds to NodeFlows, sampled ahead on threads."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, as_count, as_ids, as_int, describe
+from nodeflow._runtime.threads import run_all
+from nodeflow.flow import NodeFlow
+from nodeflow.flow._build import empty_node_flow
+from nodeflow.random import Random, derive_key, hash_ids
+from nodeflow.sampling import SamplerBase
+
+_SHUFFLE = 0x73687566666C65  # keeps the order of the seeds apart from what samplers draw with the same seed
+
+
+class NodeFlowLoader:
+    """Iterates over NodeFlows of batches of seeds; every iteration is one epoch.
+
+    The batches are the same, bit for bit, for any number of workers. Workers are threads of this process: compiled
+    samplers run beside the training step, nothing is copied between processes, and when an iteration ends, or is left
+    early, its threads end too (with ``prefetch=0`` it has none of its own).
+
+    Args:
+        sampler: makes a NodeFlow of seeds.
+        seeds: parent ids; repeats allowed. Of shape ``[P, m]``, such as pairs of nodes, every row stays together: a
+            batch has ``batch_size`` rows, and ``seed_index`` is ``[batch_size, m]``.
+        batch_size: seeds per batch (rows, where seeds come in rows).
+        shuffle: a new random order of the seeds every epoch; else the order given.
+        drop_last: leave out a last batch with fewer seeds.
+        seed: of the order; the draws have the sampler's own.
+        num_workers: threads that sample ahead; 0 samples in the caller's thread when a batch is asked for.
+        prefetch: batches every worker may be ahead. 0: no work beside the caller's; when a batch is asked for that is
+            not there, ``num_workers`` are drawn at once, by the caller's thread and, where there are as many, torch's.
+            For steps that use all cores themselves.
+        times: a time for every seed, for samplers that see the graph as it was then (``TemporalNeighborSampler``).
+        ndata, edata: columns copied from the parent's frames to every batch, chosen as in
+            ``NodeFlow.copy_from_parent``: ``{0: ["feat"], -1: ["label"]}`` fetches features of the input layer and
+            labels of the seeds, ``["year"]`` a column of every layer. None: no columns.
+        device: where the batches go; None leaves them on the CPU.
+        pin_memory: put the batches in page-locked memory first, for copies to a GPU that overlap with computing.
+
+    ``state_dict`` taken between two batches, given to ``load_state_dict`` of a loader made alike, resumes with the next
+    batch.
+
+    Raises TypeError, ValueError or IndexError for arguments of the wrong kind. An exception in a worker reaches the
+    caller with its type and message.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
+    >>> loader = NodeFlowLoader(NeighborSampler(graph, [1]), [0, 1, 2], batch_size=2)
+    >>> [batch.seeds.tolist() for batch in loader]
+    [[0, 1], [2]]
+    """
+
+    def __init__(
+        self,
+        sampler: SamplerBase,
+        seeds: Any,
+        batch_size: int = 1024,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        seed: int = 0,
+        num_workers: int = 0,
+        prefetch: int = 2,
+        *,
+        times: Any = None,
+        ndata: Any = None,
+        edata: Any = None,
+        device: torch.device | str | None = None,
+        pin_memory: bool = False,
+    ) -> None:
+        if not isinstance(sampler, SamplerBase):
+            raise TypeError(f"sampler must be a nodeflow Sampler, got {describe(sampler)}")
+        self.sampler = sampler
+        asked, shape = sampler._flat(seeds)
+        ids = torch.from_numpy(as_ids(asked, "seeds", sampler.num_seeds, sampler.seed_kind).copy())
+        self.seeds = ids if shape is None else ids.view(shape)
+        self.batch_size = as_count(batch_size, "batch_size", 1)
+        if sampler.most_seeds is not None and self.batch_size > sampler.most_seeds:
+            raise ValueError(
+                f"batch_size must be at most {sampler.most_seeds} for {type(sampler).__name__}, got {self.batch_size}"
+            )
+        self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
+        self.seed = as_int(seed, "seed")
+        self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch")
+        if (times is not None) != sampler.takes_times:
+            name = type(sampler).__name__
+            if times is None:
+                raise TypeError(
+                    f"times is missing: {name} needs a time for every seed, NodeFlowLoader(..., times=times)"
+                )
+            raise TypeError(f"times must be None: {name} takes no times")
+        self.times = None if times is None else _times(times)
+        if self.times is not None and self.times.shape not in (self.seeds.shape, self.seeds.shape[:1]):
+            raise ValueError(
+                f"times must have one entry per seed ({len(self.seeds)}), got shape {tuple(self.times.shape)}"
+            )
+        self.ndata, self.edata = ndata, edata
+        self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
+        # where equal batches can occur, only their numbers tell them apart; else their seeds do, in any loader
+        self._numbered = sampler.numbered or _repeats(self.seeds.numpy())
+        self._epoch, self._next, self._resume = -1, 0, False
+        # a batch of no seeds finds a wrong column now, not after an hour of sampling
+        empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
+        self._newest: object = None  # the iteration that may say where the loader stands
+
+    def __len__(self) -> int:
+        """Number of batches in an epoch."""
+        whole, rest = divmod(len(self.seeds), self.batch_size)
+        return whole + (1 if rest and not self.drop_last else 0)
+
+    @property
+    def epoch(self) -> int:
+        """Number of the epoch being iterated, or of the last one; -1 before the first."""
+        return self._epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Let the next iteration be epoch ``epoch`` (counted from 0), from its first batch."""
+        self._epoch, self._next, self._resume = as_count(epoch, "epoch"), 0, True
+        self._newest = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the iteration stands: the epoch, the batches it has given, and what must not change."""
+        return {"epoch": self._epoch, "batch": self._next, **self._fixed()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Let the next iteration go on where ``state`` was taken; raises ValueError for a state of another loader."""
+        if not isinstance(state, Mapping) or not {"epoch", "batch"} <= set(state):
+            raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
+        for name, value in self._fixed().items():
+            theirs = state.get(name)
+            if theirs == value:
+                continue
+            if isinstance(theirs, Mapping) and isinstance(value, Mapping):
+                for key in dict.fromkeys([*theirs, *value]):
+                    here, there = value.get(key, "no setting"), theirs.get(key, "no setting")
+                    if here != there:
+                        raise ValueError(f"the state is of another sampler: {key} is {there} there, and {here} here")
+            raise ValueError(f"the state is of a loader with {name}={theirs}, this one has {value}")
+        batch, epoch = as_count(state["batch"], "state['batch']"), as_count(state["epoch"], "state['epoch']", -1)
+        if batch > len(self):
+            raise ValueError(f"state['batch'] is {batch}, but an epoch has {len(self)} batches")
+        self._epoch, self._next, self._newest = epoch, batch, None
+        # the state of a finished epoch goes on with the next one
+        self._resume = self._epoch >= 0 and batch < len(self)
+
+    def _fixed(self) -> dict[str, Any]:
+        names = ("batch_size", "shuffle", "drop_last", "seed")
+        return {name: int(getattr(self, name)) for name in names} | {
+            "num_seeds": len(self.seeds),
+            "seeds_hash": hash_ids(self.seeds.flatten().numpy()),
+            "shape": list(self.seeds.shape[1:]),
+            **({} if self.times is None else {"times_hash": _hash_times(self.times)}),
+            "sampler": _told(type(self.sampler).__name__, self.sampler.settings),
+        }
+
+    def __iter__(self) -> Iterator[NodeFlow]:
+        if self._resume:
+            self._resume = False
+        else:
+            self._epoch, self._next = self._epoch + 1, 0
+        self._newest = object()
+        return self._iterate(self._epoch, self._next, self._newest)
+
+    def _iterate(self, epoch: int, start: int, this: object) -> Iterator[NodeFlow]:
+        with closing(self._batches(self._order(epoch), epoch, start)) as batches:
+            for number, batch in enumerate(batches, start):
+                if self._newest is this:  # an older iteration that goes on does not undo set_epoch or a newer one
+                    self._epoch, self._next = epoch, number + 1
+                batch = self.sampler.complete(batch)
+                yield batch if self.device is None else batch.to(self.device, non_blocking=self.pin_memory)
+
+    def _batches(self, order: Tensor, epoch: int, start: int) -> Generator[NodeFlow, None, None]:
+        numbers = range(start, len(self))
+        if self.num_workers == 0:
+            for number in numbers:
+                yield self._make(order, epoch, number)
+            return
+        if self.prefetch == 0:
+            for first in range(start, len(self), self.num_workers):
+                yield from self._group(order, epoch, range(first, min(first + self.num_workers, len(self))))
+            return
+        pool = ThreadPoolExecutor(self.num_workers, thread_name_prefix="nodeflow-loader")
+        try:
+            ahead: deque[Future[NodeFlow]] = deque()
+            for number in numbers:
+                ahead.append(pool.submit(self._make, order, epoch, number))
+                if len(ahead) > self.num_workers * self.prefetch:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _group(self, order: Tensor, epoch: int, numbers: range) -> Iterator[NodeFlow]:
+        """Give some batches, drawn at the same time; what one raises comes after those before it."""
+        made: list[NodeFlow | Exception] = [IndexError()] * len(numbers)
+        inference, recorded = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+
+        def draw(k: int) -> None:
+            try:  # in any thread as in the caller's
+                with torch.inference_mode(inference), torch.set_grad_enabled(recorded):
+                    made[k] = self._make(order, epoch, numbers[k])
+            except Exception as error:
+                made[k] = error
+
+        run_all(draw, len(numbers), self.num_workers)
+        for batch in made:
+            if isinstance(batch, Exception):
+                raise batch
+            yield batch
+
+    def _make(self, order: Tensor, epoch: int, number: int) -> NodeFlow:
+        chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
+        which: dict[str, Any] = {"epoch": epoch, "batch": number if self._numbered else None}
+        if self.times is not None:
+            which["times"] = self.times[chosen]
+        batch = self.sampler.draw_batch(self.seeds[chosen], **which)
+        if self.ndata is not None or self.edata is not None:
+            batch.copy_from_parent(self.ndata, self.edata)
+        return batch.pin_memory() if self.pin_memory else batch
+
+    def _order(self, epoch: int) -> Tensor:
+        """The places of the seeds in the order of an epoch."""
+        if not self.shuffle:
+            return torch.arange(len(self.seeds), device="cpu")
+        return Random(derive_key(_SHUFFLE, self.seed, epoch)).permutation(len(self.seeds))
+
+    def __repr__(self) -> str:
+        return f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}, {self.sampler!r})"
+
+
+def _told(kind: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """The settings of a sampler in words, those of a sampler below it too."""
+    found = {"class": kind}
+    for name, value in settings.items():
+        if name == "sampler":
+            found.update({f"sampler.{key}": word for key, word in _told(*value).items()})
+        else:
+            found[name] = repr(value)
+    return found
+
+
+def _repeats(seeds: Ints) -> bool:
+    """Whether a seed, or a row of seeds, comes twice."""
+    rows = seeds.reshape(len(seeds), math.prod(seeds.shape[1:]))
+    rows = rows[np.lexsort(rows.T)]
+    return bool((rows[1:] == rows[:-1]).all(1).any())
+
+
+def _times(times: Any) -> Tensor:
+    # of a list of floats numpy makes float64; torch would make float32, in which many times are one
+    return torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times)).detach().cpu().clone()
+
+
+def _hash_times(times: Tensor) -> int:
+    exact = times.double() if times.is_floating_point() else times.long()
+    return hash_ids(exact.contiguous().numpy().view(np.int64))

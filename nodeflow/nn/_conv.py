@@ -1,0 +1,62 @@
+"""What every convolution shares: it is called with a flow, or with a batch and the number of a flow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from nodeflow._base.checks import describe
+from nodeflow.flow import Flow, NodeFlow
+
+
+class FlowConv(nn.Module):
+    """A layer that computes the rows of a flow's destinations from the rows of its sources.
+
+    Subclasses define ``forward(flow, h, ...)``. They are called as ``conv(flow, h)``, or as ``conv(batch, i, h)`` for
+    flow ``i`` of a NodeFlow; a flow of a whole graph (``create_full_node_flow``) is a flow like any other.
+
+    >>> import torch
+    >>> from nodeflow import flow_from_edges, create_node_flow
+    >>> class Sum(FlowConv):
+    ...     def forward(self, flow, h):
+    ...         return flow.aggregate(h, "sum")
+    >>> batch = create_node_flow([flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)])
+    >>> h = torch.tensor([[1.0], [2.0]])
+    >>> Sum()(batch.flows[0], h), Sum()(batch, 0, h)
+    (tensor([[3.]]), tensor([[3.]]))
+    """
+
+    def __call__(self, where: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run the layer on a Flow, or on flow ``args[0]`` of a NodeFlow; hooks see the flow."""
+        if isinstance(where, NodeFlow):
+            if not args or not isinstance(args[0], int):
+                raise TypeError(f"with a NodeFlow, call {type(self).__name__} as conv(batch, i, h) for flow i")
+            where, args = where.flows[args[0]], args[1:]
+        elif not isinstance(where, Flow):
+            raise TypeError(
+                f"call {type(self).__name__} as conv(flow, h) or conv(batch, i, h), got {describe(where)} first"
+            )
+        return super().__call__(where, *args, **kwargs)
+
+
+def edge_rows(flow: Flow, given: Tensor | None, column: str) -> Tensor:
+    """Return what a convolution reads per edge, ``[num_edges, ...]``: ``given``, or the flow's column without it.
+
+    Both are in the order of the flow's edges: of a column of the graph that is ``column[flow.parent_eid]``.
+
+    Raises KeyError for a flow without the column, ValueError for another number of rows.
+
+    >>> from nodeflow import flow_from_edges
+    >>> import torch
+    >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1, data={"type": torch.tensor([4, 5])})
+    >>> edge_rows(flow, None, "type"), edge_rows(flow, torch.tensor([6, 7]), "type")
+    (tensor([4, 5]), tensor([6, 7]))
+    """
+    rows = flow.data[column] if given is None else given
+    if rows.ndim == 0 or len(rows) != flow.num_edges:
+        raise ValueError(
+            f"{column!r} must have {flow.num_edges} rows, one per edge of the flow, got shape {tuple(rows.shape)} "
+            "(of a column of the graph take the rows flow.parent_eid)"
+        )
+    return rows

@@ -1,0 +1,90 @@
+"""Convolutions whose messages depend on an edge: on both of its ends, or on its features."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nodeflow.flow import Flow
+from nodeflow.nn._conv import FlowConv, edge_rows
+
+
+class EdgeConv(FlowConv):
+    """Edge convolution (Wang et al. 2019, equations 7 and 8).
+
+    ``h'_v = max over the edges u -> v of mlp([h_v, h_u - h_v])``, entry by entry; 0 for a node without edges.
+
+    Args:
+        mlp: a module that maps rows of width ``2 * in_features`` (plus that of the edge features) to others.
+        edge_column: a column of ``flow.data``, whose rows are appended to the ends': ``mlp([h_v, h_u - h_v, e_uv])``;
+            None: none is.
+
+    Memory: what ``mlp`` needs for a row per edge.
+
+    >>> from nodeflow import flow_from_edges, create_node_flow
+    >>> batch = create_node_flow([flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)], [[7, 8], [7]])
+    >>> EdgeConv(nn.Identity())(batch, 0, torch.tensor([[1.0], [5.0]]))
+    tensor([[1., 4.]])
+    """
+
+    def __init__(self, mlp: nn.Module, *, edge_column: str | None = None) -> None:
+        super().__init__()
+        self.mlp, self.edge_column = mlp, edge_column
+
+    def forward(self, flow: Flow, h: Tensor, edge_features: Tensor | None = None) -> Tensor:
+        """Return ``[num_dst, out_features]`` for dense ``h`` ``[num_src, in_features]``.
+
+        ``edge_features`` ``[num_edges, k]`` are appended in the place of the flow's column. Raises ValueError when a
+        destination is not in the source layer (sample with ``include_dst=True``) or for a wrong number of rows,
+        TypeError for sparse ``h``, KeyError for a flow without the column.
+        """
+        src, dst = flow.gather_src(h), flow.gather_dst(flow.take_dst(h))
+        parts = [dst, src - dst]
+        if edge_features is not None or self.edge_column is not None:
+            parts.append(edge_rows(flow, edge_features, self.edge_column or "edge_features"))
+        return flow.aggregate_edges(self.mlp(torch.cat(parts, 1)), "max")
+
+
+class GINEConv(FlowConv):
+    """Graph isomorphism convolution with edge features (Hu et al. 2020, "Strategies for pre-training").
+
+    ``h'_v = mlp((1 + eps) h_v + sum of relu(h_u + W_e e_uv) over the edges u -> v)``. The sum is that over the edges
+    that the flow has, without estimator weights: it is for full neighbourhoods.
+
+    Args:
+        mlp: a module that maps rows of width ``in_features`` to others.
+        in_features: width of the rows of ``h``.
+        edge_features: width of the rows of the edges, which a learned ``W_e`` maps; None: they are as wide as ``h``,
+            and added as they are.
+        eps: start value of ``eps``; it is learned with ``train_eps``.
+        edge_column: the column of ``flow.data`` with the rows of the edges, for calls that do not give them.
+
+    Memory: two rows of ``in_features`` per edge.
+
+    >>> from nodeflow import flow_from_edges, create_node_flow
+    >>> batch = create_node_flow([flow_from_edges([1, 1], [0, 0], num_src=2, num_dst=1)], [[7, 8], [7]])
+    >>> GINEConv(nn.Identity(), 1)(batch, 0, torch.tensor([[1.0], [5.0]]), torch.tensor([[2.0], [-9.0]]))
+    tensor([[8.]])
+    """
+
+    def __init__(
+        self, mlp: nn.Module, in_features: int, *, edge_features: int | None = None, eps: float = 0.0,
+        train_eps: bool = False, edge_column: str = "feat",
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.mlp, self.edge_column = mlp, edge_column
+        self.edge = None if edge_features is None else nn.Linear(edge_features, in_features, bias=False)
+        self.eps = nn.Parameter(torch.tensor(float(eps)), requires_grad=train_eps)
+
+    def forward(self, flow: Flow, h: Tensor, edge_features: Tensor | None = None) -> Tensor:
+        """Return ``[num_dst, out_features]`` for dense ``h`` ``[num_src, in_features]``.
+
+        ``edge_features``: ``[num_edges, ...]``; None: the flow's column. Raises ValueError when a destination is not in
+        the source layer (sample with ``include_dst=True``) or for a wrong number of rows, TypeError for sparse ``h``,
+        KeyError for a flow without the column.
+        """
+        edge = edge_rows(flow, edge_features, self.edge_column)
+        edge = edge if self.edge is None else self.edge(edge)
+        total = flow.aggregate_edges((flow.gather_src(h) + edge).relu(), "sum")
+        out: Tensor = self.mlp((1 + self.eps) * flow.take_dst(h) + total)
+        return out

@@ -1,0 +1,172 @@
+"""Attention: graph attention networks, and their second version, whose ranking of neighbours depends on the node."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import leaky_relu
+
+from nodeflow._base.checks import as_count
+from nodeflow.flow import Flow
+from nodeflow.nn._conv import FlowConv, edge_rows
+from nodeflow.ops import sparse_linear
+
+
+class AttentionConv(FlowConv):
+    """What convolutions with attention share: everything but the scores.
+
+    ``h'_v = sum of alpha_vu W h_u`` over the neighbours u of v and, with ``self_loops``, v itself; per head. ``alpha``
+    is the softmax of scores over these. Attention weighs the edges that the flow has: estimator weights play no part.
+    Nothing of ``[num_edges, heads * out_features]`` is made here.
+
+    Args:
+        in_features: width of the rows of ``h``.
+        out_features: width of one head.
+        heads: number of heads.
+        concat: give the heads side by side, ``[num_dst, heads * out_features]``; False: their mean,
+            ``[num_dst, out_features]``.
+        attention_dropout: probability of an ``alpha`` to be zeroed while training.
+        negative_slope: of the LeakyReLU in the scores.
+        self_loops: a node attends to itself too. The flow gets no edges for that; edges from a node to itself that it
+            has count beside.
+        residual: add a linear map of a node's own row.
+        bias: add a learned bias.
+        edge_features: width of the rows of edges that scores depend on; None: on the ends of an edge only. The score of
+            a node for itself is that of an edge whose row is 0.
+        edge_column: the column of ``flow.data`` with these rows, for calls that do not give them.
+
+    Raises ValueError for sizes below 1.
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, heads: int = 1, *, concat: bool = True,
+        attention_dropout: float = 0.0, negative_slope: float = 0.2, self_loops: bool = True, residual: bool = False,
+        bias: bool = True, edge_features: int | None = None, edge_column: str = "feat",
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.heads, self.out_features = as_count(heads, "heads", 1), as_count(out_features, "out_features", 1)
+        self.concat, self.negative_slope, self.self_loops = concat, negative_slope, self_loops
+        self.edge_features, self.edge_column = edge_features, edge_column
+        self.dropout = nn.Dropout(attention_dropout)
+        width = heads * out_features if concat else out_features
+        self.linear = nn.Linear(in_features, heads * out_features, bias=False)
+        self.own = nn.Linear(in_features, width, bias=False) if residual else None
+        self.bias = nn.Parameter(torch.empty(width)) if bias else None
+
+    def reset_parameters(self) -> None:
+        """Draw new weights (Glorot, Bengio 2010), and a bias of 0."""
+        for parameter in self.parameters():
+            if parameter is self.bias:
+                nn.init.zeros_(parameter)
+            else:
+                nn.init.xavier_uniform_(parameter)
+
+    @abstractmethod
+    def scores(self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Return scores of the edges ``[num_edges, heads]``, and of destinations for themselves ``[num_dst, heads]``.
+
+        ``z`` is W h, ``[num_src, heads, out_features]``; ``edge`` the rows of the edges, where scores depend on them.
+        Without ``self_loops`` the second is None.
+        """
+
+    def forward(self, flow: Flow, h: Tensor, edge_features: Tensor | None = None) -> Tensor:
+        """Return ``[num_dst, heads * out_features]``, or ``[num_dst, out_features]`` without ``concat``.
+
+        Args:
+            flow: the edges.
+            h: ``[num_src, in_features]``, dense or sparse CSR.
+            edge_features: ``[num_edges, edge_features]``; None: the flow's column.
+
+        float16 and bfloat16 are summed, and their softmax made, in float32. Raises ValueError when a destination is not
+        in the source layer (sample with ``include_dst=True``), or for a wrong number of rows; KeyError for a flow
+        without the column; TypeError for rows of edges that it takes none of.
+        """
+        if self.edge_features is None and edge_features is not None:
+            raise TypeError(
+                f"edge_features were given, but this {type(self).__name__} has none: make it with edge_features="
+            )
+        edge = None if self.edge_features is None else edge_rows(flow, edge_features, self.edge_column)
+        z = self.map(self.linear, h)
+        near, own = self.scores(flow, h, z, edge)
+        near = near.to(torch.promote_types(near.dtype, torch.float32))
+        if own is None:
+            out = flow.aggregate(z, "sum", weight=self.dropout(flow.softmax(near)).unsqueeze(-1))
+        else:  # the softmax over one score more; divided where there are fewest numbers
+            with torch.no_grad():  # the largest is taken away, so that large scores do not overflow
+                largest = torch.where(flow.in_degrees.unsqueeze(1) > 0, flow.aggregate_edges(near, "max"), own)
+                largest = largest.maximum(own)
+            near, own = (near - flow.gather_dst(largest)).exp(), (own - largest).exp()
+            total = flow.aggregate_edges(near, "sum") + own
+            out = flow.aggregate(z, "sum", weight=self.dropout(near).unsqueeze(-1))
+            out = (out + self.dropout(own).unsqueeze(-1) * flow.take_dst(z)) / total.unsqueeze(-1)
+        out = (out.flatten(1) if self.concat else out.mean(1)).to(z.dtype)
+        out = out if self.own is None else out + sparse_linear(flow.take_dst(h), self.own.weight)
+        return out if self.bias is None else out + self.bias
+
+    def map(self, linear: nn.Linear, x: Tensor) -> Tensor:
+        """Return rows ``[n, k]``, dense or sparse CSR, through a linear map, per head ``[n, heads, out_features]``."""
+        return sparse_linear(x, linear.weight).view(len(x), self.heads, self.out_features)
+
+
+class GATConv(AttentionConv):
+    """Graph attention (Velickovic et al. 2018, equations 1 to 6); arguments as for ``AttentionConv``.
+
+    The score of u for v is ``LeakyReLU(a_dst . W h_v + a_src . W h_u)``: the halves of the paper's one vector. Rows of
+    edges add ``w_edge . e_uv`` inside. Memory beside ``W h``: a few numbers per edge and head.
+
+    >>> from nodeflow import flow_from_edges, create_node_flow
+    >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
+    >>> batch = create_node_flow([flow], [[7, 8], [7]])
+    >>> GATConv(5, 4, heads=2)(batch, 0, torch.ones(2, 5)).shape
+    torch.Size([1, 8])
+    """
+
+    def __init__(self, in_features: int, out_features: int, heads: int = 1, **options: Any) -> None:
+        super().__init__(in_features, out_features, heads, **options)
+        self.src, self.dst = (nn.Parameter(torch.empty(heads, out_features)) for _ in range(2))
+        self.edge = None if self.edge_features is None else nn.Linear(self.edge_features, heads, bias=False)
+        self.reset_parameters()
+
+    def scores(self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Return ``[num_edges, heads]`` and ``[num_dst, heads]``, see ``AttentionConv.scores``."""
+        src = torch.einsum("nhk,hk->nh", z, self.src)
+        dst = torch.einsum("nhk,hk->nh", flow.take_dst(z), self.dst)
+        near = flow.gather_src(src) + flow.gather_dst(dst)
+        near = near if self.edge is None or edge is None else near + self.edge(edge)
+        own = leaky_relu(flow.take_dst(src) + dst, self.negative_slope) if self.self_loops else None
+        return leaky_relu(near, self.negative_slope), own
+
+
+class GATv2Conv(AttentionConv):
+    """Graph attention, version 2 (Brody, Alon, Yahav 2022, equation 7); arguments as for ``AttentionConv``.
+
+    The score of u for v is ``a . LeakyReLU(W_dst h_v + W h_u)``: a score of both, where that of ``GATConv`` ranks the
+    neighbours of every node alike. Rows of edges add ``W_edge e_uv`` inside.
+
+    >>> from nodeflow import flow_from_edges
+    >>> flow = flow_from_edges([], [], num_src=1, num_dst=1)
+    >>> GATv2Conv(5, 4, heads=2, concat=False).own is None
+    True
+    """
+
+    def __init__(self, in_features: int, out_features: int, heads: int = 1, **options: Any) -> None:
+        super().__init__(in_features, out_features, heads, **options)
+        width = heads * out_features
+        self.attention = nn.Parameter(torch.empty(heads, out_features))
+        self.dst = nn.Linear(in_features, width, bias=False)
+        self.edge = None if self.edge_features is None else nn.Linear(self.edge_features, width, bias=False)
+        self.reset_parameters()
+
+    def scores(self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Return ``[num_edges, heads]`` and ``[num_dst, heads]``, see ``AttentionConv.scores``."""
+
+        def score(x: Tensor) -> Tensor:
+            return torch.einsum("nhk,hk->nh", leaky_relu(x, self.negative_slope), self.attention)
+
+        dst = self.map(self.dst, flow.take_dst(h))
+        near = flow.gather_src(z) + flow.gather_dst(dst)
+        near = near if self.edge is None or edge is None else near + self.map(self.edge, edge)
+        return score(near), score(flow.take_dst(z) + dst) if self.self_loops else None

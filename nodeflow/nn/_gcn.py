@@ -1,0 +1,142 @@
+"""The graph convolution."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from nodeflow._base.checks import describe
+from nodeflow.flow import Flow, Layer
+from nodeflow.flow._full_flow import FullFlow
+from nodeflow.nn._linear_conv import LinearConv
+from nodeflow.transform import IN_DEGREE, OUT_DEGREE
+
+NORMS: Final = ("right", "none", "both")
+"""What the argument ``norm`` of ``GraphConv`` may be."""
+
+
+class GraphConv(LinearConv):
+    """Graph convolution over a node and its neighbours (Kipf, Welling 2017).
+
+    ``h'_v = W (sum of p_uv h_u for the edges u -> v, + p_vv h_v) + b``, where d_in(v) is the number of edges that enter
+    v, d_out(u) the number of edges that leave u, and l is 1 with self-loops, 0 without:
+
+    - ``norm="right"``: ``p_uv = 1 / (d_in(v) + l)``, a mean: D^-1 (A + I);
+    - ``norm="both"``: ``p_uv = ((d_out(u) + l) (d_in(v) + l))^-1/2``, equation 2 of the paper;
+    - ``norm="none"``: ``p_uv = 1``.
+
+    ``degrees="sampled"`` counts edges of the flow, and estimator weights play no part: it is for samplers that draw all
+    edges of a node with equal probability, such as ``NeighborSampler`` without ``prob``, and for whole graphs.
+    ``degrees="parent"`` takes the degrees of the parent graph and multiplies each edge by its estimator weight, so that
+    the sum is an unbiased estimate of that over all edges, for every sampler whose weights are. The degrees are columns
+    that the layers need: "in_degree" for "right", and "out_degree" too for "both" (see ``transform.degrees``).
+
+    Args:
+        in_features, out_features: widths of the rows of ``h`` and of the result.
+        norm: "right", "both" or "none".
+        self_loops: add the node's own row, as if every node had an edge to itself besides those of the graph.
+        degrees: "sampled" or "parent".
+        bias: add a learned bias.
+        order: see ``LinearConv``.
+
+    Raises ValueError for another ``norm``, ``degrees`` or ``order``.
+
+    >>> from nodeflow import Graph, NeighborSampler, transform
+    >>> graph = Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 3])
+    >>> graph.ndata.update(transform.degrees(graph))
+    >>> batch = NeighborSampler(graph, [2])([0])
+    >>> batch.copy_from_parent(["in_degree", "out_degree"])  # or ndata= of a loader
+    >>> GraphConv(4, 3, norm="both", degrees="parent")(batch, 0, torch.ones(batch.layer_sizes[0], 4)).shape
+    torch.Size([1, 3])
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, *, norm: str = "right", self_loops: bool = True,
+        degrees: str = "sampled", bias: bool = True, order: str = "auto",
+    ) -> None:  # fmt: skip
+        super().__init__(order)
+        if norm not in NORMS:
+            raise ValueError(f"norm must be 'right', 'both' or 'none', got {describe(norm)}")
+        if degrees not in ("sampled", "parent"):
+            raise ValueError(f"degrees must be 'sampled' or 'parent', got {describe(degrees)}")
+        self.norm, self.self_loops, self.degrees = norm, bool(self_loops), degrees
+        self.weighted, self.loops = norm == "both" or degrees == "parent", self.self_loops
+        self.linear = nn.Linear(in_features, out_features, bias=bias)
+        self._set_maps("linear")
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new weights (Glorot, Bengio 2010), and a bias of 0."""
+        nn.init.xavier_uniform_(self.linear.weight)
+        if self.linear.bias is not None:
+            nn.init.zeros_(self.linear.bias)
+
+    def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
+        """Return the sums of the rows times their p, ``[num_dst, width]``."""
+        edge, own, scale = self._factors(flow, torch.promote_types(h.dtype, torch.float32))
+        if not self.self_loops:
+            out = flow.aggregate(h, "sum", weight=edge)
+        else:  # in place: further matrices of this size cost more than what is done with them
+            rows, out = flow.aggregate_with_own(h, "sum", weight=edge)
+            out = out.add_(rows) if own is None else out.addcmul_(rows.to(out.dtype), own)
+        if scale is not None:
+            out = out.mul_(scale)
+        return out.to(h.dtype)
+
+    def _factors(self, flow: Flow, dtype: torch.dtype) -> _Factors:
+        """What edges, own rows and sums are multiplied by; made in ``dtype``."""
+        edge = flow.weight.to(dtype) if self.degrees == "parent" else None
+        if self.norm == "none":
+            return _Factors(edge, None, None)
+        entering = flow.in_degrees if self.degrees == "sampled" else _column(flow.dst_layer, IN_DEGREE, "destination")
+        entering = entering.to(dtype) + int(self.self_loops)
+        if self.norm == "right":
+            each = _inverse(entering)
+            if edge is None:
+                return _Factors(None, None, each.unsqueeze(1))
+            return _Factors(edge * each[flow.structure.dst], each.unsqueeze(1), None)
+        if self.degrees == "parent":
+            leaving = _column(flow.src_layer, OUT_DEGREE, "source")
+        else:  # a flow of all edges into some nodes knows how many leave a source for others
+            leaving = flow.all_out_degrees if isinstance(flow, FullFlow) else flow.out_degrees
+        each = _inverse((leaving.to(dtype) + int(self.self_loops)).sqrt())
+        end = _inverse(entering.sqrt())
+        along = each[flow.indices] * end[flow.structure.dst]
+        own = (flow.take_dst(each) * end).unsqueeze(1) if self.self_loops else None
+        return _Factors(along if edge is None else edge * along, own, None)
+
+    def extra_repr(self) -> str:
+        """What differs between graph convolutions."""
+        words = [f"norm={self.norm!r}, self_loops={self.self_loops}, degrees={self.degrees!r}", super().extra_repr()]
+        return ", ".join(filter(None, words))
+
+
+class _Factors(NamedTuple):
+    """``edge`` ``[num_edges]``, ``own`` and ``scale`` ``[num_dst, 1]``; None stands for ones."""
+
+    edge: Tensor | None
+    own: Tensor | None
+    scale: Tensor | None
+
+
+def _inverse(x: Tensor) -> Tensor:
+    """1 / x, and 0 where x is 0: there are no edges there."""
+    return torch.where(x > 0, x.reciprocal(), 0.0)
+
+
+def _column(layer: Layer, name: str, which: str) -> Tensor:
+    """The degrees of a layer's nodes."""
+    if name not in layer.data:
+        raise ValueError(
+            f"degrees='parent' needs the column {name!r} in the {which} layer, which has "
+            f"{', '.join(map(repr, layer.data)) or 'no columns'}: set graph.ndata.update(transform.degrees(graph)) "
+            f"once, and copy the columns to batches, with ndata=['{IN_DEGREE}', '{OUT_DEGREE}'] of a loader or with "
+            f"batch.copy_from_parent(['{IN_DEGREE}', '{OUT_DEGREE}']); without a parent graph set the columns of the "
+            "layers, batch.ldata[i], yourself"
+        )
+    column = layer.data[name]
+    if column.shape != (layer.num_nodes,):
+        raise ValueError(f"the column {name!r} must have one number per node, got shape {tuple(column.shape)}")
+    return column

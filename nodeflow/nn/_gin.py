@@ -1,0 +1,68 @@
+"""The graph isomorphism convolution."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from nodeflow._base.checks import describe
+from nodeflow.flow import Flow
+from nodeflow.nn._conv import FlowConv
+
+AGGREGATORS: Final = ("sum", "mean", "max")
+"""What the argument ``aggregator`` of ``GINConv`` may be."""
+
+
+class GINConv(FlowConv):
+    """Graph isomorphism convolution (Xu, Hu, Leskovec, Jegelka 2019, equation 4.1).
+
+    ``h'_v = mlp((1 + eps) h_v + sum of h_u for u in N(v))``. Only the sum tells multisets of neighbours apart; mean and
+    maximum are the paper's comparisons (section 5). Estimator weights play no part: with sampled neighbours the sum is
+    one over the sample.
+
+    Args:
+        mlp: module that maps ``[num_dst, in_features]`` to the result's rows, usually two linear maps with batch
+            normalisation and ReLU.
+        eps: how much more a node's own row counts than 1.
+        train_eps: learn ``eps``, starting from the number given.
+        aggregator: "sum", "mean" or "max".
+
+    Raises ValueError for another ``aggregator``, TypeError for an ``mlp`` that is no module.
+
+    >>> from nodeflow import create_node_flow, flow_from_edges
+    >>> flow = flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)
+    >>> batch = create_node_flow([flow], [[0, 1, 2], [0]])
+    >>> GINConv(nn.Identity(), eps=0.5)(batch, 0, torch.tensor([[2.0], [3.0], [4.0]]))
+    tensor([[10.]])
+    """
+
+    eps: Tensor
+
+    def __init__(self, mlp: nn.Module, *, eps: float = 0.0, train_eps: bool = False, aggregator: str = "sum") -> None:
+        super().__init__()
+        if not isinstance(mlp, nn.Module):
+            raise TypeError(f"mlp must be a torch.nn.Module, got {describe(mlp)}")
+        if aggregator not in AGGREGATORS:
+            raise ValueError(f"aggregator must be 'sum', 'mean' or 'max', got {describe(aggregator)}")
+        self.mlp, self.aggregator, self.initial_eps = mlp, aggregator, float(eps)
+        number = torch.tensor(self.initial_eps)
+        if train_eps:
+            self.eps = nn.Parameter(number)
+        else:
+            self.register_buffer("eps", number)
+
+    def forward(self, flow: Flow, h: Tensor) -> Tensor:
+        """Return what ``mlp`` makes of ``[num_dst, in_features]``, for dense ``h`` ``[num_src, in_features]``.
+
+        Raises ValueError when a destination is not in the source layer (sample with ``include_dst=True``), TypeError
+        for sparse rows.
+        """
+        out: Tensor = self.mlp((1 + self.eps) * flow.take_dst(h) + flow.aggregate(h, self.aggregator))
+        return out
+
+    def extra_repr(self) -> str:
+        """The aggregator, and whether eps is learned."""
+        learned = isinstance(self.eps, nn.Parameter)
+        return f"aggregator={self.aggregator!r}, eps={self.initial_eps:g}{' (learned)' if learned else ''}"

@@ -1,0 +1,121 @@
+"""The relational graph convolution, for edges of several types."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nodeflow._base.checks import as_count
+from nodeflow._rows.rows import take_rows
+from nodeflow.flow import Flow
+from nodeflow.nn._conv import FlowConv, edge_rows
+from nodeflow.ops import aggregate, linear_sum, sparse_linear
+from nodeflow.ops._structure import Structure
+
+
+class RGCNConv(FlowConv):
+    """Relational graph convolution (Schlichtkrull et al. 2018, equations 2 and 3).
+
+    ``h'_v = W_0 h_v + sum over relations r of W_r mean(h_u for the edges u -> v of type r) + b``. With bases, ``W_r =
+    sum of a_rb V_b`` (equation 3). The means are plain, without estimator weights: they are for samplers that draw all
+    edges of a node and type with equal probability, such as ``NeighborSampler`` with ``edge_type``.
+
+    Args:
+        in_features, out_features: widths of the rows of ``h`` and of the result.
+        num_relations: number of types; types are 0 to ``num_relations - 1``.
+        num_bases: number of bases; None: a matrix of its own for every relation.
+        own: the term ``W_0 h_v`` of a node's own row.
+        bias: add a learned bias.
+        edge_type: the column of ``flow.data`` with the types, integers ``[num_edges]``, for calls without them.
+
+    No edge has a matrix. Memory without bases: a row of ``in_features`` and one of ``out_features`` for every pair of a
+    destination and a type that occurs. With bases: a number per edge and basis, and for every basis rows ``[num_dst,
+    in_features]``, or ``[num_src, out_features]`` where ``out_features`` is the smaller width. Sparse ``h`` is
+    multiplied first: a row of ``out_features`` for every pair of a source and a type (every basis: for every source).
+
+    >>> from nodeflow import flow_from_edges
+    >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1, data={"type": torch.tensor([0, 2])})
+    >>> RGCNConv(4, 3, num_relations=3, own=False)(flow, torch.ones(2, 4)).shape
+    torch.Size([1, 3])
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, num_relations: int, *, num_bases: int | None = None,
+        own: bool = True, bias: bool = True, edge_type: str = "type",
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.num_relations, self.edge_type = as_count(num_relations, "num_relations", 1), edge_type
+        count = num_relations if num_bases is None else as_count(num_bases, "num_bases", 1)
+        self.weight = nn.Parameter(torch.empty(count, out_features, in_features))
+        self.coefficients = None if num_bases is None else nn.Parameter(torch.empty(num_relations, count))
+        self.own = nn.Linear(in_features, out_features, bias=False) if own else None
+        self.bias = nn.Parameter(torch.empty(out_features)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new weights (Glorot, Bengio 2010, every matrix by itself), and a bias of 0."""
+        for matrix in self.weight:
+            nn.init.xavier_uniform_(matrix)
+        if self.coefficients is not None:
+            nn.init.xavier_uniform_(self.coefficients)
+        if self.own is not None:
+            nn.init.xavier_uniform_(self.own.weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, flow: Flow, h: Tensor, edge_types: Tensor | None = None) -> Tensor:
+        """Return ``[num_dst, out_features]``.
+
+        Args:
+            flow: the edges.
+            h: ``[num_src, in_features]``, dense or sparse CSR.
+            edge_types: integers ``[num_edges]``; None: the flow's column ``edge_type``.
+
+        Raises ValueError for types that are not 0 to ``num_relations - 1``, and, with ``own``, when a destination is
+        not in the source layer (sample with ``include_dst=True``); KeyError for a flow without the column.
+        """
+        types = edge_rows(flow, edge_types, self.edge_type)
+        _check_types(types, self.num_relations, self.edge_type)
+        types, exact = types.to(torch.int64), torch.promote_types(self.weight.dtype, torch.float32)
+        _, of, sizes = torch.unique(types * flow.num_dst + flow.edges()[1], return_inverse=True, return_counts=True)
+        share = 1 / sizes[of].to(exact)  # of an edge in the mean that it belongs to
+        if self.coefficients is None:
+            out = self._by_relation(flow, h, types, share)
+        else:
+            out = self._by_basis(flow, h, self.coefficients.to(exact)[types] * share.unsqueeze(1))
+        out = out.to(self.weight.dtype)
+        out = out if self.own is None else out + sparse_linear(flow.take_dst(h), self.own.weight)
+        return out if self.bias is None else out + self.bias
+
+    def _by_basis(self, flow: Flow, h: Tensor, weights: Tensor) -> Tensor:
+        """The sum over the edges once per basis, with weights ``[num_edges, bases]``."""
+        pairs = list(zip(self.weight, weights.unbind(1), strict=True))
+        if h.layout != torch.strided or self.weight.shape[1] < self.weight.shape[2]:
+            parts = [flow.aggregate(sparse_linear(h, matrix), "sum", weight=weight) for matrix, weight in pairs]
+            return torch.stack(parts).sum(0)
+        return linear_sum(*((flow.aggregate(h, "sum", weight=weight).to(h.dtype), matrix) for matrix, weight in pairs))
+
+    def _by_relation(self, flow: Flow, h: Tensor, types: Tensor, share: Tensor) -> Tensor:
+        """Every relation's matrix on the means of its edges; sparse rows are multiplied first, and then summed."""
+        (src, dst), dense = flow.edges(), h.layout == torch.strided
+        ends, count = (dst, flow.num_dst) if dense else (src, flow.num_src)
+        pairs, of, sizes = torch.unique(types * count + ends, return_inverse=True, return_counts=True)
+        first = torch.searchsorted(pairs, torch.arange(self.num_relations + 1, device=pairs.device) * count)
+        counts = first.diff().tolist()  # of pairs of an end and a type, for every type
+        if dense:
+            indptr = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+            means = aggregate(Structure(indptr, src[of.argsort(stable=True)], flow.num_src), h, "mean")
+            rows = means.split(counts)
+        else:
+            rows = tuple(take_rows(h, ids) for ids in (pairs % count).split(counts))
+        z = torch.cat([sparse_linear(x, matrix) for x, matrix in zip(rows, self.weight, strict=True)])
+        return aggregate(Structure(flow.indptr, of, len(pairs)), z, "sum", share)
+
+
+def _check_types(types: Tensor, num_relations: int, name: str) -> None:
+    if types.ndim != 1 or types.is_floating_point() or types.dtype == torch.bool:
+        raise TypeError(f"{name!r} must hold one integer per edge, got {types.dtype} {tuple(types.shape)}")
+    bad = (types < 0) | (types >= num_relations)
+    if bad.any():
+        edge = int(bad.nonzero()[0])
+        raise ValueError(f"{name!r} must be 0 to {num_relations - 1}, but edge {edge} has {int(types[edge])}")

@@ -1,0 +1,111 @@
+"""The GraphSAGE convolution."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from nodeflow._base.checks import describe
+from nodeflow.flow import Flow
+from nodeflow.nn._linear_conv import LinearConv
+from nodeflow.ops import sparse_linear
+
+AGGREGATORS: Final = ("mean", "gcn", "pool")
+"""What the argument ``aggregator`` of ``SAGEConv`` may be."""
+
+
+class SAGEConv(LinearConv):
+    """GraphSAGE convolution (Hamilton, Ying, Leskovec 2017).
+
+    - ``aggregator="mean"``: ``h'_v = W_own h_v + W_neigh mean(h_u for u in N(v)) + b`` (algorithm 1);
+    - ``aggregator="gcn"``: ``h'_v = W_neigh mean(h_u for u in N(v) and v itself) + b`` (equation 2);
+    - ``aggregator="pool"``: ``h'_v = W_own h_v + W_neigh max(relu(W_pool h_u + b_pool) for u in N(v)) + b``, number by
+      number (equation 3).
+
+    W_own and W_neigh are the halves of the matrix that the paper applies to the concatenation, and start as that one
+    matrix would. A node without neighbours has a mean and a maximum of 0. Means are plain, without estimator weights:
+    they are for samplers that draw all edges of a node with equal probability, such as ``NeighborSampler`` without
+    ``prob``.
+
+    Args:
+        in_features, out_features: widths of the rows of ``h`` and of the result.
+        aggregator: "mean", "gcn" or "pool".
+        bias: add a learned bias b.
+        order: see ``LinearConv``. A maximum comes before the matrix: with "pool" only "auto" and "aggregate".
+
+    Raises ValueError for another ``aggregator`` or ``order``.
+
+    >>> from nodeflow import flow_from_edges
+    >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
+    >>> SAGEConv(4, 3).neigh.weight.shape, SAGEConv(4, 3, aggregator="pool").pool.weight.shape
+    (torch.Size([3, 4]), torch.Size([4, 4]))
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, *, aggregator: str = "mean", bias: bool = True, order: str = "auto"
+    ) -> None:
+        if aggregator not in AGGREGATORS:
+            raise ValueError(f"aggregator must be 'mean', 'gcn' or 'pool', got {describe(aggregator)}")
+        if aggregator == "pool" and order == "transform":
+            raise ValueError("order must be 'auto' or 'aggregate' with aggregator='pool': a maximum is not linear")
+        super().__init__(order)
+        self.aggregator, self.loops = aggregator, aggregator == "gcn"
+        self.neigh = nn.Linear(in_features, out_features, bias=bias)
+        self._set_maps("neigh", None if aggregator == "gcn" else "own")
+        if aggregator != "gcn":
+            self.own = nn.Linear(in_features, out_features, bias=False)
+        if aggregator == "pool":
+            self.pool = nn.Linear(in_features, in_features)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new weights: uniform in +-1/sqrt(fan-in), the fan-in that of the concatenated matrix."""
+        linear, own = self.maps
+        bound = (linear.in_features * (1 if own is None else 2)) ** -0.5
+        for parameter in (*linear.parameters(), *(() if own is None else own.parameters())):
+            nn.init.uniform_(parameter, -bound, bound)
+        if self.aggregator == "pool":
+            self.pool.reset_parameters()
+
+    def forward(self, flow: Flow, h: Tensor, *, relu: bool = False) -> Tensor:
+        """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
+
+        With ``relu`` the positive part: see ``LinearConv``.
+
+        Raises ValueError when a destination is not in the source layer (sample with ``include_dst=True``).
+        """
+        if self.aggregator != "pool":
+            return super().forward(flow, h, relu=relu)
+        pooled = sparse_linear(h, self.pool.weight, self.pool.bias).relu()
+        out = self.map_rows(flow.aggregate(pooled, "max"), flow.take_dst(h))
+        return out.relu() if relu else out
+
+    def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
+        """Return the order in which the convolution is computed: see ``LinearConv``."""
+        return "aggregate" if self.aggregator == "pool" else super().order_for(flow, h)
+
+    def flops(self, flow: Flow, h: Tensor | None = None, *, backward: bool = False) -> dict[str, int]:
+        """Return the operations of each order: see ``LinearConv``. ValueError with "pool", which has one order."""
+        if self.aggregator == "pool":
+            raise ValueError("with aggregator='pool' there is one order; count operations with nn.flop_counter()")
+        return super().flops(flow, h, backward=backward)
+
+    def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
+        """Return the means of the neighbours' rows (with "gcn" also the node's own), ``[num_dst, width]``."""
+        if self.aggregator == "mean":
+            return flow.aggregate(h, "mean")
+        own, total = flow.aggregate_with_own(h, "sum")
+        count = flow.in_degrees.unsqueeze(1).to(torch.promote_types(h.dtype, torch.float32)) + 1
+        return total.add_(own).div_(count)  # in place, as a mean is divided
+
+    def aggregate_beside_own(self, flow: Flow, h: Tensor) -> Tensor:
+        """Return the nodes' own rows beside what ``aggregate`` returns, ``[num_dst, 2 * width]``."""
+        if self.aggregator == "mean" and type(self).aggregate is SAGEConv.aggregate:
+            return flow.aggregate_beside_own(h, "mean")
+        return super().aggregate_beside_own(flow, h)
+
+    def extra_repr(self) -> str:
+        """The aggregator, and the order where it is forced."""
+        return ", ".join(filter(None, [f"aggregator={self.aggregator!r}", super().extra_repr()]))

@@ -1,0 +1,182 @@
+"""Models whose sampled flows estimate the full propagation: with control variates, or without history."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nodeflow.control_variates import control_variate, control_variate_dropout, exact_sums, neighbor_sampling
+from nodeflow.flow import Flow, NodeFlow
+from nodeflow.nn._linear_conv import LinearConv
+from nodeflow.nn._models import FlowModel, _widths
+from nodeflow.ops import sparse_linear
+
+ESTIMATORS = ("cv", "cvd", "ns")
+
+
+class PropagationConv(LinearConv):
+    """A linear map of propagated rows: ``h'_v = W sum over u of P_vu h_u (+ W_own h_v) + b``.
+
+    The sum is that over the edges of the flow with its weights: exact where these are all edges, as in
+    ``FlowModel.inference``, else the plain estimate of neighbour sampling.
+
+    Args:
+        in_features, out_features: widths.
+        own: a second weight for the node's own row (GraphSAGE); else P has what self-loops there should be (GCN).
+        bias: add a learned bias.
+        order: see ``LinearConv``.
+    """
+
+    weighted = True
+
+    def __init__(
+        self, in_features: int, out_features: int, *, own: bool = False, bias: bool = True, order: str = "auto"
+    ) -> None:
+        super().__init__(order)
+        self.linear = nn.Linear(in_features, out_features, bias=bias)
+        self.own = nn.Linear(in_features, out_features, bias=False) if own else None
+        self._set_maps("linear", "own")
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new weights (Glorot, Bengio 2010), and a bias of 0."""
+        for linear in self.maps:
+            if linear is not None:
+                nn.init.xavier_uniform_(linear.weight)
+        if self.linear.bias is not None:
+            nn.init.zeros_(self.linear.bias)
+
+    def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
+        """Return the propagated rows, ``[num_dst, width]``."""
+        return neighbor_sampling(flow, h)
+
+    def map_rows(self, total: Tensor, own: Tensor | None = None) -> Tensor:
+        """Return the result for propagated rows ``total`` ``[num_dst, in_features]``: see ``LinearConv``."""
+        return super().map_rows(total.to(self.linear.weight.dtype) if total.layout == torch.strided else total, own)
+
+    def combine(self, total: Tensor, flow: Flow, h: Tensor | None) -> Tensor:
+        """Return the result for propagated rows; ``h``, the rows of the sources, are read with ``own`` only."""
+        return self.map_rows(total, None if self.own is None or h is None else flow.take_dst(h))
+
+
+class VRModel(FlowModel):
+    """A stack of ``PropagationConv`` whose sampled flows estimate the full propagation (Chen, Zhu, Song 2018).
+
+    Args:
+        convs: one per flow.
+        estimator: "cv" control variates, "cvd" control variates for dropout, "ns" neighbour sampling without history.
+        dropout: probability of an entry to be zeroed before every convolution that has a history, while training.
+        embed: maps the rows of the input layer before the first flow, where their first propagation is made before.
+
+    Raises ValueError for another estimator.
+    """
+
+    def __init__(
+        self, convs: list[nn.Module], dropout: float, *, estimator: str = "cv", embed: nn.Linear | None = None
+    ) -> None:
+        super().__init__(convs, dropout)
+        if embed is not None:  # as the convolution that it stands for
+            nn.init.xavier_uniform_(embed.weight)
+            nn.init.zeros_(embed.bias)
+        if estimator not in ESTIMATORS:
+            raise ValueError(f"estimator must be 'cv', 'cvd' or 'ns', got {estimator!r}")
+        self.estimator = estimator
+        self.embed = embed
+
+    @property
+    def history_widths(self) -> dict[int, int]:
+        """The layers that have a history, and their widths, as ``History`` takes them."""
+        first = 0 if self.embed is not None else 1
+        return {i: self.convs[i].linear.in_features for i in range(first, len(self.convs))}  # type: ignore[union-attr,misc]
+
+    def activate(self, i: int, h: Tensor) -> Tensor:
+        """Return the rows that enter convolution ``i``, before dropout."""
+        if i == 0 and self.embed is not None:
+            return sparse_linear(h, self.embed.weight, self.embed.bias).relu()
+        return super().activate(i, h)
+
+    def forward(self, batch: NodeFlow, h: Tensor | None = None) -> Tensor:
+        """Return the outputs of the seeds, ``[layer_sizes[-1], out_features]``.
+
+        Sets the column "h" of the history layers: their rows before dropout, without gradient, for ``History.push``.
+
+        Args:
+            batch: a NodeFlow with as many flows as there are convolutions, and, but for "ns", with its history.
+            h: rows of the input layer. None where nothing reads them: a ``VRGCN`` with a history that has the inputs.
+
+        Raises ValueError for another number of flows, or a batch without history (with "ns": with sums of inputs);
+        TypeError for rows that are missing.
+        """
+        if batch.num_flows != len(self.convs):
+            raise ValueError(f"a model of {len(self.convs)} layers needs as many flows, got {batch!r}")
+        if h is None and (self.estimator == "ns" or 0 in self.history_widths or self.convs[0].own is not None):
+            raise TypeError("h is missing: this model reads the rows of the input layer")
+        mean = h
+        for i, flow in enumerate(batch.flows):
+            if i not in self.history_widths:
+                h = mean = self._first(flow, h)
+                continue
+            h, mean = self.activate(i, h), self.activate(i, mean) if self.estimator == "cvd" else h
+            conv = self.convs[i]
+            kept = mean if self.estimator == "cvd" else h
+            batch.ldata[i]["h"] = kept.detach()
+            dropped = self.dropout(h)
+            if self.estimator == "cvd":
+                total, of_mean = control_variate_dropout(flow, dropped, mean)
+                h, mean = conv.combine(total, flow, dropped), conv.combine(of_mean, flow, mean)  # type: ignore[operator]
+            else:
+                total = control_variate(flow, dropped) if self.estimator == "cv" else neighbor_sampling(flow, dropped)
+                h = conv.combine(total, flow, dropped)  # type: ignore[operator]
+        return h
+
+    def _first(self, flow: Flow, h: Tensor | None) -> Tensor:
+        """What follows from inputs that need no history."""
+        if self.estimator != "ns":
+            return self.convs[0].combine(exact_sums(flow), flow, h)  # type: ignore[operator,no-any-return]
+        if "agg_h_0" in flow.dst_layer.data and flow.num_edges == 0:
+            raise ValueError(
+                "nothing was drawn in the first flow, since the batch has the sums of a history with inputs; for "
+                "estimator='ns' draw neighbours there"
+            )
+        return self.convs[0](flow, h)  # type: ignore[no-any-return]
+
+
+class VRGCN(VRModel):
+    """GCN over sampled flows: ``h' = relu(P h W + b)`` with P of ``transform.edge_norm(graph)`` over added self-loops.
+
+    Args:
+        in_features, hidden, out_features, num_layers: as for ``GraphSAGE``.
+        estimator, dropout: see ``VRModel``.
+        precomputed: the rows of the input layer are propagated already (``Propagation(graph, weight="p")(x)``), so that
+            the first of ``num_layers`` needs no flow: batches have ``num_layers - 1``.
+
+    >>> VRGCN(8, 4, 3, num_layers=2).history_widths, VRGCN(8, 4, 3, num_layers=2, precomputed=True).history_widths
+    ({1: 4}, {0: 4})
+    """
+
+    def __init__(
+        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, estimator: str = "cv",
+        dropout: float = 0.0, precomputed: bool = False,
+    ) -> None:  # fmt: skip
+        widths = _widths(in_features, hidden, out_features, num_layers)
+        embed = nn.Linear(*widths.pop(0)) if precomputed else None
+        super().__init__([PropagationConv(i, o) for i, o in widths], dropout, estimator=estimator, embed=embed)
+
+
+class VRGraphSAGE(VRModel):
+    """GraphSAGE over sampled flows, with P of ``transform.edge_norm(graph, "right")``; arguments as for ``VRGCN``.
+
+    With ``precomputed`` the rows of the input layer are a node's own beside its propagated, ``[n, 2 in_features]``.
+    """
+
+    def __init__(
+        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, estimator: str = "cv",
+        dropout: float = 0.0, precomputed: bool = False,
+    ) -> None:  # fmt: skip
+        widths = _widths(in_features, hidden, out_features, num_layers)
+        embed = None
+        if precomputed:
+            first = widths.pop(0)
+            embed = nn.Linear(2 * first[0], first[1])
+        convs: list[nn.Module] = [PropagationConv(i, o, own=True) for i, o in widths]
+        super().__init__(convs, dropout, estimator=estimator, embed=embed)

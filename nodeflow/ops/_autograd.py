@@ -1,0 +1,186 @@
+"""The differentiable primitives on one flow: five autograd functions, each one's backward made of the other four.
+
+With ``u`` the sources, ``v`` the destinations and ``e`` the edges of a structure:
+
+    Spmm        out[v] = sum over e into v of w[e] * h[u(e)]        backward: Spmm (by source), EdgeDot
+                (or out[u], over the edges that leave u, of h[v(e)])
+    EdgeDot     out[e] = <a[v(e)], b[u(e)]>                         backward: Spmm (by destination, by source)
+    Gather      out[e] = h[u(e)] or h[v(e)]                         backward: SegmentSum
+    SegmentSum  out[v] (or out[u]) = sum of x[e] over its edges     backward: Gather
+    Permute     out[i] = x[order[i]]                                backward: Permute (inverse)
+
+So every derivative, of any order, is again one of these. Compiled loops do the sums and dots on a CPU (see
+``nodeflow.ops._compiled``). Other types and devices sum by ``embedding_bag``: it accumulates in float32 for bfloat16
+and float16 and runs on CUDA, and its slow native backward is never used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd import Function
+
+import nodeflow.ops._compiled as native
+from nodeflow.ops._structure import Structure
+
+DOT_ELEMENTS = 2**18
+"""Elements gathered at a time by EdgeDot: two such pieces stay in the processor's cache."""
+
+
+def bag(indptr: Tensor, indices: Tensor, x: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Return the sum of the rows ``x[indices[a:b]]`` for each ``(a, b)`` of ``indptr``: ``[rows, ...]``; not recorded.
+
+    ``x`` is floating ``[n, ...]``, ``weight`` ``[len(indices)]`` of the same type. Rows without indices are 0.
+    """
+    shape = (len(indptr) - 1, *x.shape[1:])
+    if 0 in shape or len(indices) == 0:
+        return x.new_zeros(shape)
+    rows = _flat(x).contiguous()
+    weight = None if weight is None else weight.contiguous()
+    out = F.embedding_bag(indices, rows, indptr, mode="sum", include_last_offset=True, per_sample_weights=weight)
+    return out.resize_(shape)  # not a view: those refuse to be changed in place outside
+
+
+def _flat(x: Tensor) -> Tensor:
+    return x.reshape(len(x), x.shape[1:].numel())
+
+
+def _rowwise(numbers: Tensor, like: Tensor) -> Tensor:
+    """One number per row, as a view that multiplies the rows of ``like``."""
+    return numbers.view(-1, *[1] * (like.ndim - 1))
+
+
+def _summed(structure: Structure, end: str) -> tuple[Tensor, Tensor]:
+    """``(indptr, edge ids)`` of the edges grouped by one end, "u" or "v"."""
+    if end == "v":
+        return structure.indptr, torch.arange(structure.num_edges, device=structure.device)
+    swapped, edges = structure.transposed()
+    return swapped.indptr, edges
+
+
+class Spmm(Function):
+    """``(structure, h, w [E], [E, groups] or None, end, mean)`` to a row per ``end``, over its edges.
+
+    ``h`` has a row per other end, whose consecutive numbers fall into ``groups`` of equal size; ``mean`` is for
+    destinations (``end="v"``) only and divides by the number of edges.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, structure: Structure, h: Tensor, w: Tensor | None, end: str = "v", mean: bool = False
+    ) -> Tensor:
+        ctx.structure, ctx.end, ctx.mean = structure, end, mean
+        ctx.save_for_backward(h if ctx.needs_input_grad[2] else None, w)
+        if native.is_native(h, w):
+            return native.weighted_sum(structure, end, h, w, mean)
+        if end == "v":
+            indptr, indices = structure.indptr, structure.indices
+        else:
+            swapped, edges = structure.transposed()
+            indptr, indices, w = swapped.indptr, swapped.indices, None if w is None else w.index_select(0, edges)
+        if w is None or w.ndim == 1:
+            out = bag(indptr, indices, h, w)
+        else:
+            parts = h.reshape(len(h), w.shape[1], -1)
+            out = torch.stack([bag(indptr, indices, parts[:, k], w[:, k]) for k in range(w.shape[1])], 1)
+            out = out.reshape(len(out), *h.shape[1:]).clone()
+        return out.div_(_rowwise(structure.in_degrees.clamp(min=1).to(out.dtype), out)) if mean else out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (g,), (h, w) = grads, ctx.saved_tensors
+        structure: Structure = ctx.structure
+        grad_h = grad_w = None
+        if ctx.mean:
+            g = g / _rowwise(structure.in_degrees.clamp(min=1).to(g.dtype), g)
+        if ctx.needs_input_grad[1]:
+            grad_h = Spmm.apply(structure, g, w, "u" if ctx.end == "v" else "v", False)
+        if ctx.needs_input_grad[2]:
+            a, b = (g, h) if ctx.end == "v" else (h, g)
+            grad_w = EdgeDot.apply(structure, a, b, None if w.ndim == 1 else w.shape[1])
+        return None, grad_h, grad_w, None, None
+
+
+class EdgeDot(Function):
+    """``(structure, a [num_dst, ...], b [num_src, ...], groups)`` to ``[E, groups]``, or ``[E]`` if that is None.
+
+    Products and sums in at least float32.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, structure: Structure, a: Tensor, b: Tensor, groups: int | None) -> Tensor:
+        ctx.structure = structure
+        ctx.save_for_backward(a, b)
+        shape = (structure.num_edges,) if groups is None else (structure.num_edges, groups)
+        if native.is_native(a, b):
+            return native.dots(structure, a, b, groups or 1).resize_(shape)
+        at, bt = _flat(a), _flat(b)
+        exact = torch.promote_types(a.dtype, torch.float32)
+        out = torch.empty(shape, dtype=a.dtype, device=a.device)
+        step = max(1, DOT_ELEMENTS // max(1, at.shape[1]))
+        if at.is_cuda:  # the bound on memory is the generic one there; a launch costs more than the cache saves
+            step *= 16
+        for start in range(0, structure.num_edges, step):
+            piece = slice(start, start + step)
+            left = at.index_select(0, structure.dst[piece]).to(exact)
+            right = bt.index_select(0, structure.indices[piece]).to(exact)
+            product = left.mul_(right)
+            out[piece] = (product if groups is None else product.view(len(product), groups, -1)).sum(-1)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (g,), (a, b) = grads, ctx.saved_tensors
+        grad_a = grad_b = None
+        if ctx.needs_input_grad[1]:
+            grad_a = Spmm.apply(ctx.structure, b, g, "v", False)
+        if ctx.needs_input_grad[2]:
+            grad_b = Spmm.apply(ctx.structure, a, g, "u", False)
+        return None, grad_a, grad_b, None
+
+
+class Gather(Function):
+    """``(structure, h [rows of end, ...], end)`` to ``[E, ...]``: the row of each edge's end, "u" or "v"."""
+
+    @staticmethod
+    def forward(ctx: Any, structure: Structure, h: Tensor, end: str) -> Tensor:
+        ctx.structure, ctx.end = structure, end
+        return h.index_select(0, structure.indices if end == "u" else structure.dst)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return None, SegmentSum.apply(ctx.structure, grads[0], ctx.end), None
+
+
+class SegmentSum(Function):
+    """``(structure, x [E, ...], end)`` to ``[rows of end, ...]``: the sum over the edges of each row."""
+
+    @staticmethod
+    def forward(ctx: Any, structure: Structure, x: Tensor, end: str) -> Tensor:
+        ctx.structure, ctx.end = structure, end
+        if native.is_native(x):
+            return native.edge_sum(structure, end, x)
+        indptr, edges = _summed(structure, end)
+        return bag(indptr, edges, x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return None, Gather.apply(ctx.structure, grads[0], ctx.end), None
+
+
+class Permute(Function):
+    """``(x [n, ...], order)`` to ``x[order]`` for a permutation ``order`` of all rows."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, order: Tensor) -> Tensor:
+        ctx.order = order
+        return x.index_select(0, order)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        inverse = torch.empty_like(ctx.order)
+        inverse[ctx.order] = torch.arange(len(inverse), device=inverse.device)
+        return Permute.apply(grads[0], inverse), None

@@ -1,0 +1,56 @@
+"""Destinations of equal degree together: what functions that take a mailbox ``[nodes, degree, ...]`` need.
+
+Everything moves by permutations of whole columns and views into them, forward and backward, so the cost does not grow
+with the number of distinct degrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from nodeflow.ops._autograd import Permute
+from nodeflow.ops._operands import check_rows
+from nodeflow.ops._structure import Structure
+
+
+def split_messages(structure: Structure, values: Tensor) -> list[Tensor]:
+    """Return ``values`` ``[num_edges, ...]`` as one mailbox ``[nodes, degree, ...]`` per bucket of the structure."""
+    check_rows(structure, "e", values, "values")
+    buckets = structure.buckets()
+    if not buckets:
+        return []
+    ordered: Tensor = Permute.apply(values, torch.cat([bucket.edges.reshape(-1) for bucket in buckets]))
+    parts = ordered.split([bucket.edges.numel() for bucket in buckets])
+    return [part.reshape(*bucket.edges.shape, *values.shape[1:]) for part, bucket in zip(parts, buckets, strict=True)]
+
+
+def split_rows(structure: Structure, values: Tensor) -> list[Tensor]:
+    """Return the rows of ``values`` ``[num_dst, ...]`` per bucket of the structure, ``[nodes, ...]`` each."""
+    check_rows(structure, "v", values, "values")
+    order, sizes = _row_order(structure)
+    ordered: Tensor = Permute.apply(values, order)
+    return list(ordered.split(sizes)[1:])
+
+
+def join_rows(structure: Structure, parts: Sequence[Tensor]) -> Tensor:
+    """Put one tensor ``[nodes, ...]`` per bucket together to ``[num_dst, ...]``; destinations without edges are 0.
+
+    ``parts`` must not be empty; without buckets, its only tensor has no rows and gives shape and type.
+    """
+    order, sizes = _row_order(structure)
+    joined = torch.cat([parts[0].new_zeros((sizes[0], *parts[0].shape[1:])), *parts])
+    inverse = torch.empty_like(order)
+    inverse[order] = torch.arange(len(order), device=order.device)
+    out: Tensor = Permute.apply(joined, inverse)
+    return out
+
+
+def _row_order(structure: Structure) -> tuple[Tensor, list[int]]:
+    """All destinations, those without edges first, then bucket by bucket; and how many of each."""
+    buckets = structure.buckets()
+    empty = (structure.in_degrees == 0).nonzero().squeeze(1)
+    order = torch.cat([empty, *(bucket.rows for bucket in buckets)])
+    return order, [len(empty), *(len(bucket.rows) for bucket in buckets)]

@@ -1,0 +1,250 @@
+"""The compiled loops on tensors: when they are used, where their results lie, and how work is shared between threads.
+
+They run on plain tensors of float32 and float64 in the processor's memory; everything else (other devices and types,
+tensors that stand for others in a transform) goes through torch's own operations. Results have the same bits on every
+run and with every number of threads: threads do ranges of rows or columns, and each number is made by one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._runtime.buffers import reused
+from nodeflow._runtime.threads import run_all
+from nodeflow.ops._structure import Structure
+
+Floats = NDArray[Any]
+
+THREAD_ELEMENTS = 2**19
+"""Numbers that a thread reads at least: fewer are done before a second thread is awake."""
+NARROW = 256
+"""Bytes of a row up to which it is faster to add to the rows of the sources than to sort the edges by source first."""
+LARGE = 2**20
+"""Bytes from which on the memory of a result is used again: malloc may give it back to the system meanwhile."""
+STREAMED = 2**23
+"""Bytes from which on sums are written past the caches."""
+
+_NO_INTS = np.empty(0, np.int64)
+
+
+def is_native(*tensors: Tensor | None) -> bool:
+    """Whether the compiled loops take these tensors (all of one floating type; None is left out).
+
+    They step aside while a dispatch mode looks on, a counter of operations say: it sees torch's operations only.
+    """
+    return torch._C._len_torch_dispatch_stack() == 0 and all(tensor is None or _is_plain(tensor) for tensor in tensors)
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return (
+        type(tensor) in (Tensor, torch.nn.Parameter)
+        and tensor.device.type == "cpu"
+        and tensor.dtype in (torch.float32, torch.float64)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        and not tensor._is_zerotensor()
+    )
+
+
+def weighted_sum(
+    structure: Structure, end: str, x: Tensor, weight: Tensor | None, mean: bool, own: bool = False
+) -> Tensor:
+    """Sum rows of ``x`` at the other end per row of ``end`` ("u", "v"), as ``Spmm`` does; the mean for "v" only.
+
+    With ``own``, for matrices and "v" only, the row of ``x`` with the destination's number comes before the sum:
+    ``[num_dst, 2 * width]``.
+    """
+    rows = structure.num_dst if end == "v" else structure.num_src
+    groups = 1 if weight is None or weight.ndim == 1 else weight.shape[1]
+    size = x.shape[1:].numel()
+    width = size // max(groups, 1)
+    numbers = _flat(x)
+    weights = numbers[:0] if weight is None else _flat(weight)
+    shape = (rows, 2 * size) if own else (rows, *x.shape[1:])
+    if 0 in (rows, size) or not (own or structure.num_edges):
+        return _tensor(np.zeros(shape, numbers.dtype))
+    indptr, indices, edges = _ints(structure.indptr), _ints(structure.indices), _NO_INTS
+    narrow = size * numbers.itemsize <= NARROW and (groups == 1 or width >= kernels.simd.HALF)
+    if end == "u" and narrow and not structure.is_transposed:
+        out = _new(shape, numbers.dtype)
+        out.fill(0)
+        _beside(
+            lambda a, b, c, d: kernels.row_sums.add_rows(
+                indptr, indices, numbers, weights, groups, width, out.reshape(-1), (a, b), (c, d)
+            ),
+            _column_ranges(groups, width, structure.num_edges),
+        )
+        return _tensor(out)
+    if end == "u":
+        swapped, order = structure.transposed()
+        indptr, indices, edges = _ints(swapped.indptr), _ints(swapped.indices), _ints(order)
+    out = _new(shape, numbers.dtype)
+    past = not own and width % kernels.simd.LANES == 0 and _is_streamed(out)
+    _beside(
+        lambda a, b: kernels.row_sums.sum_rows(
+            indptr, indices, edges, numbers, weights, groups, width, mean, own, past, out.reshape(-1), a, b
+        ),
+        _row_ranges(indptr, size),
+    )
+    return _tensor(out)
+
+
+def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
+    """Sum the rows of the edges per row of ``end``, as ``SegmentSum`` does."""
+    rows = structure.num_dst if end == "v" else structure.num_src
+    numbers = _flat(x)
+    size = x.shape[1:].numel()
+    if 0 in (rows, size, structure.num_edges):
+        return _tensor(np.zeros((rows, *x.shape[1:]), numbers.dtype))
+    indptr, indices, none = _ints(structure.indptr), _NO_INTS, numbers[:0]
+    if end == "u":
+        swapped, order = structure.transposed()
+        indptr, indices = _ints(swapped.indptr), _ints(order)
+    out = _new((rows, *x.shape[1:]), numbers.dtype)
+    past = size % kernels.simd.LANES == 0 and _is_streamed(out)
+    _beside(
+        lambda a, b: kernels.row_sums.sum_rows(
+            indptr, indices, _NO_INTS, numbers, none, 1, size, False, False, past, out.reshape(-1), a, b
+        ),
+        _row_ranges(indptr, size),
+    )
+    return _tensor(out)
+
+
+def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
+    """Dot products ``[E, groups]`` of the groups of the rows at both ends, as ``EdgeDot`` does."""
+    left, right = _flat(a), _flat(b)
+    size = a.shape[1:].numel()
+    if 0 in (size, structure.num_edges):
+        return _tensor(np.zeros((structure.num_edges, groups), left.dtype))
+    out = _new((structure.num_edges, groups), left.dtype)
+    indptr, indices = _ints(structure.indptr), _ints(structure.indices)
+    _beside(
+        lambda first, last: kernels.row_sums.edge_dots(
+            indptr, indices, left, right, groups, size // groups, out.reshape(-1), first, last
+        ),
+        _row_ranges(indptr, size),
+    )
+    return _tensor(out)
+
+
+def extreme(structure: Structure, kind: str, x: Tensor, largest: bool, counted: bool) -> tuple[Tensor, Tensor | None]:
+    """The largest or smallest of the rows of sources ("u") or edges ("e"), and how many share it, when ``counted``."""
+    numbers, shape = _flat(x), (structure.num_dst, *x.shape[1:])
+    size = x.shape[1:].numel()
+    out = _new(shape, numbers.dtype)
+    ties = _new(shape if counted else (0,), numbers.dtype)
+    indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else _NO_INTS
+    if out.size:
+        sign = 1 if largest else -1
+        _beside(
+            lambda a, b: kernels.extremes.extreme_rows(
+                indptr, indices, numbers, size, sign, out.reshape(-1), ties.reshape(-1), a, b
+            ),
+            _row_ranges(indptr, size),
+        )
+    return _tensor(out), _tensor(ties) if counted else None
+
+
+def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor, g: Tensor) -> Tensor:
+    """The gradient of ``extreme``: ``g`` in equal parts to the rows that have the best number."""
+    numbers, most, shared, given = (_flat(tensor) for tensor in (x, best, ties, g))
+    size = x.shape[1:].numel()
+    out = _new(tuple(x.shape), numbers.dtype)
+    out.fill(0)
+    indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else _NO_INTS
+    if out.size and structure.num_dst:
+        _beside(
+            lambda _a, _b, c, d: kernels.extremes.share_rows(
+                indptr, indices, numbers, most, shared, given, size, out.reshape(-1), c, d
+            ),
+            _column_ranges(1, size, structure.num_edges),
+        )
+    return _tensor(out)
+
+
+def softmax(structure: Structure, scores: Tensor) -> Tensor:
+    """The softmax over the edges of each destination."""
+    return _by_destination(structure, kernels.softmax.softmax_rows, scores)
+
+
+def softmax_backward(structure: Structure, p: Tensor, g: Tensor) -> Tensor:
+    """The gradient of the scores whose softmax is ``p``."""
+    return _by_destination(structure, kernels.softmax.softmax_gradient, p, g)
+
+
+def _by_destination(structure: Structure, kernel: Callable[..., None], *tensors: Tensor) -> Tensor:
+    given, indptr = [_flat(tensor) for tensor in tensors], _ints(structure.indptr)
+    out, size = _new(tuple(tensors[0].shape), given[0].dtype), tensors[0].shape[1:].numel()
+    if out.size:
+        _beside(lambda a, b: kernel(indptr, *given, size, out.reshape(-1), a, b), _row_ranges(indptr, 8 * size))
+    return _tensor(out)
+
+
+def _ints(tensor: Tensor) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = tensor.contiguous().numpy()
+    return found
+
+
+def _flat(tensor: Tensor) -> Floats:
+    found: Floats = tensor.detach().contiguous().resolve_neg().view(-1).numpy()
+    return found
+
+
+def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Floats:
+    """An array to be filled. What malloc would take from the system every time lies in a buffer that is used again."""
+    large = math.prod(shape) * dtype.itemsize >= LARGE
+    return reused(shape, dtype) if large else np.empty(shape, dtype)
+
+
+def _is_streamed(out: Floats) -> bool:
+    """Whether a result is written past the caches, which would hold a part of it only."""
+    return out.nbytes >= STREAMED and out.ctypes.data % 64 == 0
+
+
+def _tensor(array: Floats) -> Tensor:
+    """A tensor of a new array: no view, so it may be changed in place. numpy lays large arrays in large pages."""
+    return torch.from_numpy(array)
+
+
+def _count(elements: int) -> int:
+    """How many threads such work is worth."""
+    return max(1, min(torch.get_num_threads(), elements // THREAD_ELEMENTS))
+
+
+def _row_ranges(indptr: NDArray[np.int64], size: int) -> Sequence[tuple[int, int]]:
+    """Ranges of rows with about as many edges and rows each, one per thread."""
+    rows = len(indptr) - 1
+    count = _count((int(indptr[-1]) + rows) * size)
+    if count == 1:
+        return [(0, rows)]
+    load = indptr + np.arange(rows + 1)
+    cuts = np.searchsorted(load, load[-1] * np.arange(1, count) // count)
+    return list(zip([0, *cuts.tolist()], [*cuts.tolist(), rows], strict=True))
+
+
+def _column_ranges(groups: int, width: int, edges: int) -> Iterator[tuple[int, int, int, int]]:
+    """Ranges of groups and of columns in them (first and last of each), one per thread: whole vectors, if one group."""
+    count = _count(edges * groups * width)
+    unit = 1 if groups > 1 else kernels.simd.LANES
+    units = groups if groups > 1 else -(-width // kernels.simd.LANES)
+    count = min(count, units)
+    for k in range(count):
+        a, b = units * k // count * unit, units * (k + 1) // count * unit
+        yield (a, b, 0, width) if groups > 1 else (0, 1, a, min(b, width))
+
+
+def _beside(run: Callable[..., None], ranges: Iterable[tuple[int, ...]]) -> None:
+    """Call ``run`` with every range, on a thread each."""
+    parts = list(ranges)
+    if len(parts) == 1:
+        run(*parts[0])
+        return
+    run_all(lambda k: run(*parts[k]), len(parts))

@@ -1,0 +1,109 @@
+"""Sums of linear maps: what a convolution ends with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function, forward_ad
+
+from nodeflow.ops._sparse_linear import check_linear, sparse_linear
+
+BLOCK = 2048
+"""Rows computed at a time on a CPU: what is added to them, and the ReLU, finds them in the processor's cache."""
+
+PARTS, LEAST = 8, 128
+"""Parts of the rows that the gradient of a weight is summed up from, and rows that a part has at least."""
+
+
+def linear_sum(*pairs: tuple[Tensor, Tensor], bias: Tensor | None = None, relu: bool = False) -> Tensor:
+    """Return ``x1 @ w1.T + x2 @ w2.T + ... + bias``, dense ``[n, out]``, or its positive part.
+
+    Args:
+        pairs: one or more ``(x, w)``: rows ``[n, k]``, dense or sparse CSR, and a weight ``[out, k]``.
+        bias: ``[out]`` or None.
+        relu: set negative entries to 0.
+
+    Dense rows are mapped in blocks into one result, so nothing of its size is made beside it. Raises what
+    ``sparse_linear`` raises, TypeError for no pair, and ValueError for different numbers of rows or outputs.
+
+    >>> linear_sum((torch.eye(2), torch.tensor([[1.0, -2.0]])), bias=torch.ones(1), relu=True)
+    tensor([[2.],
+            [0.]])
+    """
+    if not pairs:
+        raise TypeError("linear_sum needs a pair (x, w) at least")
+    for x, w in pairs:
+        check_linear(x, w)
+    for k, which, what in ((0, "x", "rows"), (1, "w", "outputs")):
+        if len({len(pair[k]) for pair in pairs}) > 1:
+            raise ValueError(f"all {which} must have the same number of {what}, got {[len(pair[k]) for pair in pairs]}")
+    if not _plain(pairs, bias):
+        (x, w), *others = pairs
+        out = sparse_linear(x, w, bias)
+        for x, w in others:
+            out = out + sparse_linear(x, w)
+        return out.relu() if relu else out
+    flat: Tensor = _LinearSum.apply(relu, bias, *(tensor for pair in pairs for tensor in pair))
+    return flat
+
+
+def _plain(pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None) -> bool:
+    """Whether all are matrices of one type on the CPU, and nothing else has a say in how they are multiplied."""
+    first = pairs[0][1]
+    kind = (first.dtype, torch.strided, "cpu")
+    tensors = [*(tensor for pair in pairs for tensor in pair), *([] if bias is None else [bias])]
+    return (
+        all((tensor.dtype, tensor.layout, tensor.device.type) == kind for tensor in tensors)
+        and first.is_floating_point()
+        and all(x.ndim == 2 for x, _ in pairs)
+        and (bias is None or bias.shape == first.shape[:1])
+        and not torch.is_autocast_enabled("cpu")
+        and not torch.compiler.is_compiling()
+        and not torch._C._are_functorch_transforms_active()
+        and forward_ad._current_level < 0  # a derivative forwards is being taken
+    )
+
+
+def _outer(g: Tensor, x: Tensor) -> Tensor:
+    """Return ``g.T @ x`` for many rows: parts that threads need not share are faster than one product."""
+    size = len(x) // PARTS
+    whole = PARTS * size
+    if size < LEAST or not (g.is_contiguous() and x.is_contiguous()):
+        return g.t() @ x
+    left, right = (rows[:whole].view(PARTS, size, rows.shape[1]) for rows in (x, g))
+    out = torch.bmm(left.transpose(1, 2), right).sum(0)
+    return (out if whole == len(x) else torch.addmm(out, x[whole:].t(), g[whole:])).t().contiguous()
+
+
+class _LinearSum(Function):
+    """``(relu, bias or None, x1, w1, x2, w2, ...)`` to ``[n, out]``."""
+
+    @staticmethod
+    def forward(ctx: Any, relu: bool, bias: Tensor | None, *flat: Tensor) -> Tensor:
+        rows, weights = flat[::2], flat[1::2]
+        out = rows[0].new_empty((len(rows[0]), len(weights[0])))
+        transposed = [w.t() for w in weights]
+        for block, *parts in zip(out.split(BLOCK), *(x.split(BLOCK) for x in rows), strict=True):
+            if bias is None:
+                torch.mm(parts[0], transposed[0], out=block)
+            else:
+                torch.addmm(bias, parts[0], transposed[0], out=block)
+            for x, w in zip(parts[1:], transposed[1:], strict=True):
+                block.addmm_(x, w)
+            if relu:
+                block.relu_()
+        ctx.save_for_backward(out if relu else None, *flat)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (g,), (out, *flat) = grads, ctx.saved_tensors
+        if out is not None:
+            g = torch.ops.aten.threshold_backward(g, out, 0)
+        found: list[Tensor | None] = [None] * len(flat)
+        for i, other in enumerate(flat):  # the gradient of x needs w, that of w needs x
+            if ctx.needs_input_grad[2 + (i ^ 1)]:
+                found[i ^ 1] = g @ other if i % 2 else _outer(g, other)
+        return None, g.sum(0) if ctx.needs_input_grad[1] else None, *found

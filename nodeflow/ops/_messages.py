@@ -1,0 +1,139 @@
+"""Messages along the edges of a flow: materialised, or reduced without being materialised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nodeflow.ops._autograd import EdgeDot, Gather
+from nodeflow.ops._chunked import EdgeSum
+from nodeflow.ops._edgewise import OPERATIONS
+from nodeflow.ops._operands import Operands, check_operands, check_reduce
+from nodeflow.ops._plan import choose, scales
+from nodeflow.ops._structure import Structure
+
+_LOW = (torch.float16, torch.bfloat16)
+
+
+def message_reduce(
+    structure: Structure,
+    op: str,
+    lhs_kind: str,
+    lhs: Tensor,
+    rhs_kind: str | None,
+    rhs: Tensor | None,
+    reduce: str,
+    *,
+    names: tuple[object, object] = ("lhs", "rhs"),
+) -> Tensor:
+    """Compute a message per edge from one or two operands and reduce it per destination; never holds all messages.
+
+    Args:
+        structure: the edges.
+        op: "copy" (of lhs; no rhs), "add", "sub", "mul", "div" or "dot" (over the last dimension, kept with size 1).
+        lhs_kind: what lhs has a row for: "u" (sources), "v" (destinations) or "e" (edges); rhs_kind likewise.
+        lhs: ``[rows, ...]``; feature dimensions of both broadcast, aligned at the right, and a row of one number fits
+            any shape.
+        reduce: "sum", "mean", "max", "min" or "prod".
+        names: what error messages call lhs and rhs.
+
+    Returns ``[num_dst, *message shape]``. Destinations without edges: 0, and 1 for prod (the empty product). The type
+    is that of the message; sums, means, products and dots of float16 and bfloat16 are made in float32 and rounded once;
+    integers give int64 sums and products, and "div" of integers the default floating type.
+
+    Differentiable in the operands: twice and more, except for prod (once). Messages that tie for max or min share the
+    gradient equally; in prod each gets the product of the others.
+
+    Raises ValueError for wrong rows, shapes that do not broadcast, an unknown op or reduction; TypeError for sparse
+    operands and for the mean of integers.
+    """
+    check_reduce(reduce)
+    given = check_operands(structure, op, lhs_kind, lhs, rhs_kind, rhs, names)
+    if reduce == "mean" and not given.dtype.is_floating_point:
+        raise TypeError(f"the mean needs floating numbers, got messages of {given.dtype}: convert with .float() first")
+    dtype = _computed_in(given, reduce)
+    given = given._replace(tensors=tuple(tensor.to(dtype) for tensor in given.tensors))
+    run = choose(op, given.kinds, scales(given), reduce, dtype, structure.device.type)
+    out = run(structure, given)
+    shape = _message_shape(given)
+    if out.shape[1:] != shape:
+        out = out.reshape(structure.num_dst, *shape)
+    return out.to(given.dtype) if given.dtype.is_floating_point else out
+
+
+def message(
+    structure: Structure,
+    op: str,
+    lhs_kind: str,
+    lhs: Tensor,
+    rhs_kind: str | None = None,
+    rhs: Tensor | None = None,
+    *,
+    names: tuple[object, object] = ("lhs", "rhs"),
+) -> Tensor:
+    """Compute the message of every edge, ``[num_edges, *message shape]``; arguments and errors of ``message_reduce``.
+
+    The dot product gathers its operands in pieces; the other operations gather them whole.
+    """
+    given = check_operands(structure, op, lhs_kind, lhs, rhs_kind, rhs, names)
+    if op == "dot":
+        return _dots(structure, given)
+    rows = [_gathered(structure, kind, tensor) for kind, tensor in zip(given.kinds, given.tensors, strict=True)]
+    return OPERATIONS[op](*rows)
+
+
+def aggregate(structure: Structure, h: Tensor, reduce: str = "sum", weight: Tensor | None = None) -> Tensor:
+    """Reduce the rows of each destination's sources: ``h`` ``[num_src, ...]`` to ``[num_dst, ...]``.
+
+    ``weight`` ``[num_edges]`` or ``[num_edges, ...]`` multiplies the rows before they are reduced ("mean" divides by
+    the number of edges, not by their weights). See ``message_reduce`` for results, gradients and errors.
+
+    >>> structure = Structure(torch.tensor([0, 2, 3, 3]), torch.tensor([0, 1, 1]), num_src=2)
+    >>> aggregate(structure, torch.tensor([[1.0], [2.0]]), "mean").squeeze(1)
+    tensor([1.5000, 2.0000, 0.0000])
+    """
+    if weight is None:
+        return message_reduce(structure, "copy", "u", h, None, None, reduce, names=("h", ""))
+    return message_reduce(structure, "mul", "u", h, "e", weight, reduce, names=("h", "weight"))
+
+
+def _computed_in(given: Operands, reduce: str) -> torch.dtype:
+    """The type that messages are computed and reduced in."""
+    if reduce in ("max", "min"):
+        return torch.float32 if given.op == "dot" and given.dtype in _LOW else given.dtype
+    if not given.dtype.is_floating_point:
+        return torch.int64
+    if reduce == "sum" and given.op == "copy":
+        return given.dtype  # the sums themselves add in float32: no copy needed
+    return torch.float32 if given.dtype in _LOW else given.dtype
+
+
+def _message_shape(given: Operands) -> torch.Size:
+    shape, *others = (tensor.shape[1:] for tensor in given.tensors)
+    for other in others:  # of one rank, and known to fit; torch.broadcast_shapes takes longer than small sums
+        shape = torch.Size([b if a == 1 else a for a, b in zip(shape, other, strict=True)])
+    return torch.Size((*shape[:-1], 1)) if given.op == "dot" else shape
+
+
+def _gathered(structure: Structure, kind: str, tensor: Tensor) -> Tensor:
+    if kind == "e":
+        return tensor
+    rows: Tensor = Gather.apply(structure, tensor, kind)
+    return rows
+
+
+def _dots(structure: Structure, given: Operands) -> Tensor:
+    wide: Any = torch.float32 if given.dtype in _LOW else given.dtype
+    if not given.dtype.is_floating_point:
+        wide = torch.int64
+    left, right = given.tensors
+    out: Tensor
+    if set(given.kinds) == {"u", "v"} and left.shape[1:] == right.shape[1:] and left.ndim == 2:
+        a, b = (left, right) if given.kinds[0] == "v" else (right, left)
+        if given.dtype.is_floating_point:
+            out = EdgeDot.apply(structure, a, b, None)
+            return out.unsqueeze(1)
+    out = EdgeSum.apply(structure, "e", OPERATIONS["dot"], given.kinds, left.to(wide), right.to(wide))
+    return out.to(given.dtype) if given.dtype.is_floating_point else out

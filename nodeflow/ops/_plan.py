@@ -1,0 +1,116 @@
+"""Which code runs a pair of message and reduction: a pure, cached decision, apart from running it.
+
+Faster code for a pair goes in ``choose``; nothing that calls it changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache, partial
+
+import torch
+from torch import Tensor
+
+from nodeflow.ops._autograd import SegmentSum, Spmm
+from nodeflow.ops._chunked import EdgeSum, Extreme, Product
+from nodeflow.ops._edgewise import OPERATIONS, paired_dot
+from nodeflow.ops._operands import Operands
+from nodeflow.ops._structure import Structure
+
+Executor = Callable[[Structure, Operands], Tensor]
+"""Runs one pair: returns the reduced messages, ``[num_dst, *message shape]``."""
+
+
+@cache
+def choose(
+    op: str, kinds: tuple[str, ...], scales: tuple[bool, ...], reduce: str, dtype: torch.dtype, device: str
+) -> Executor:
+    """Return the executor of a pair.
+
+    ``scales`` says of each operand whether each of its numbers multiplies a block of consecutive numbers of the other's
+    row (see ``scales``), ``dtype`` is what the messages are computed in, ``device`` the device type.
+    """
+    if reduce in ("max", "min"):
+        return _largest if reduce == "max" else _smallest
+    if reduce == "prod":
+        return _product
+    if dtype.is_floating_point:
+        if op == "copy" and kinds == ("u",):
+            return partial(_copied_source, mean=reduce == "mean")
+        if op == "mul" and kinds == ("u", "e") and scales[1]:
+            return partial(_weighted, source=0, mean=reduce == "mean")
+        if op == "mul" and kinds == ("e", "u") and scales[0]:
+            return partial(_weighted, source=1, mean=reduce == "mean")
+        run = _copied_edge if op == "copy" and kinds == ("e",) else _summed
+        return partial(_averaged, run) if reduce == "mean" else run
+    return _summed
+
+
+def scales(given: Operands) -> tuple[bool, ...]:
+    """Say of each operand whether each of its numbers multiplies a block of consecutive numbers of the other's row.
+
+    One number does; so do those of heads ``[heads, 1]`` with ``[heads, width]``. Only sums of wide enough blocks on a
+    CPU are faster than messages made in pieces, so heads of less than 4 numbers, or elsewhere, do not count.
+    """
+    if len(given.tensors) == 1:
+        return (False,)
+    shapes = [tuple(tensor.shape[1:]) for tensor in given.tensors]
+    heads = given.tensors[0].device.type == "cpu"
+    return tuple(_scales(mine, other, heads) for mine, other in (shapes, shapes[::-1]))
+
+
+def _scales(mine: tuple[int, ...], other: tuple[int, ...], heads: bool) -> bool:
+    if math.prod(mine) == 1:
+        return True
+    leading = len(mine)
+    while leading and mine[leading - 1] == 1:
+        leading -= 1
+    return heads and 0 not in other and mine[:leading] == other[:leading] and math.prod(other[leading:]) >= 4
+
+
+def _copied_source(structure: Structure, given: Operands, mean: bool) -> Tensor:
+    out: Tensor = Spmm.apply(structure, given.tensors[0], None, "v", mean)
+    return out
+
+
+def _copied_edge(structure: Structure, given: Operands) -> Tensor:
+    out: Tensor = SegmentSum.apply(structure, given.tensors[0], "v")
+    return out
+
+
+def _weighted(structure: Structure, given: Operands, source: int, mean: bool) -> Tensor:
+    h, weight = given.tensors[source], given.tensors[1 - source]
+    groups = weight.shape[1:].numel()
+    rows = weight.reshape(-1) if groups == 1 else weight.reshape(-1, groups)
+    out: Tensor = Spmm.apply(structure, h, rows, "v", mean)
+    return out
+
+
+def _summed(structure: Structure, given: Operands) -> Tensor:
+    out: Tensor = EdgeSum.apply(structure, "v", OPERATIONS[given.op], given.kinds, *given.tensors)
+    return out
+
+
+def _averaged(run: Executor, structure: Structure, given: Operands) -> Tensor:
+    out = run(structure, given)
+    degrees = structure.in_degrees.clamp(min=1).to(out.dtype)
+    return out.div_(degrees.view(-1, *[1] * (out.ndim - 1)))  # in place: a second matrix costs more than the division
+
+
+def _largest(structure: Structure, given: Operands) -> Tensor:
+    function = paired_dot if given.op == "dot" else OPERATIONS[given.op]
+    out: Tensor = Extreme.apply(structure, True, function, given.kinds, *given.tensors)
+    return out
+
+
+def _smallest(structure: Structure, given: Operands) -> Tensor:
+    function = paired_dot if given.op == "dot" else OPERATIONS[given.op]
+    out: Tensor = Extreme.apply(structure, False, function, given.kinds, *given.tensors)
+    return out
+
+
+def _product(structure: Structure, given: Operands) -> Tensor:
+    function = paired_dot if given.op == "dot" else OPERATIONS[given.op]
+    out: Tensor = Product.apply(structure, function, given.kinds, *given.tensors)
+    return out

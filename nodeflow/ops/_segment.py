@@ -1,0 +1,83 @@
+"""Operations on one row per edge: gathers, reductions and the softmax over each destination's edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+import nodeflow.ops._compiled as native
+from nodeflow.ops._autograd import Gather, SegmentSum, bag
+from nodeflow.ops._messages import message_reduce
+from nodeflow.ops._operands import check_rows
+from nodeflow.ops._structure import Structure
+
+
+def gather_src(structure: Structure, h: Tensor) -> Tensor:
+    """Return the source row of every edge: ``[num_src, ...]`` to ``[num_edges, ...]``."""
+    rows: Tensor = Gather.apply(structure, check_rows(structure, "u", h, "h"), "u")
+    return rows
+
+
+def gather_dst(structure: Structure, h: Tensor) -> Tensor:
+    """Return the destination row of every edge: ``[num_dst, ...]`` to ``[num_edges, ...]``."""
+    rows: Tensor = Gather.apply(structure, check_rows(structure, "v", h, "h"), "v")
+    return rows
+
+
+def segment_reduce(structure: Structure, values: Tensor, reduce: str = "sum") -> Tensor:
+    """Reduce a row per edge, ``[num_edges, ...]``, to a row per destination, ``[num_dst, ...]``.
+
+    ``reduce`` is "sum", "mean", "max", "min" or "prod"; see ``message_reduce`` for results, gradients and errors.
+    """
+    return message_reduce(structure, "copy", "e", values, None, None, reduce, names=("values", ""))
+
+
+def segment_softmax(structure: Structure, scores: Tensor) -> Tensor:
+    """Return the softmax of ``scores`` ``[num_edges, ...]`` over the edges of each destination, of the same shape.
+
+    Each destination's largest score is subtracted first, so large scores do not overflow. A score of -inf gives 0, also
+    when all scores of a destination are -inf. float16 and bfloat16 are computed in float32. Differentiable twice.
+
+    Raises ValueError for a wrong number of rows, TypeError for integers.
+    """
+    check_rows(structure, "e", scores, "scores")
+    if not scores.is_floating_point():
+        raise TypeError(f"scores must be floating numbers, got {scores.dtype}: convert with .float() first")
+    wide = torch.promote_types(scores.dtype, torch.float32)
+    out: Tensor = _Softmax.apply(structure, scores.to(wide))
+    return out.to(scores.dtype)
+
+
+class _Softmax(Function):
+    """``(structure, scores [E, ...])`` to ``[E, ...]``."""
+
+    @staticmethod
+    def forward(ctx: Any, structure: Structure, scores: Tensor) -> Tensor:
+        ctx.structure = structure
+        if scores.numel() == 0:
+            out = torch.zeros_like(scores)
+        elif native.is_native(scores):
+            out = native.softmax(structure, scores)
+        else:
+            rows = scores.reshape(structure.num_edges, -1).contiguous()
+            # "unsafe" only skips the check of the offsets; destinations without edges get -inf, and are not gathered
+            largest = torch.segment_reduce(rows, "max", offsets=structure.indptr, unsafe=True)
+            largest.masked_fill_(largest == -torch.inf, 0)  # -inf minus -inf would be NaN
+            out = rows.sub(largest.index_select(0, structure.dst)).exp_()
+            total = bag(structure.indptr, torch.arange(len(out), device=out.device), out)
+            total.masked_fill_(total == 0, 1)
+            out = out.div_(total.index_select(0, structure.dst)).resize_(scores.shape)
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (out,) = ctx.saved_tensors
+        if native.is_native(out, grads[0]) and not torch.is_grad_enabled():
+            return None, native.softmax_backward(ctx.structure, out, grads[0])
+        weighted = out * grads[0]
+        total = SegmentSum.apply(ctx.structure, weighted, "v")
+        return None, weighted - out * Gather.apply(ctx.structure, total, "v")

@@ -1,0 +1,133 @@
+"""Structure: which source row feeds which destination row of one flow, and what is derived from that, made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.frozen import Frozen
+from nodeflow._rows.rows import csr_positions
+
+
+class Bucket(NamedTuple):
+    """The destinations that have one in-degree: ``rows`` int64 ``[n]``, and their edges ``[n, degree]``."""
+
+    degree: int
+    rows: Tensor
+    edges: Tensor
+
+
+class Structure(Frozen):
+    """Edges of one flow as a CSR matrix over destinations.
+
+    ``indptr`` is int64 ``[num_dst + 1]``, ``indices`` int64 ``[E]``, the source row of every edge. Edge ids are the
+    positions 0..E-1. Several flows may share one Structure. Nothing is checked here.
+    """
+
+    __slots__ = ("_derived", "indices", "indptr", "num_src")
+    indptr: Tensor
+    indices: Tensor
+    num_src: int
+    _derived: dict[str, Any]
+
+    def __init__(self, indptr: Tensor, indices: Tensor, num_src: int) -> None:
+        self._set(indptr=indptr, indices=indices, num_src=num_src, _derived={})
+
+    @property
+    def num_dst(self) -> int:
+        """Number of destination rows."""
+        return self.indptr.size(0) - 1  # quicker than len
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges."""
+        return self.indices.size(0)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the structure lies."""
+        return self.indptr.device
+
+    @property
+    def in_degrees(self) -> Tensor:
+        """Number of edges of each destination, int64 ``[num_dst]``."""
+        return self.indptr[1:] - self.indptr[:-1]
+
+    @property
+    def out_degrees(self) -> Tensor:
+        """Number of edges of each source, int64 ``[num_src]``."""
+        return torch.bincount(self.indices, minlength=self.num_src)
+
+    # The derived values below are pure functions of the structure: two threads that race store the same value.
+
+    @property
+    def dst(self) -> Tensor:
+        """Destination row of every edge, int64 ``[E]``."""
+        dst: Tensor = self._kept("dst", self._make_dst)
+        return dst
+
+    def transposed(self) -> tuple[Structure, Tensor]:
+        """Return the structure with sources and destinations swapped, and the edge each of its edges came from."""
+        swapped: tuple[Structure, Tensor] = self._kept("transposed", self._make_transposed)
+        return swapped
+
+    @property
+    def is_transposed(self) -> bool:
+        """Whether ``transposed`` was made: then it costs nothing more."""
+        return "transposed" in self._derived
+
+    def buckets(self) -> tuple[Bucket, ...]:
+        """Return the destinations grouped by in-degree, ascending; those without edges are left out."""
+        buckets: tuple[Bucket, ...] = self._kept("buckets", self._make_buckets)
+        return buckets
+
+    def _kept(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self._derived:
+            with torch.inference_mode(False):  # what is kept serves later calls, which may need gradients
+                self._derived[name] = make()
+        return self._derived[name]
+
+    def _make_dst(self) -> Tensor:
+        rows = torch.arange(self.num_dst, device=self.device)
+        return torch.repeat_interleave(rows, self.in_degrees, output_size=self.num_edges)
+
+    def _make_transposed(self) -> tuple[Structure, Tensor]:
+        if self.device.type == "cpu":
+            sizes = (self.num_src + 2, self.num_edges, self.num_edges)
+            parts = [np.empty(size, np.int64) for size in sizes]
+            kernels.csr.transpose_into(self.indptr.numpy(), self.indices.numpy(), *parts)
+            indptr, rows, edges = map(torch.from_numpy, parts)
+            indptr = indptr[:-1]
+        else:
+            edges = torch.argsort(self.indices, stable=True)
+            rows = self.dst[edges]
+            counts = self.out_degrees
+            indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        return Structure(indptr, rows, self.num_dst), edges
+
+    def _make_buckets(self) -> tuple[Bucket, ...]:
+        degrees = self.in_degrees
+        order = torch.argsort(degrees, stable=True)
+        sizes, counts = torch.unique_consecutive(degrees[order], return_counts=True)
+        found = []
+        for degree, rows in zip(sizes.tolist(), order.split(counts.tolist()), strict=True):
+            if degree:
+                edges = self.indptr[rows, None] + torch.arange(degree, device=self.device)
+                found.append(Bucket(degree, rows, edges))
+        return tuple(found)
+
+    def select_rows(self, rows: Tensor) -> tuple[Structure, Tensor]:
+        """Return the structure of the destinations ``rows`` (in that order) and the edges it kept, int64 ``[k]``."""
+        chosen, edges = csr_positions(self.indptr, rows)
+        return Structure(chosen, self.indices[edges], self.num_src), edges
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Structure:
+        """Return the structure on ``device``."""
+        indptr = self.indptr.to(device, non_blocking=non_blocking)
+        indices = self.indices.to(device, non_blocking=non_blocking)
+        return Structure(indptr, indices, self.num_src)

@@ -1,0 +1,107 @@
+"""Pictures, made with matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nodeflow.flow import Layer, NodeFlow
+    from nodeflow.training import EpochRecord
+
+
+def require_matplotlib() -> Any:
+    """Return matplotlib's ``Figure`` class; raises ImportError with the line that installs it."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("pictures need matplotlib; install it with: pip install matplotlib") from None
+    return Figure
+
+
+def plot_curves(records: Sequence[EpochRecord], path: Path | str, *, title: str = "") -> None:
+    """Write a picture of loss and validation accuracy by epoch to ``path`` (PNG, SVG or PDF, by its ending)."""
+    figure = require_matplotlib()(figsize=(8, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    epochs = [record.epoch for record in records]
+    left.plot(epochs, [record.loss for record in records], marker="o", markersize=3)
+    left.set(xlabel="epoch", ylabel="training loss")
+    right.plot(epochs, [100 * record.val_accuracy for record in records], marker="o", markersize=3, color="tab:green")
+    right.set(xlabel="epoch", ylabel="validation accuracy (%)")
+    for axis in (left, right):
+        axis.grid(alpha=0.3)
+        axis.xaxis.get_major_locator().set_params(integer=True)
+    figure.suptitle(title)
+    figure.savefig(path, dpi=120)
+
+
+def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, *, max_nodes: int = 200) -> Any:
+    """Draw a small NodeFlow: one column of nodes per layer, one arrow per edge; returns the matplotlib Figure.
+
+    Args:
+        batch: the NodeFlow. Nodes carry their parent ids; nodes without one (pooled) are hollow and carry their local
+            id, as ``#0``. A dotted line joins a node to its own row in the next layer, as far as both have parent ids.
+        path: where to write the picture (PNG, SVG or PDF, by its ending), or None. A notebook shows the figure after
+            ``%matplotlib inline``.
+        max_nodes: how many nodes may be drawn.
+
+    Raises ValueError for a NodeFlow with more than ``max_nodes`` nodes, ImportError without matplotlib.
+    """
+    if sum(batch.layer_sizes) > max_nodes:
+        raise ValueError(f"{batch!r} has more than {max_nodes} nodes, too many to draw; raise max_nodes or slice it")
+    figure_class = require_matplotlib()
+    tallest, last = max(batch.layer_sizes), batch.num_layers - 1
+    skips = len(batch.flows.pairs()) > batch.num_flows
+    room = 1.2 if skips else 0.7  # above and below the nodes, in rows
+    size = (1.5 * last + 1.5, 0.36 * (max(tallest, 1) + 2 * room) + 0.4)
+    figure = figure_class(figsize=size, layout="constrained")
+    axis = figure.subplots()
+    places = [[(i, -row - (tallest - size) / 2) for row in range(size)] for i, size in enumerate(batch.layer_sizes)]
+    for i, flow in enumerate(batch.flows):
+        if flow.src_layer.has_parent and flow.dst_layer.has_parent:
+            for dst, src in enumerate(flow.dst_in_src.tolist()):
+                if src >= 0:
+                    ends = zip(places[i][src], places[i + 1][dst], strict=True)
+                    axis.plot(*ends, ":", color="0.75", linewidth=1.2, zorder=0, label="the same node")
+    for i, j in batch.flows.pairs():
+        for src, dst in zip(*(ends.tolist() for ends in batch.flows[i, j].edges()), strict=True):
+            start, end = places[i][src], places[j][dst]
+            # a line that skips layers goes around the nodes between, on its own side of the middle
+            bend = 0.0 if j == i + 1 else -0.3 if start[1] + end[1] > 1 - tallest else 0.3
+            _arrow(axis, start, end, bend)
+    if skips:
+        axis.plot([], [], color="tab:purple", label="skips layers")
+    for i, layer in enumerate(batch.layers):
+        _nodes(axis, layer, places[i], "tab:orange" if i == last else "tab:blue", "seeds" if i == last else "")
+    axis.set_xticks(range(batch.num_layers), [f"layer {i}" for i in range(batch.num_layers)], fontsize=9)
+    axis.tick_params(length=0)
+    axis.set_yticks([])
+    axis.spines[:].set_visible(False)
+    axis.set(xlim=(-0.3, last + 0.3), ylim=(1 - max(tallest, 1) - room, room))
+    kinds = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))  # one entry per kind
+    figure.legend(
+        kinds.values(), kinds, loc="outside lower center", ncols=2, fontsize=7, frameon=False, markerscale=0.4
+    )
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def _arrow(axis: Any, start: tuple[float, float], end: tuple[float, float], bend: float) -> None:
+    style = {"arrowstyle": "-|>", "color": "tab:purple" if bend else "0.5", "shrinkA": 9.5, "shrinkB": 9.5}
+    style["connectionstyle"] = f"arc3,rad={bend}"
+    axis.annotate("", end, start, arrowprops=style)
+
+
+def _nodes(axis: Any, layer: Layer, places: Sequence[tuple[float, float]], color: str, label: str) -> None:
+    pooled = not layer.has_parent
+    names = [f"#{i}" for i in range(layer.num_nodes)] if pooled else [str(v) for v in layer.parent_nid.tolist()]
+    edge = color if not pooled or label else "0.5"
+    face = "white" if pooled else color
+    if places:
+        own = label or ("without parent ids" if pooled else None)
+        axis.scatter(*zip(*places, strict=True), s=330, facecolor=face, edgecolor=edge, zorder=2, label=own)
+    size = {1: 8.5, 2: 8.5, 3: 7.5, 4: 6}.get(max(map(len, names), default=1), 5)
+    for (x, y), name in zip(places, names, strict=True):
+        axis.text(x, y, name, ha="center", va="center", color="0.3" if pooled else "white", fontsize=size, zorder=3)

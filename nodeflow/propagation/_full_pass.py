@@ -1,0 +1,116 @@
+"""Full passes: a model computed layer by layer over the whole graph, or over what some nodes depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from nodeflow._base.checks import Ints, as_count, as_ids, describe
+from nodeflow._rows.rows import take_rows
+from nodeflow.flow import Flow
+from nodeflow.propagation._propagation import Propagation
+
+if TYPE_CHECKING:
+    from nodeflow.nn import FlowModel
+
+
+def check_features(h: object) -> None:
+    """Raise TypeError for what are no rows of features that models take."""
+    if not isinstance(h, Tensor):
+        hint = "; nodeflow._rows.rows.from_scipy and from_numpy make one"
+        raise TypeError(f"h must be a tensor with a row per node, got {describe(h)}{hint}")
+    if h.layout not in (torch.strided, torch.sparse_csr):
+        raise TypeError(f"h must be dense or sparse CSR, got layout {h.layout}: convert with .to_sparse_csr()")
+
+
+class FullPass:
+    """Computes a model from full neighbourhoods; arguments as for ``FlowModel.inference``.
+
+    ``index`` says which rows of the outputs are those of ``nodes``, int64 ``[len(nodes)]``; None: all, in order.
+    """
+
+    def __init__(
+        self, model: FlowModel, propagation: Propagation, *, nodes: Any = None, rows: int | None = None,
+        progress: bool = False,
+    ) -> None:  # fmt: skip
+        self.model, self.propagation, self.progress = model, propagation, progress
+        self.rows = None if rows is None else as_count(rows, "rows", 1)  # checked before anything is computed
+        self.index: Tensor | None = None
+        # of every layer the nodes whose rows are computed, ascending; None: all
+        self.needed: list[Ints | None] = [None] * (len(model.convs) + 1)
+        if nodes is not None:
+            wanted, index = np.unique(as_ids(nodes, "nodes", propagation.graph.num_nodes), return_inverse=True)
+            self.index = torch.from_numpy(index)
+            for i in reversed(range(len(self.needed))):
+                self.needed[i] = wanted
+                wanted = propagation.needed(wanted) if i else wanted
+
+    def __call__(self, h: Tensor) -> Iterator[Tensor]:
+        """Give the rows of the nodes needed that enter each convolution, before dropout, and at last the outputs."""
+        check_features(h)
+        model, count = self.model, self.propagation.graph.num_nodes
+        if len(h) != count:
+            raise ValueError(f"h must have {count} rows, one per node of the graph, got shape {tuple(h.shape)}")
+        modes = {module: module.training for module in model.modules()}  # parts may be frozen in evaluation mode
+        model.eval()
+        total = sum(len(self._ranges(i)) for i in range(len(model.convs)))
+        kept: list[Tensor] = []  # with jumping: the rows of every layer, of the nodes wanted
+        try:
+            with tqdm(total=total, disable=not self.progress, desc="full pass", leave=False) as bar:
+                h = h if self.needed[0] is None else take_rows(h, torch.from_numpy(self.needed[0]))
+                for i in range(len(model.convs)):
+                    h = model.activate(i, h)
+                    yield h
+                    kept += [] if model.jumping is None or not i else [self._wanted(i, h)]
+                    h = self._layer(i, h, bar)
+            if model.jumping is not None:
+                h = model.jumping([*kept, model.activate(len(model.convs), h)])
+            yield h
+        finally:
+            for module, training in modes.items():
+                module.training = training
+
+    def _ranges(self, i: int) -> list[tuple[int, int]]:
+        """Ranges of the nodes that convolution ``i`` computes."""
+        nodes = self.needed[i + 1]
+        return self.propagation.ranges(self.rows, None if nodes is None else len(nodes))
+
+    def _layer(self, i: int, h: Tensor, bar: tqdm[Any]) -> Tensor:
+        """The outputs of convolution ``i``, a range at a time."""
+        ranges = self._ranges(i)
+        out: Tensor | None = None
+        for start, stop in ranges:
+            part = self.model.convolve(i, *self._entering(i, h, start, stop))
+            if len(ranges) == 1:
+                out = part
+            else:
+                out = part.new_empty((ranges[-1][1], *part.shape[1:])) if out is None else out
+                out[start:stop] = part
+            bar.update()
+        assert out is not None  # there is a range, an empty one at least
+        return out
+
+    def _entering(self, i: int, h: Tensor, start: int, stop: int) -> tuple[Flow, Tensor]:
+        """The flow into a range of nodes, and the rows of its sources."""
+        nodes, size = self.needed[i + 1], self.propagation.graph.num_nodes
+        # a range with fewer edges than there are nodes gets the rows of its neighbours only: what a convolution
+        # multiplies first would else be the rows of all nodes, range by range; with more, the copy does not pay
+        if nodes is None and (stop - start == size or self.propagation.num_edges(start, stop) >= size):
+            return self.propagation.flow(start, stop, h.device), h
+        flow = self.propagation.flow_into(np.arange(start, stop) if nodes is None else nodes[start:stop], h.device)
+        return flow, take_rows(h, self._rows(i, flow.src_layer.parent_nid))
+
+    def _wanted(self, i: int, h: Tensor) -> Tensor:
+        """The rows of the nodes wanted, of those of layer ``i``."""
+        nodes = self.needed[-1]
+        return h if nodes is None else take_rows(h, self._rows(i, torch.from_numpy(nodes)))
+
+    def _rows(self, i: int, nodes: Tensor) -> Tensor:
+        """Where in layer ``i`` the rows of nodes are."""
+        held = self.needed[i]
+        return nodes if held is None else torch.searchsorted(torch.from_numpy(held).to(nodes.device), nodes)

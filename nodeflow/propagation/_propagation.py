@@ -1,0 +1,276 @@
+"""Full propagation: weighted sums over all edges of some nodes, or of all, straight from the parent graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, as_count, as_ids
+from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._rows.rows import from_scipy, take_rows
+from nodeflow._runtime.threads import run_all
+from nodeflow.flow import Layer
+from nodeflow.flow._full_flow import EdgeColumns, FullFlow
+from nodeflow.graph import Frame, Graph
+from nodeflow.graph._columns import EdgeMask, edge_mask, edge_numbers
+from nodeflow.graph._edges import _read_only, edges_along
+from nodeflow.graph._numbering import Numbering
+from nodeflow.ops._autograd import bag
+from nodeflow.ops._structure import Structure
+from nodeflow.random import derive_key, hash_ids
+from nodeflow.transform import DEGREES
+
+_EDGES = 2**20  # edges whose indices are held at a time
+_AT_ONCE = 2**14  # rows that are not worth a look at the number of their edges
+_SHARED = 2**16  # numbers in a result from which on threads share the work
+_WORDS = {
+    torch.float64: torch.float64, torch.float32: torch.float32, torch.bfloat16: torch.uint16, torch.float16: torch.int16
+}  # fmt: skip
+"""What ``sum_rows`` takes the rows of a type as."""
+
+
+class Propagation(Frozen):
+    """The linear map ``out[v] = sum over all edges u -> v of P_uv h[u]``, with P an edge column, or 1.
+
+    Args:
+        graph: the parent graph.
+        weight: name of the edge column P, finite numbers; None: 1. ``transform.edge_norm`` makes those of a mean and
+            of a GCN. It is read once: do not write to it in place afterwards.
+        direction: "out" sums over the edges v -> u instead.
+        edge_filter: edges that do not count, as for a ``Sampler``.
+
+    Raises KeyError for an unknown column, ValueError for one that is not finite, what a sampler raises for a filter.
+
+    >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
+    >>> mean = Propagation(graph, weight="p")
+    >>> mean(torch.tensor([[0.5], [0.0], [1.0]]), rows=[2, 1])
+    tensor([[0.2500],
+            [0.7500]])
+    """
+
+    __slots__ = ("_all", "_edges", "_leaving", "_print", "_weights", "direction", "edge_filter", "graph", "weight")
+    graph: Graph
+    weight: str | None
+    direction: str
+    edge_filter: EdgeMask | None
+    _edges: Any
+    _weights: Any
+    _all: Lazy[Tensor]
+    _leaving: Lazy[Tensor]
+    _print: Lazy[int]
+
+    def __init__(
+        self, graph: Graph, *, weight: str | None = None, direction: str = "in", edge_filter: Any = None
+    ) -> None:
+        mask = edge_mask(graph, edge_filter)
+        edges = edges_along(graph, direction)
+        edges = edges if mask is None else edges.keep(mask.mask)
+        weights = None if weight is None else _read_only(edges.by_position(edge_numbers(graph, weight, "weight")))
+        self._set(
+            graph=graph, weight=weight, direction=direction, edge_filter=mask, _edges=edges, _weights=weights,
+            _all=Lazy(lambda: torch.from_numpy(np.arange(graph.num_nodes))), _print=Lazy(self._hash),
+            _leaving=Lazy(lambda: torch.from_numpy(np.bincount(edges.near, minlength=graph.num_nodes))),
+        )  # fmt: skip
+
+    def __deepcopy__(self, memo: Any) -> Propagation:
+        return self  # it never changes, and belongs to the very graph that it was made with
+
+    @property
+    def fingerprint(self) -> int:
+        """A hash of edges and weights, int64, which tells propagations apart in files and checkpoints."""
+        return self._print.get()
+
+    def _hash(self) -> int:
+        parts = [len(self._edges.near)]
+        for array in (self._edges.indptr, self._edges.near, self._weights):
+            for start in range(0, 0 if array is None else len(array), _EDGES):  # arrays may be larger than memory
+                piece = array[start : start + _EDGES]
+                exact = piece.astype(np.int64) if piece.dtype.kind in "iu" else piece.astype(np.float64).view(np.int64)
+                parts.append(hash_ids(exact))
+        return derive_key(self.graph.num_nodes, *parts) >> 1
+
+    @property
+    def degrees(self) -> Tensor:
+        """Number of edges that count, of every node, int64 ``[num_nodes]``."""
+        return torch.from_numpy(np.diff(self._edges.indptr))
+
+    @property
+    def weights(self) -> Any:
+        """The column P in the order of the edges, grouped by node; None for 1."""
+        return self._weights
+
+    def __call__(self, h: Tensor, rows: Any = None) -> Tensor:
+        """Return the sums at ``rows``, ``[len(rows), ...]``.
+
+        Args:
+            h: ``[num_nodes, ...]`` floats, dense, or sparse CSR (then the result is sparse CSR).
+            rows: parent ids, repeats allowed; None: all nodes in order.
+
+        float16 and bfloat16 give float32. Memory beside the result: about ten MB (on another device than the CPU, the
+        gathered rows too). Not recorded for gradients.
+
+        Raises ValueError for a wrong number of rows.
+        """
+        size = self.graph.num_nodes
+        if len(h) != size:
+            raise ValueError(f"h must have a row per node of the graph ({size}), got shape {tuple(h.shape)}")
+        return self._at(h, None if rows is None else as_ids(rows, "rows", size))
+
+    def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:
+        """Return the flow of all edges into the nodes ``start`` to ``stop - 1``, from all nodes; its weights are P.
+
+        Its source layer holds all nodes of the graph in order, so that ``conv(flow, h)`` computes a range of rows from
+        the rows ``h`` of all nodes. Its layers have the columns "in_degree" and "out_degree" where the graph has them.
+        """
+        indptr = self._edges.indptr
+        first, last = int(indptr[start]), int(indptr[stop])
+        indices = self._edges.near[first:last].astype(np.int64)
+        ids, whole = self._all.get().to(device), start == 0 and stop == self.graph.num_nodes
+        return self._full(indptr[start : stop + 1] - first, indices, slice(first, last), ids, ids[start:stop], whole)
+
+    def num_edges(self, start: int, stop: int) -> int:
+        """Return the number of edges that ``flow(start, stop)`` has."""
+        return int(self._edges.indptr[stop] - self._edges.indptr[start])
+
+    def flow_into(self, nodes: Ints, device: torch.device | str = "cpu") -> FullFlow:
+        """Return the flow of all edges into ``nodes``, from these and their neighbours only; its weights are P.
+
+        ``nodes`` are distinct parent ids, int64; they are trusted. The source layer begins with them, and goes on with
+        the others in order of first appearance.
+        """
+        indptr, positions = kernels.csr.csr_rows(self._edges.indptr, nodes)
+        with Numbering(self.graph.num_nodes) as numbering:
+            numbering.extend(nodes.copy())
+            indices = numbering.extend(self._edges.near[positions].astype(np.int64))
+            ids = torch.from_numpy(numbering.nodes).to(device)
+        return self._full(indptr, indices, positions, ids, ids[: len(nodes)], True)
+
+    def _full(self, indptr: Ints, indices: Ints, positions: Any, src: Tensor, dst: Tensor, prefix: bool) -> FullFlow:
+        """The flow of edges at ``positions`` from the nodes ``src`` to ``dst``, on the device of these."""
+        device = src.device
+        structure = Structure(torch.from_numpy(indptr), torch.from_numpy(indices), len(src)).to(device)
+        if isinstance(positions, slice):
+            eid = Lazy(lambda: self._edges.parent_eid(np.arange(positions.start, positions.stop)).to(device))
+        else:
+            eid = Lazy(lambda: self._edges.parent_eid(positions).to(device))
+        weight = None
+        if self._weights is not None:
+            weight = Lazy.of(torch.from_numpy(self._weights[positions].astype(np.float32)).to(device))
+        ends = self._layer(src), self._layer(dst)
+        data = EdgeColumns(len(indices), self.graph.edata, eid)
+        flow = FullFlow(structure, *ends, (0, 1), parent_eid=eid, weight=weight, data=data, prefix=prefix)
+        flow._set(_leaving=Lazy(lambda: self._leaving.get()[src.cpu()]))
+        return flow
+
+    def _layer(self, nodes: Tensor) -> Layer:
+        """Some nodes, with the columns of degrees that the graph has."""
+        columns = {name: self.graph.ndata[name] for name in DEGREES if name in self.graph.ndata}
+        known = {name: take_rows(column, nodes).to(nodes.device) for name, column in columns.items()}
+        return Layer(len(nodes), nodes, Frame(len(nodes), known))
+
+    def needed(self, nodes: Ints) -> Ints:
+        """Return ``nodes`` and all neighbours that have edges into them: parent ids, int64, ascending, once each."""
+        found = np.zeros(self.graph.num_nodes, np.bool_)
+        found[nodes] = True
+        for start, stop in self._pieces(nodes):
+            found[self._edges.near[self._positions(start, stop, nodes)[1]]] = True
+        return np.flatnonzero(found)
+
+    def ranges(self, rows: int | None = None, size: int | None = None) -> list[tuple[int, int]]:
+        """Return ranges of ``rows`` that cover ``size`` nodes, by default all; None: one range."""
+        size = self.graph.num_nodes if size is None else size
+        step = max(size, 1) if rows is None else as_count(rows, "rows", 1)
+        return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]
+
+    def _at(self, h: Tensor, nodes: Ints | None) -> Tensor:
+        """Return what calling it does, for rows and ids (int64) that are known to be those of the graph."""
+        h = h.detach()
+        if h.layout != torch.strided:
+            return self._sparse(h, nodes)
+        exact = h.dtype if h.dtype == torch.float64 else torch.float32
+        out = torch.zeros((len(h) if nodes is None else len(nodes), *h.shape[1:]), dtype=exact, device=h.device)
+        if 0 in out.shape:
+            return out
+        flat = _as_words(h)
+        if flat is not None:
+            self._sum_rows(*flat, nodes, out)
+            return out
+        for start, stop in self._pieces(nodes):
+            indptr, positions = self._positions(start, stop, nodes)
+            near = torch.from_numpy(self._edges.near[positions].astype(np.int64)).to(h.device)
+            weights = None
+            if self._weights is not None:
+                weights = torch.from_numpy(np.array(self._weights[positions])).to(h.device, exact)
+            ends = torch.from_numpy(indptr).to(h.device)
+            if h.dtype == exact:
+                out[start:stop] = bag(ends, near, h, weights)
+            else:  # sums of narrow numbers are made of wide ones
+                used, near = torch.unique(near, return_inverse=True)
+                out[start:stop] = bag(ends, near, h[used].to(exact), weights)
+        return out
+
+    def _pieces(self, nodes: Ints | None, threads: int = 1) -> list[tuple[int, int]]:
+        """Ranges of rows with about a million edges each, or fewer where several threads share them."""
+        indptr = self._edges.indptr
+        sizes = np.diff(indptr) if nodes is None else indptr[nodes + 1] - indptr[nodes]
+        upto = np.concatenate([[0], np.cumsum(sizes)])
+        step = _EDGES if threads == 1 else min(_EDGES, int(upto[-1]) // (4 * threads) + 1)
+        start, pieces = 0, []
+        while start < len(sizes):
+            stop = max(start + 1, int(np.searchsorted(upto, upto[start] + step, side="right")) - 1)
+            pieces.append((start, stop))
+            start = stop
+        return pieces
+
+    def _positions(self, start: int, stop: int, nodes: Any) -> tuple[Any, Any]:
+        """Indptr of a range of rows, and the positions of their edges."""
+        indptr = self._edges.indptr
+        if nodes is None:
+            return indptr[start : stop + 1] - indptr[start], slice(indptr[start], indptr[stop])
+        return kernels.csr.csr_rows(indptr, nodes[start:stop])
+
+    def _sum_rows(self, words: Any, stride: int, nodes: Ints | None, out: Tensor) -> None:
+        """Write the sums at ``nodes`` into ``out``, straight from the arrays of the graph and the memory of ``h``."""
+        width, sums, edges = out.numel() // len(out), out.numpy().reshape(-1), self._edges
+
+        def work(k: int) -> None:
+            start, stop = pieces[k]
+            rows = _read_only(
+                np.arange(start, stop) if nodes is None else nodes[start:stop]
+            )  # compiled once, for these
+            to = sums[start * width : stop * width]
+            kernels.full_sums.sum_rows(edges.indptr, edges.near, self._weights, rows, words, stride, width, to)
+
+        threads = torch.get_num_threads() if out.numel() >= _SHARED else 1
+        pieces = [(0, len(out))] if threads == 1 and len(out) <= _AT_ONCE else self._pieces(nodes, threads)
+        run_all(work, len(pieces), threads)  # a row is the work of one thread: sums do not depend on their number
+
+    def _sparse(self, h: Tensor, nodes: Any) -> Tensor:
+        import scipy.sparse
+
+        indptr, near, weights = self._edges.indptr, self._edges.near, self._weights
+        if nodes is not None:
+            indptr, positions = kernels.csr.csr_rows(indptr, nodes)
+            near, weights = near[positions], None if weights is None else weights[positions]
+        kind = np.float64 if h.dtype == torch.float64 else np.float32
+        values = np.ones(len(near), kind) if weights is None else weights.astype(kind)
+        matrix = scipy.sparse.csr_array((values, near, indptr), shape=(len(indptr) - 1, self.graph.num_nodes))
+        parts = (h.values().cpu().numpy(), h.col_indices().cpu().numpy(), h.crow_indices().cpu().numpy())
+        return from_scipy(matrix @ scipy.sparse.csr_array(parts, shape=tuple(h.shape))).to(h.device)
+
+
+def _as_words(h: Tensor) -> tuple[Any, int] | None:
+    """Flat memory of the rows of ``h`` for ``sum_rows``, and the distance of one row from the next; None: has none."""
+    if h.device.type != "cpu" or h.dtype not in _WORDS:
+        return None
+    h = h.resolve_neg()
+    width = h.shape[1:].numel()
+    if not (h.is_contiguous() or h[0].is_contiguous()):
+        h = h.contiguous()
+    stride = h.stride(0)
+    words = h.as_strided(((len(h) - 1) * stride + width,), (1,)).view(_WORDS[h.dtype]).numpy()
+    return (words, stride) if words.flags.aligned else None

@@ -1,0 +1,219 @@
+"""From chosen edges to a NodeFlow: layers, local ids, order and weights. Nothing here is random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, as_ids
+from nodeflow._base.frozen import Lazy
+from nodeflow.flow import Flow, Layer, NodeFlow
+from nodeflow.graph import Frame, Graph
+from nodeflow.graph._edges import Edges
+from nodeflow.graph._numbering import Numbering
+from nodeflow.ops._structure import Structure
+from nodeflow.sampling._choice import Choice
+
+Choose = Callable[..., Choice]
+"""Chooses edges for the destinations (parent ids, int64) of a flow, given by number.
+
+With contexts it is told the context of every destination too, as its third argument.
+"""
+
+
+def assemble(
+    graph: Graph,
+    edges: Edges,
+    seeds: Any,
+    num_flows: int,
+    choose: Choose,
+    *,
+    include_dst: bool = True,
+    reuse: bool = False,
+    contexts: Ints | None = None,
+) -> NodeFlow:
+    """Build the NodeFlow that ``choose`` decides on, from the seeds down to the inputs.
+
+    Args:
+        graph: the parent graph.
+        edges: its edge arrays in the direction of sampling.
+        seeds: parent ids of the last layer, repeats allowed.
+        num_flows: number of flows.
+        choose: called with the destinations of a flow and its number, last flow first. With ``reuse`` it sees only the
+            destinations that no flow before had.
+        include_dst: begin every layer with the nodes of the next one.
+        reuse: keep the edges of a node that is a destination again.
+        contexts: int64, a number for every seed: nodes reached from it belong to this context, and the same parent node
+            in two contexts is two nodes. None: all in one.
+
+    Raises TypeError or IndexError for what are no seeds, and ValueError for a Choice that does not fit.
+    """
+    asked = as_ids(seeds, "seeds", graph.num_nodes).copy()
+    parts = _Parts(graph, edges, num_flows, choose, contexts is not None)
+    number = 1
+    if contexts is not None:
+        asked += graph.num_nodes * contexts
+        number = int(contexts.max(initial=0)) + 1
+    with Numbering(graph.num_nodes * number) as numbering:
+        index = torch.from_numpy(numbering.extend(asked))
+        if reuse:
+            layers, flows = parts.reused(numbering)
+        elif include_dst:
+            layers, flows = parts.resampled(numbering)
+        else:
+            layers, flows = parts.neighbors_only(numbering.nodes)
+    return NodeFlow(layers, flows, parent=graph, seed_index=index)
+
+
+class _Parts:
+    """Makes layers and flows.
+
+    With contexts, a node is numbered by the key ``context * num_nodes + parent id``; without, by its parent id, which
+    is the same for context 0.
+    """
+
+    def __init__(self, graph: Graph, edges: Edges, num_flows: int, choose: Choose, contexts: bool) -> None:
+        self.graph, self.edges, self.num_flows, self.choose, self.contexts = graph, edges, num_flows, choose, contexts
+
+    def resampled(self, numbering: Numbering) -> tuple[list[Layer], list[Flow]]:
+        """Every flow draws afresh; a layer is what was numbered so far, so one numbering serves all of them."""
+        layers, flows = [self.layer(numbering.nodes)], []
+        for i in reversed(range(self.num_flows)):
+            choice, src = self.chosen(numbering.nodes, i)
+            local = numbering.extend(src)
+            layers.append(self.layer(numbering.nodes, choice))
+            flows.append(self.flow(choice, local, layers[-1], layers[-2], i, prefix=True))
+        return layers[::-1], flows[::-1]
+
+    def neighbors_only(self, keys: Ints) -> tuple[list[Layer], list[Flow]]:
+        """Every flow draws afresh; a layer holds the drawn neighbours only, sorted."""
+        layers, flows = [self.layer(keys)], []
+        for i in reversed(range(self.num_flows)):
+            choice, src = self.chosen(keys, i)
+            with Numbering(int(src.max(initial=0)) + 1) as numbering:
+                local = numbering.extend(src)
+                keys, rank = np.unique(numbering.nodes, return_inverse=True)
+            layers.append(self.layer(keys, choice))
+            flows.append(self.flow(choice, rank[local], layers[-1], layers[-2], i, prefix=False))
+        return layers[::-1], flows[::-1]
+
+    def reused(self, numbering: Numbering) -> tuple[list[Layer], list[Flow]]:
+        """One structure over all nodes reached; each layer and flow is a prefix of it."""
+        choices: list[Choice] = []
+        locals_, num_nodes, num_edges, done = [np.zeros(0, np.int64)], [len(numbering.nodes)], [0], 0
+        for i in reversed(range(self.num_flows)):
+            choice, src = self.chosen(numbering.nodes[done:], i)
+            if choice.edata or choice.nodes is not None:
+                raise ValueError(
+                    "with reuse=True layers and flows are prefixes of one structure: no columns of a Choice"
+                )
+            done = len(numbering.nodes)
+            locals_.append(numbering.extend(src))
+            choices.append(choice)
+            num_nodes.append(len(numbering.nodes))
+            num_edges.append(num_edges[-1] + len(locals_[-1]))
+        starts = [choice.indptr[1:] + start for choice, start in zip(choices, num_edges, strict=False)]
+        indptr = torch.from_numpy(np.concatenate([np.zeros(1, np.int64), *starts]))
+        indices = torch.from_numpy(np.concatenate(locals_))
+        whole = self.layer(numbering.nodes)
+        context = whole.context
+        eid = Lazy(lambda: torch.cat([_parent_eid(self.edges, choice).get() for choice in choices]))
+        weight = None if all(choice.weight is None for choice in choices) else _joined_weight(choices)
+        layers = [
+            Layer(size, whole.parent_nid[:size], context=None if context is None else context[:size])
+            for size in reversed(num_nodes)
+        ]
+        flows = []
+        for i in range(self.num_flows):
+            size, ends = num_edges[self.num_flows - i], (layers[i], layers[i + 1], (i, i + 1))
+            structure = Structure(indptr[: layers[i + 1].num_nodes + 1], indices[:size], layers[i].num_nodes)
+            scale = None if weight is None else _prefix(weight, size)
+            flows.append(Flow(structure, *ends, parent_eid=_prefix(eid, size), weight=scale, prefix=True))
+        return layers, flows
+
+    def chosen(self, keys: Ints, flow: int) -> tuple[Choice, Ints]:
+        """Ask for edges of the nodes ``keys``; returns the Choice and the keys of the sources."""
+        dst, context = (keys % self.graph.num_nodes, keys // self.graph.num_nodes) if self.contexts else (keys, None)
+        told = () if context is None else (torch.from_numpy(context),)
+        choice = self.choose(torch.from_numpy(dst), flow, *told)
+        if not isinstance(choice, Choice):
+            raise TypeError(f"choose must return a Choice, got {type(choice).__name__}")
+        if len(choice.indptr) != len(dst) + 1:
+            raise ValueError(
+                f"the Choice for flow {flow} is for {len(choice.indptr) - 1} destinations, not for {len(dst)}"
+            )
+        if not choice.trusted:
+            _check(self.graph, self.edges, choice, dst)
+        src = choice.take_sources(self.edges)
+        if context is not None:
+            src += np.repeat(context * self.graph.num_nodes, np.diff(choice.indptr))
+        return choice, src
+
+    def layer(self, keys: Ints, choice: Choice | None = None) -> Layer:
+        """The layer of the nodes ``keys``, with the node columns of the Choice that reached them."""
+        if not self.contexts:
+            layer = Layer(len(keys), torch.from_numpy(keys))
+        else:
+            n = self.graph.num_nodes
+            layer = Layer(len(keys), torch.from_numpy(keys % n), context=torch.from_numpy(keys // n))
+        if choice is not None and choice.nodes is not None:
+            layer.data.update(_spread(choice.ndata, layer.rows_of(choice.nodes), len(keys)))
+        return layer
+
+    def flow(self, choice: Choice, local: Ints, src: Layer, dst: Layer, i: int, *, prefix: bool) -> Flow:
+        """The flow of the chosen edges, whose sources have the local ids ``local``."""
+        structure = Structure(torch.from_numpy(choice.indptr), torch.from_numpy(local), src.num_nodes)
+        eid, data = _parent_eid(self.edges, choice), Frame(len(local), choice.edata)
+        return Flow(structure, src, dst, (i, i + 1), parent_eid=eid, weight=choice.weight, data=data, prefix=prefix)
+
+
+def _spread(columns: Mapping[str, Tensor], rows: Tensor, size: int) -> dict[str, Tensor]:
+    """Columns of ``size`` rows with the given ones at ``rows`` and zeros elsewhere, differentiable."""
+    if len(rows) and int(rows.min()) < 0:
+        raise ValueError("nodes of the Choice must be sources of chosen edges, each named once")
+    return {name: values.new_zeros((size, *values.shape[1:])).index_put((rows,), values)
+            for name, values in columns.items()}  # fmt: skip
+
+
+def _prefix(cell: Lazy[Tensor], size: int) -> Lazy[Tensor]:
+    return Lazy(lambda: cell.get()[:size])
+
+
+def _joined_weight(choices: list[Choice]) -> Lazy[Tensor]:
+    def joined() -> Tensor:
+        ones = (torch.from_numpy(np.ones(int(choice.indptr[-1]), np.float32)) for choice in choices)
+        return torch.cat([one if c.weight is None else c.weight.get() for c, one in zip(choices, ones, strict=True)])
+
+    return Lazy(joined)
+
+
+def _check(graph: Graph, edges: Edges, choice: Choice, dst: Ints) -> None:
+    """Raise IndexError or ValueError for a Choice of edges that are not there, or not at these destinations."""
+    if choice.positions is None:
+        as_ids(choice.src, "src of the Choice", graph.num_nodes)
+        if choice.eid is not None:
+            as_ids(choice.eid, "eid of the Choice", graph.num_edges, "edge", lower=-1)
+        return
+    at = as_ids(choice.positions, "positions of the Choice", len(edges.near), "edge position")
+    node = np.repeat(dst, np.diff(choice.indptr)) * edges.rows_per_node
+    first, end = edges.indptr[node], edges.indptr[node + edges.rows_per_node]
+    strange = (at < first) | (at >= end)
+    if strange.any():
+        i = int(strange.argmax())
+        raise ValueError(
+            f"positions[{i}] of the Choice is {at[i]}, but the edges of its destination "
+            f"{node[i] // edges.rows_per_node} lie at {first[i]} to {end[i] - 1}; positions are places in the "
+            "sampler's edge arrays, not edge ids (see Candidates.select)"
+        )
+
+
+def _parent_eid(edges: Edges, choice: Choice) -> Lazy[Tensor]:
+    positions, eid = choice.positions, choice.eid
+    if positions is not None:
+        return Lazy(lambda: edges.parent_eid(positions))
+    size = int(choice.indptr[-1])
+    return Lazy(lambda: torch.from_numpy(np.full(size, -1))) if eid is None else Lazy.of(eid)

@@ -1,0 +1,212 @@
+"""What every sampler is: bound to a graph, fixed when it is made, called with seeds, reproducible."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, describe
+from nodeflow.flow import NodeFlow
+from nodeflow.graph import Graph
+from nodeflow.random import derive_key, hash_ids
+
+S = TypeVar("S", bound="SamplerBase")
+
+
+class Draw(NamedTuple):
+    """Which draw a call of a sampler is.
+
+    ``key`` is a random key of this very call, ``epoch_key`` one that all batches of the epoch share; ``batch`` is the
+    batch's number, None where its seeds tell it apart.
+    """
+
+    key: int
+    epoch_key: int
+    batch: int | None
+
+
+_OWN = ("graph", "num_flows", "numbered")  # attributes that other settings imply
+
+
+def _plain(value: Any) -> bool:
+    """Whether a value prints as what it is, in any process."""
+    if isinstance(value, dict):
+        return all(_plain(key) and _plain(part) for key, part in value.items())
+    if isinstance(value, (tuple, list)):
+        return all(map(_plain, value))
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+class _Missing:
+    """Stands for the graph until ``SamplerBase.__init__`` has set it: says what a subclass has forgotten."""
+
+    def __get__(self, sampler: Any, kind: type) -> Any:
+        if sampler is None:
+            return self
+        raise TypeError(f"the __init__ of {kind.__name__} must call super().__init__(graph, num_flows) first")
+
+
+class SamplerBase(ABC):
+    """Base of all samplers; to write one that chooses edges layer by layer, start from ``Sampler`` instead.
+
+    Args:
+        graph: the parent graph; it is never written to.
+        num_flows: number of flows, L.
+        seed: any integer.
+
+    Raises TypeError for what is no graph, ValueError for no flows.
+    """
+
+    fixed: ClassVar[tuple[str, ...]] = ("num_flows", "seed")
+    """Names of the settings, which can be set once; a subclass may add its own."""
+
+    numbered: bool = False
+    """Whether a loader must number the batches of an epoch, which else are told apart by their seeds."""
+
+    takes_times: bool = False
+    """Whether it is called with ``times``, a time for every seed."""
+
+    most_seeds: int | None = None
+    """How many seeds a call takes at most; None: any number."""
+
+    graph: Graph = _Missing()  # type: ignore[assignment]
+
+    def __init__(self, graph: Graph, num_flows: int, *, seed: int = 0) -> None:
+        if not isinstance(graph, Graph):
+            raise TypeError(f"graph must be a nodeflow.Graph, got {describe(graph)}")
+        self.graph = graph
+        self.num_flows = as_count(num_flows, "num_flows", 1)
+        self.seed = as_int(seed, "seed")
+
+    @property
+    def num_seeds(self) -> int:
+        """Seeds are integers from 0 to ``num_seeds - 1``: nodes, unless the sampler says otherwise."""
+        return self.graph.num_nodes
+
+    @property
+    def seed_kind(self) -> str:
+        """What a seed is, in words: "node", unless the sampler says otherwise."""
+        return "node"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values.
+
+        Numbers, strings, and lists, tuples or dicts of such, that a sampler of your own sets as public attributes are
+        settings too.
+        """
+        found = {name: self.__dict__[name] for name in self.fixed if name in self.__dict__}
+        # what a base class has in ``fixed``, but not this one, means nothing to it
+        known = {*_OWN, *(name for kind in type(self).__mro__ for name in getattr(kind, "fixed", ()))}
+        more = {name: value for name, value in self.__dict__.items() if name not in known and not name.startswith("_")}
+        return found | {name: value for name, value in more.items() if _plain(value)}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in ("graph", *self.fixed) and name in self.__dict__:
+            raise AttributeError(f"{name} of a sampler is fixed when it is made; make a new {type(self).__name__}")
+        super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
+        return f"{type(self).__name__}({self.graph}, {settings})"
+
+    def __call__(self, seeds: Any, *, epoch: int = 0, batch: int | None = None, inputs: Any = None) -> NodeFlow:
+        """Sample the NodeFlow of ``seeds``.
+
+        The result is a pure function of the sampler's settings and these arguments, on any thread and in any process.
+
+        Args:
+            seeds: parent ids of the nodes whose outputs are wanted; repeats collapse, and ``seed_index`` restores them.
+                Of shape ``[B, m]``, such as pairs, they give a ``seed_index`` of this shape. A list of ids works too:
+                a sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader`` (which does not tell it the
+                epoch: equal batches are then equal draws; see ``functools.partial``).
+            epoch: another epoch is another, independent draw.
+            batch: number that tells this batch from the others of its epoch; None takes a hash of the seed ids.
+            inputs: anything that the sampler may look at beside its settings, such as present activations.
+
+        Raises TypeError for float or bool seeds, IndexError for an id out of range.
+        """
+        return self.complete(self.draw_batch(seeds, epoch=epoch, batch=batch, inputs=inputs))
+
+    def draw_batch(self, seeds: Any, *, epoch: int = 0, batch: int | None = None, inputs: Any = None) -> NodeFlow:
+        """Sample the NodeFlow of ``seeds`` without what ``complete`` adds; arguments as for a call."""
+        ids, shape = self._seeds(seeds)
+        return self._shaped(self._sample(ids, self._draw(epoch, batch, hash_ids(ids)), inputs), ids, shape)
+
+    def complete(self, batch: NodeFlow) -> NodeFlow:
+        """Add what depends on the moment at which a batch is used, such as history: nothing, unless a sampler has it.
+
+        A loader draws batches ahead, in its threads, and completes each in the caller's thread when it is taken.
+        """
+        return batch
+
+    @abstractmethod
+    def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
+        """Make the NodeFlow of checked seeds."""
+
+    def _seeds(self, seeds: Any) -> tuple[Ints, tuple[int, ...]]:
+        """The seeds one after another, and the shape in which they were given: ``[B]`` or ``[B, m]``."""
+        asked, shape = self._flat(_stack(seeds))
+        try:
+            ids = as_ids(asked, "seeds", self.num_seeds, self.seed_kind)
+        except IndexError as error:
+            if self.seed_kind == "node":
+                raise
+            raise IndexError(f"{error}; a seed of {type(self).__name__} is no node, but a {self.seed_kind}") from None
+        return ids, shape or (len(ids),)
+
+    def _flat(self, seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
+        """Seeds one after another, and their shape where it is ``[B, m]``, which seeds that are nodes may have."""
+        return flat(seeds) if self.seed_kind == "node" else (seeds, None)
+
+    def _shaped(self, batch: NodeFlow, ids: Ints, shape: tuple[int, ...]) -> NodeFlow:
+        """The batch of ``ids`` with a ``seed_index`` of the shape in which they were given."""
+        if len(shape) == 1:
+            return batch
+        index = batch.seed_index
+        if index.shape != ids.shape or not np.array_equal(batch.seeds[index].numpy(), ids):
+            raise ValueError(
+                f"{type(self).__name__} must have the rows of its seeds in seed_index, one for each of {shape}; "
+                "samplers of subgraphs that have no such rows do not go with pairs"
+            )
+        made = batch._rebuild(0, batch.num_layers)  # not in place: a sampler may hand out what it keeps
+        made._set(seed_index=index.reshape(shape))
+        return made
+
+    def _draw(self, epoch: int, batch: int | None, *identity: int) -> Draw:
+        """The draw of a batch told apart by its number, or else by ``identity``."""
+        # the leading word keeps numbered batches and hashed ones apart
+        named = (0, *identity) if batch is None else (1, as_int(batch, "batch"))
+        number = as_int(epoch, "epoch")
+        return Draw(derive_key(self.seed, number, *named), derive_key(self.seed, number, 2), batch)
+
+    def _changed(self: S, **attributes: Any) -> S:
+        """A sampler like this one but for some attributes that are not settings."""
+        other = object.__new__(type(self))  # not a copy as pickle makes it, which reads the graph anew
+        other.__dict__.update(self.__dict__)
+        other.__dict__.update(attributes)
+        return other
+
+
+def flat(seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
+    """Seeds one after another, and their shape where it is ``[B, m]``; else they as they are, and None."""
+    nested = isinstance(seeds, Sequence) and any(isinstance(seed, (Sequence, Tensor, np.ndarray)) for seed in seeds)
+    if isinstance(seeds, str) or not (nested or getattr(seeds, "ndim", 1) == 2):
+        return seeds, None
+    array = torch.stack(list(seeds)) if nested and all(isinstance(seed, Tensor) for seed in seeds) else seeds
+    array = as_array(array, "seeds")
+    if array.ndim != 2:
+        return seeds, None
+    return array.reshape(-1), array.shape
+
+
+def _stack(seeds: Any) -> Any:
+    """A torch DataLoader over a tensor hands its ``collate_fn`` a list of zero-dimensional tensors."""
+    if isinstance(seeds, Sequence) and seeds and all(isinstance(seed, Tensor) and seed.ndim == 0 for seed in seeds):
+        return torch.stack(list(seeds))
+    return seeds

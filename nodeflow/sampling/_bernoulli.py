@@ -1,0 +1,114 @@
+"""Neighbour sampling in which every edge is kept or not on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import describe
+from nodeflow.graph import Graph
+from nodeflow.graph._edges import Edges
+from nodeflow.sampling._rows import Drawn, Rows, RowSampler
+from nodeflow.sampling._sampler import Step, check_sizes
+
+
+class BernoulliSampler(RowSampler):
+    """Every edge is kept with a probability p, independently of all others.
+
+    With ``fanouts``, p is the probability that k uniform draws with replacement hit a given one of the node's d edges,
+    1 - (1 - 1/d)^k; about k edges are kept where d is large. With ``rates``, p is the same for all edges of a flow.
+
+    Estimator weights: A / p (Horvitz and Thompson 1952), where A is the ``weight`` column (1 without). With them the
+    weighted sum over the kept edges is unbiased for the sum of A times value over all in-edges; its variance is the sum
+    of (1 - p) / p (A value)^2. The number of kept edges is random. A node without neighbours, or with bad luck, gets
+    no edges; the only edge of a node has p = 1 under ``fanouts``.
+
+    Args:
+        graph: the parent graph; it is never written to.
+        fanouts: k, one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
+            inputs; -1 keeps all.
+        rates: instead of ``fanouts``, p itself, one number above 0 and at most 1 per flow, in the same order.
+        direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``. An ``edge_filter`` and
+            ``without_edges`` count before d does.
+
+    Cost: one logarithm per kept edge, whatever the degrees. Jumps from one kept edge to the next come from uniforms of
+    53 bits and float64 logarithms: the probability of every jump is exact to about 2^-52, p itself to about 2^-52 p.
+
+    Raises TypeError for what are no lists of numbers, ValueError for neither or both of ``fanouts`` and ``rates``, and
+    for numbers out of range.
+
+    >>> graph = Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0])
+    >>> flow = BernoulliSampler(graph, [2], seed=1)([0]).flows[0]
+    >>> flow.parent_eid, flow.weight  # p = 1 - (3/4)^2 = 7/16
+    (tensor([2]), tensor([2.2857]))
+    >>> BernoulliSampler(graph, rates=[0.5, 1.0])([0])
+    NodeFlow(5 -> 5 -> 1 nodes, 3 + 4 edges)
+    """
+
+    fixed = ("fanouts", "rates", "direction", "include_dst", "reuse", "edge_filter", "weight", "seed")
+
+    def __init__(
+        self,
+        graph: Graph,
+        fanouts: Any = None,
+        *,
+        rates: Any = None,
+        direction: str = "in",
+        include_dst: bool = True,
+        reuse: bool = False,
+        edge_filter: Any = None,
+        weight: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        if (fanouts is None) == (rates is None):
+            given = "neither" if fanouts is None else "both"
+            raise ValueError(
+                f"BernoulliSampler takes either fanouts, as in [10, 25], or rates, as in [0.1, 0.5]; got {given}"
+            )
+        self.fanouts = None if fanouts is None else check_sizes(fanouts, "fanouts")
+        self.rates = None if rates is None else _check_rates(rates)
+        number = len(self.fanouts if self.rates is None else self.rates)  # type: ignore[arg-type]
+        options = {
+            "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
+            "weight": weight, "seed": seed,
+        }  # fmt: skip
+        super().__init__(graph, number, **options)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values."""
+        return {k: v for k, v in super().settings.items() if not (k in ("fanouts", "rates") and v is None)}
+
+    def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
+        """Keep edges of every row with the probability that flow ``step.flow`` has."""
+        fanout = -1 if self.fanouts is None else self.fanouts[step.flow]
+        rate = 0.0 if self.rates is None else self.rates[step.flow]
+        begin, degree, rejection = kernels.bernoulli.log_rejection(edges.indptr, rows.at, fanout, rate)
+        key = np.uint64(step.random.key)
+        indptr, positions, src = kernels.bernoulli.draw_bernoulli(begin, degree, edges.near, rows.ident, key, rejection)
+
+        def inverse() -> NDArray[np.float64]:
+            return np.repeat(-1 / np.expm1(rejection), np.diff(indptr))
+
+        return Drawn(indptr, positions, src, None if fanout < 0 and rate in (0, 1) else inverse)
+
+
+def _check_rates(rates: Any) -> tuple[float, ...]:
+    """Return one probability per flow as floats above 0 and at most 1; raises TypeError or ValueError."""
+    array = isinstance(rates, (Tensor, np.ndarray)) and rates.ndim == 1
+    if not array and (isinstance(rates, (str, bytes, Mapping)) or not isinstance(rates, Sequence)):
+        raise TypeError(f"rates must be a list with one number per flow, as in [0.1, 0.5], got {describe(rates)}")
+    values = rates.tolist() if array else list(rates)
+    if not values:
+        raise ValueError("rates must have one number per flow, got none")
+    for i, value in enumerate(values):
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+            raise TypeError(f"rates[{i}] must be a number, got {describe(value)}")
+        if not 0 < value <= 1:
+            raise ValueError(f"rates[{i}] must be above 0 and at most 1, got {value}")
+    return tuple(float(value) for value in values)

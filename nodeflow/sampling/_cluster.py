@@ -1,0 +1,186 @@
+"""Cluster-GCN: subgraphs that are unions of parts of the graph."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, as_count, as_ids, as_int
+from nodeflow._base.frozen import Frozen
+from nodeflow.flow._parent import check_graph
+from nodeflow.graph import Graph
+from nodeflow.random import Random, derive_key, hash_ids
+from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler
+
+_MOST = 2**31 - 1
+_METIS = threading.Lock()  # it draws from a generator of the whole process
+
+
+def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
+    """Cut the nodes into parts of about equal size with few edges between them, with METIS (Karypis, Kumar 1998).
+
+    Edges count once per pair of nodes, whatever their direction; self-loops do not count.
+
+    Args:
+        graph: the graph to cut.
+        num_parts: number of parts, at most the number of nodes. Parts may be empty where nodes are few.
+        seed: any integer. The same seed gives the same parts with the same build of METIS, so save parts that are to
+            last. On small graphs all seeds may give the same.
+
+    Returns the part of every node, int64 ``[num_nodes]``. Cost: about proportional to the number of edges.
+
+    Raises ValueError for too many parts, ImportError, with the line that installs it, without pymetis.
+
+    >>> ring = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0])
+    >>> partition(ring, 2).bincount()
+    tensor([3, 3])
+    """
+    check_graph(graph, "graph")
+    count, number = as_count(num_parts, "num_parts", 1), as_int(seed, "seed")
+    if count > max(1, graph.num_nodes):
+        raise ValueError(f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}")
+    try:
+        import pymetis
+    except ImportError:
+        raise ImportError("partitions are made by METIS; install it with: pip install pymetis") from None
+    if count == 1:
+        return torch.from_numpy(np.zeros(graph.num_nodes, np.int64))
+    indptr, near, _ = graph.csc()
+    far = np.repeat(np.arange(graph.num_nodes), np.diff(indptr))
+    u, v = near[near != far], far[near != far]
+    pairs = (np.concatenate([u, v]), np.concatenate([v, u]))
+    size = (graph.num_nodes, graph.num_nodes)
+    links = scipy.sparse.coo_array((np.ones(len(pairs[0]), np.bool_), pairs), shape=size).tocsr()  # repeats are one
+    adjacency = pymetis.CSRAdjacency(links.indptr.astype(np.int64), links.indices.astype(np.int64))
+    options = pymetis.Options(seed=derive_key(number) >> 33)
+    with _METIS:
+        found = pymetis.part_graph(count, adjacency, options=options)
+    return torch.from_numpy(np.array(found.vertex_part, np.int64))
+
+
+class Parts(Frozen):
+    """The part of every node: ``numbers`` int64 ``[num_nodes]`` from 0 to ``count - 1``. Prints as sizes and a hash."""
+
+    __slots__ = ("count", "numbers")
+    count: int
+    numbers: Ints
+
+    def __init__(self, numbers: Ints, count: int) -> None:
+        self._set(numbers=numbers, count=count)
+
+    def __repr__(self) -> str:
+        return f"Parts({self.count} parts of {len(self.numbers)} nodes, {hash_ids(self.numbers):#018x})"
+
+
+class ClusterSampler(SubgraphSampler):
+    """Subgraphs of whole parts of the graph (Cluster-GCN: Chiang et al. 2019, sections 3.1 and 3.2).
+
+    A seed is the number of a part: ``sampler([3, 5])`` is all nodes of the parts 3 and 5, with all edges among them,
+    those between the parts included. ``NodeFlowLoader(sampler, range(sampler.num_seeds), batch_size=q, shuffle=True)``
+    joins q random parts at a time: the paper's stochastic multiple partitions. The nodes come part by part in the order
+    of the seeds, ascending within a part.
+
+    Estimator weights, for q parts out of p: edges within a part are surely there with their destination, and weigh A,
+    the ``weight`` column or 1; edges between parts are there with probability (q - 1) / (p - 1), and weigh
+    A (p - 1) / (q - 1). So where every set of q >= 2 parts is equally likely, and given that v is in the subgraph, the
+    weighted sum over its edges there is unbiased for the sum over all its edges. With q = 1 edges between parts are
+    never seen: the sum is that over the edges within the part.
+
+    Args:
+        graph: the parent graph; it is never written to.
+        num_flows: number of flows, L.
+        parts: the part of every node, integers ``[num_nodes]`` from 0; or a number of parts, into which ``partition``
+            then cuts the graph.
+        direction, edge_filter, weight, seed: see ``SubgraphSampler``. Nothing is random but the partition: the seed is
+            for it, and epochs do not matter.
+
+    Parts named twice count once. A part without nodes adds nothing, but counts among the p parts. All nodes are equally
+    likely to be in a batch of an epoch, so losses need no weights.
+
+    Cost: the sum of the degrees of the nodes.
+
+    Raises ValueError for parts of another length than there are nodes, IndexError for a negative one, and what
+    ``partition`` raises.
+
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> sampler = ClusterSampler(graph, 2, parts=[0, 0, 1, 2])
+    >>> batch = sampler([2, 0])
+    >>> batch.seeds, batch.flows[0].parent_eid, batch.flows[0].weight
+    (tensor([3, 0, 1]), tensor([3, 0]), tensor([2., 1.]))
+    """
+
+    fixed = ("num_flows", "parts", "direction", "edge_filter", "weight", "seed")
+
+    def __init__(
+        self,
+        graph: Graph,
+        num_flows: int,
+        parts: Any,
+        *,
+        direction: str = "in",
+        edge_filter: Any = None,
+        weight: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        check_graph(graph, "graph")
+        self.parts = _parts(graph, parts, seed)
+        options = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
+        super().__init__(graph, num_flows, **options)
+
+    _bound = (*SubgraphSampler._bound, "_begin", "_members")
+
+    def _bind(self) -> None:
+        super()._bind()
+        self._begin, self._members = kernels.csr.sort_by_destination(self.parts.numbers, self.parts.count)
+
+    @property
+    def num_seeds(self) -> int:
+        """Number of parts."""
+        return self.parts.count
+
+    @property
+    def seed_kind(self) -> str:
+        """A seed is the number of a part."""
+        return "part"
+
+    def choose_nodes(self, seeds: Ints, random: Random) -> Ints:
+        """Return the nodes of the parts ``seeds``."""
+        nodes: Ints = self._members[kernels.csr.csr_rows(self._begin, _distinct(seeds))[1]]
+        return nodes
+
+    def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
+        """Return (p - 1) / (q - 1) for edges between parts, 1 for the others, float64 ``[E]``; None for one part."""
+        q = len(_distinct(seeds))
+        if q < 2:
+            return None
+        own = self.parts.numbers[part.nodes]
+        return np.where(own[part.indices] == own[part.dst], 1.0, (self.parts.count - 1) / (q - 1))
+
+
+def _distinct(seeds: Ints) -> Ints:
+    """The seeds without repeats, in their order."""
+    found: Ints = seeds[np.sort(np.unique(seeds, return_index=True)[1])]
+    return found
+
+
+def _parts(graph: Graph, parts: Any, seed: int) -> Parts:
+    if not isinstance(parts, Iterable) or (isinstance(parts, (Tensor, np.ndarray)) and parts.ndim == 0):
+        count = as_count(parts, "parts", 1)
+        return Parts(partition(graph, count, seed).numpy(), count)
+    numbers = as_ids(parts, "parts", _MOST, "part").copy()
+    if len(numbers) != graph.num_nodes:
+        raise ValueError(f"parts must have one entry per node ({graph.num_nodes}), got {len(numbers)}")
+    if len(numbers) and numbers.max() >= 16 * len(numbers) + 1024:  # every number up to the largest is a part
+        raise ValueError(
+            f"parts must number the parts 0, 1, 2, ..., but the largest of {len(numbers)} is {numbers.max()}; renumber "
+            "them with numpy.unique(parts, return_inverse=True)[1]"
+        )
+    return Parts(numbers, int(numbers.max(initial=-1)) + 1)

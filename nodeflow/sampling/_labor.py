@@ -1,0 +1,318 @@
+"""LABOR: every source has one random number for all destinations, so that these choose the same sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, as_int, describe
+from nodeflow._runtime.mmap import copied_outside, outside
+from nodeflow.flow import NodeFlow
+from nodeflow.graph import Graph
+from nodeflow.graph._edges import NOTHING, Edges
+from nodeflow.graph._numbering import Numbering
+from nodeflow.random import derive_key
+from nodeflow.sampling._base import Draw
+from nodeflow.sampling._choice import Candidates, Choice
+from nodeflow.sampling._neighbor import inverse_rate
+from nodeflow.sampling._rows import Drawn, Rows, RowSampler
+from nodeflow.sampling._sampler import Step, check_sizes
+
+_METHODS = ("poisson", "sequential")
+_ESTIMATORS = ("horvitz-thompson", "hajek")
+_CONVERGED = "converged"
+_MOST_ROUNDS = 100
+_TOLERANCE = 1e-4
+_WORDS = 2**32
+_LONGEST = 2**31
+_SHARED, _PHASE = -1, -2  # words that stand where the number of a flow stands else
+
+
+class LaborSampler(RowSampler):
+    """Layer-neighbour sampling: as good as neighbour sampling for every destination, with fewer sources in all.
+
+    LABOR of Balin and Catalyurek (NeurIPS 2023, arXiv:2210.13339). Every source t has one uniform random number r_t per
+    flow, and the edge t -> s is drawn when ``r_t < c_s pi_t``: what one destination draws, others draw too. For k =
+    fanout and d = degree of s, c_s is such that ``sum_t 1 / min(1, c_s pi_t) = d**2 / min(k, d)``, so that the variance
+    of a mean over neighbours is that of k neighbours drawn without replacement, where their values are uncorrelated.
+
+    Estimator weights: 1 / probability, times the ``weight`` column. With them the weighted sum over the drawn edges is
+    unbiased for the weighted sum over all in-edges, for values fixed before the draw. Sums of different destinations
+    are correlated, which does not bias them. A node with at most k neighbours keeps all of them, weight 1; one without
+    neighbours gets no edges. With ``method="poisson"`` a node may happen to draw none.
+
+    Args:
+        graph: the parent graph; it is never written to.
+        fanouts: k, one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds. It is the expected
+            number of neighbours for ``iterations=0``; more iterations draw more edges to fewer nodes. -1 takes all.
+        iterations: 0 is LABOR-0: all pi are 1, and an edge is drawn with probability ``min(1, k / d)``. i is LABOR-i: i
+            times, every pi_t is multiplied by the largest c_s of its destinations and the c_s are solved for again,
+            which lowers the expected number of sources. "converged" (or -1) is LABOR-*: until that number falls by less
+            than 1 in 10,000, at most 100 times.
+        method: "poisson" decides every source on its own, so the number of neighbours varies; "sequential" takes
+            exactly ``min(k, d)``, those with the smallest ``r_t / pi_t`` (sequential Poisson sampling, Ohlsson 1998).
+            Probabilities are then k / d for ``iterations=0``, and else, given the other sources' numbers,
+            ``min(1, pi_t tau)``, where tau is the smallest ``r_t / pi_t`` not drawn (Duffield, Lund, Thorup 2007).
+        estimator: "horvitz-thompson" is as said above. "hajek" scales the weights of every destination so that the
+            inverse probabilities add up to its degree, as DGL does; the mean over neighbours is then a mean of drawn
+            values. It trades bias for variance: sums are no longer unbiased.
+        layer_dependency: all flows of a batch use the same r_t, so that flows draw the same nodes. Every flow on its
+            own stays unbiased; what flows in a row estimate together does not.
+        batch_dependency: number of batches for which a node keeps its r_t; 1 draws afresh in every batch, None once per
+            epoch. Nodes renew theirs at batches of their own, so two batches at distance b in an epoch share a fraction
+            ``max(0, 1 - b / batch_dependency)`` of the numbers, and each batch is a draw as good as any. Batches must
+            then be numbered (a ``NodeFlowLoader`` does so).
+        direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``; ``reuse`` needs ``iterations=0``.
+            Probabilities do not depend on ``weight``.
+
+    Several edges from one source to a destination have one number with "poisson" (all or none are drawn); with
+    "sequential" each has its own.
+
+    Cost: proportional to the degrees of the destinations, not to what is drawn. Memory in proportion to what is drawn;
+    ``iterations=1`` takes for a moment also 9 bytes per node of the graph ("sequential": 13), or where the degrees add
+    up to less than a quarter of the nodes, in proportion to them; more iterations, in proportion to the degrees too. A
+    sequential sampler with ``iterations=0`` reads all edges of the graph once when it is made.
+
+    Raises TypeError or ValueError for arguments other than these.
+
+    >>> import torch
+    >>> graph = Graph.from_edges(torch.arange(100).repeat(5), torch.arange(100, 105).repeat_interleave(100))
+    >>> batch = LaborSampler(graph, [10], include_dst=False, seed=1)(range(100, 105))
+    >>> batch.flow_sizes, batch.layer_sizes  # five destinations draw the same neighbours
+    ((35,), (7, 5))
+    """
+
+    fixed = (
+        "fanouts", "iterations", "method", "estimator", "layer_dependency", "batch_dependency", "direction",
+        "include_dst", "reuse", "edge_filter", "weight", "seed",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        graph: Graph,
+        fanouts: Any,
+        *,
+        iterations: int | str = 0,
+        method: str = "poisson",
+        estimator: str = "horvitz-thompson",
+        layer_dependency: bool = False,
+        batch_dependency: int | None = 1,
+        direction: str = "in",
+        include_dst: bool = True,
+        reuse: bool = False,
+        edge_filter: Any = None,
+        weight: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.fanouts = check_sizes(fanouts, "fanouts")
+        self.iterations = _iterations(iterations)
+        self.method = _one_of(method, "method", _METHODS)
+        self.estimator = _one_of(estimator, "estimator", _ESTIMATORS)
+        self.layer_dependency = bool(layer_dependency)
+        self.batch_dependency = None if batch_dependency is None else as_int(batch_dependency, "batch_dependency")
+        if self.batch_dependency is not None and not 1 <= self.batch_dependency <= _LONGEST:
+            raise ValueError(
+                f"batch_dependency must be a number of batches from 1 to 2**31, or None for all of an epoch, got "
+                f"{self.batch_dependency}"
+            )
+        if reuse and self.iterations != 0:
+            raise ValueError(
+                f"reuse=True needs iterations=0, got iterations={self.iterations!r}: the importance of a source "
+                "belongs to one flow, not to draws that flows share"
+            )
+        self.numbered = self.batch_dependency is not None and self.batch_dependency > 1
+        options = {
+            "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
+            "weight": weight, "seed": seed,
+        }  # fmt: skip
+        super().__init__(graph, len(self.fanouts), **options)
+
+    _bound = (*RowSampler._bound, "_repeats")
+
+    def _arranged(self, edges: Edges) -> Edges:
+        edges = super()._arranged(edges)
+        if self.method == "sequential" and self.iterations == 0:
+            self._repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(
+                edges.indptr, edges.near, self.graph.num_nodes
+            )
+        return edges
+
+    def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
+        if self.numbered and draw.batch is None:
+            raise ValueError(
+                f"batch_dependency={self.batch_dependency} needs the number of the batch: call the sampler with "
+                "batch=0, 1, 2, ..., or give it to a NodeFlowLoader, which numbers its batches"
+            )
+        return super()._sample(seeds, draw, inputs, contexts)
+
+    def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
+        """Draw about, or with "sequential" exactly, ``fanouts[step.flow]`` neighbours for every row."""
+        fanout, numbers = self.fanouts[step.flow], self._numbers(step)
+        indptr, begin, degree = kernels.uniform.plan(
+            edges.indptr, rows.at, np.array([fanout]), rows.ident, False, NOTHING
+        )
+        if self.method == "poisson":
+            found = kernels.labor.draw_poisson(
+                begin, degree, edges.near, fanout, numbers.keys, numbers.early, int(indptr[-1])
+            )
+            indptr, positions, src = found
+            return Drawn(indptr, positions, src, self._inverse(indptr, degree, lambda: _rates(fanout, degree, indptr)))
+        again, copies = self._repeats if edges is self._edges else _repeats_of(edges)
+        positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
+        given = (fanout, numbers.keys, numbers.early, again, copies)
+        kernels.labor.draw_smallest(begin, degree, edges.near, *given, indptr, positions, src)
+        return Drawn(indptr, positions, src, lambda: inverse_rate(degree, indptr))
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        """Choose edges of the destinations ``dst`` for flow ``step.flow``."""
+        return super().choose(dst, step) if self.iterations == 0 else self._choose_by_importance(dst, step)
+
+    def _choose_by_importance(self, dst: Tensor, step: Step) -> Choice:
+        edges, fanout, numbers, size = self._edges, self.fanouts[step.flow], self._numbers(step), self.graph.num_nodes
+        near, nodes, places, ahead = edges.near, NOTHING, None, None
+        begin = edges.indptr[dst.numpy()]
+        degree = edges.indptr[dst.numpy() + 1] - begin
+        few = size > max(4 * int(degree.sum()), 1024)  # else arrays of an entry per node are small, and fastest
+        if few or edges.patch is not None:  # in a patch some edges are left out for a while: take those that are there
+            there = Candidates(edges, dst)
+            places, begin, degree = there._positions, there._indptr[:-1], np.diff(there._indptr)
+            near = near[places]
+            if few:
+                with Numbering(size) as numbering:
+                    near = numbering.extend(near.astype(np.int64)).astype(near.dtype)
+                    nodes = numbering.nodes
+                size = len(nodes)
+        most = int(degree.sum())
+        if not few and self.iterations != 1 and size < _LONGEST:
+            # numbered by first appearance, nodes of many edges lie side by side: rounds are twice as fast, at 4 bytes
+            # per edge, but to number them takes as long as four rounds
+            local, start = outside(most, np.int32), np.cumsum(degree) - degree
+            nodes = kernels.labor_importance.gather_local(begin, degree, near, np.full(size, -1, np.int32), local)
+            near, begin, ahead, size = local, start, begin - start, len(nodes)
+        near.flags.writeable = False  # as those of the graph are, or the kernels would be compiled twice
+        pi, codes = outside(size, np.float64), outside(size, np.uint8)
+        spare = np.empty(0 if ahead is None else size, np.float64)
+        c = self._importance(begin, degree, near, fanout, pi, codes, spare)
+        plain = self._weights is None and self.estimator == "horvitz-thompson"  # then weights are 1 / probability
+        kept, scale = outside(most, edges.place_type), outside(most, np.float32 if plain else np.float64)
+        given = (begin, degree, near, nodes, fanout, numbers.keys, numbers.early, pi, codes, spare, kept, scale)
+        indptr = (
+            kernels.labor_importance.keep_poisson(*given, c)
+            if self.method == "poisson"
+            else kernels.labor_importance.keep_smallest(*given)
+        )
+        del given, pi, codes, spare
+        kept, inverse = copied_outside(kept[: indptr[-1]]), copied_outside(scale[: indptr[-1]])
+        del scale
+        src = copied_outside(near[kept], np.int64)
+        if ahead is not None:
+            kept += np.repeat(ahead, np.diff(indptr)).astype(kept.dtype)
+        positions = kept if places is None else places[kept]
+        src = nodes[src] if len(nodes) else src
+        drawn = Drawn(indptr, positions, src, self._inverse(indptr, degree, lambda: inverse))
+        return Choice.of_kernel(indptr, positions, drawn.src, self._weight(edges, drawn))
+
+    def _importance(
+        self,
+        begin: Ints,
+        degree: Ints,
+        near: Any,
+        fanout: int,
+        pi: NDArray[np.float64],
+        seen: NDArray[np.uint8],
+        spare: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Write pi of the sources, and return c of the destinations, after all rounds."""
+        c = np.ones(len(degree))
+        pi.fill(1)
+        if fanout >= 0:
+            c[degree > fanout] = fanout / degree[degree > fanout]
+        until = self.iterations == _CONVERGED
+        before = np.inf
+        for _ in range(_MOST_ROUNDS if until else int(self.iterations)):
+            sources = kernels.labor_importance.update(begin, degree, near, np.argsort(-c), c, pi, seen)
+            kernels.labor_importance.solve(begin, degree, near, fanout, pi, c, spare)
+            if until and sources >= before * (1 - _TOLERANCE):
+                break
+            before = sources
+        return c
+
+    def _inverse(
+        self, indptr: Ints, degree: Ints, inverse: Callable[[], NDArray[np.float64]]
+    ) -> Callable[[], NDArray[np.float64]]:
+        """1 / probability as the estimator takes it."""
+        if self.estimator == "horvitz-thompson":
+            return inverse
+
+        def scaled() -> NDArray[np.float64]:
+            each, drawn = inverse(), np.diff(indptr)
+            total = np.bincount(np.repeat(np.arange(len(degree)), drawn), each, len(degree))
+            share: NDArray[np.float64] = each * np.repeat(degree / np.where(drawn > 0, total, 1), drawn)
+            return share
+
+        return scaled
+
+    def _numbers(self, step: Step) -> _Numbers:
+        """Where the numbers r_t of this draw come from."""
+        period = self.batch_dependency
+        if period == 1:
+            key = (step.batch_random if self.layer_dependency else step.random).key
+            return _Numbers.of(key, key, key, 0)
+        shared = step.epoch_random.key
+        base = derive_key(shared, _SHARED if self.layer_dependency else step.flow)
+        if period is None:
+            return _Numbers.of(base, base, base, 0)
+        assert step.batch is not None
+        # node t has number (batch + phase_t) // period of its own numbers, with phase_t uniform in [0, period): it is
+        # at the later one of two where a number of 32 bits is below the fraction of the period that has passed
+        window, passed = divmod(step.batch, period)
+        keys = derive_key(base, window), derive_key(base, window + 1), derive_key(shared, _PHASE)
+        return _Numbers.of(*keys, -(-passed * _WORDS // period))
+
+
+class _Numbers(NamedTuple):
+    """Two keys of numbers and the key that decides between them, uint64 ``[3]``: the kernels' ``keys``, ``early``."""
+
+    keys: NDArray[np.uint64]
+    early: np.uint32
+
+    @classmethod
+    def of(cls, now: int, later: int, phase: int, early: int) -> _Numbers:
+        return cls(np.array([now, later, phase], np.uint64), np.uint32(early))
+
+
+def _repeats_of(edges: Edges) -> tuple[Ints, Ints]:
+    """What ``find_repeats`` finds in an excerpt, at a cost that does not depend on the size of the graph."""
+    nodes, local = np.unique(edges.near, return_inverse=True)
+    found: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, local, len(nodes))
+    return found
+
+
+def _rates(fanout: int, degree: Ints, indptr: Ints) -> NDArray[np.float64]:
+    """1 / probability of every drawn edge: the draw compares integers below 2**32, so probabilities are multiples."""
+    inverse = np.ones(len(degree))
+    some = degree > fanout if fanout >= 0 else np.zeros(len(degree), np.bool_)
+    inverse[some] = _WORDS / np.ceil(fanout / degree[some] * _WORDS)
+    return np.repeat(inverse, np.diff(indptr))
+
+
+def _iterations(value: Any) -> int | str:
+    if isinstance(value, str):
+        if value != _CONVERGED:
+            raise ValueError(f"iterations must be a number from 0 or {_CONVERGED!r}, got {value!r}")
+        return value
+    number = as_int(value, "iterations")
+    if number < -1:
+        raise ValueError(f"iterations must be a number from 0 or {_CONVERGED!r} (or -1, the same), got {number}")
+    return _CONVERGED if number == -1 else number
+
+
+def _one_of(value: Any, name: str, names: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in names:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, names))}, got {describe(value)}")
+    return value

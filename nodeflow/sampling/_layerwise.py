@@ -1,0 +1,381 @@
+"""Layer-wise samplers: the destinations of a flow together draw one set of source nodes, and get all edges from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, describe
+from nodeflow.graph import Graph
+from nodeflow.graph._edges import contains
+from nodeflow.random import derive_key
+from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._pps import (
+    Floats,
+    Ladder,
+    Picked,
+    check_draw,
+    inclusion_probabilities,
+    ladder,
+    laid_out,
+    pick,
+    pick_systematic,
+    pick_with_replacement,
+    scale_of,
+)
+from nodeflow.sampling._sampler import Sampler, Step, check_sizes
+from nodeflow.sampling._scores import LayerCandidates, draw_columns, read_scores
+
+_NONE: Ints = np.zeros(0, np.int64)
+
+
+class LayerSampler(Sampler):
+    """All destinations of a flow together draw one set of their neighbours, and get all edges from it.
+
+    The candidates are the nodes that have an edge to one of the destinations; candidate u has the probability
+    q_u = score / sum of the scores: the same for all without ``score``, else what ``score`` says (adaptive sampling,
+    Huang, Zhang, Rong, Huang 2018). With A the ``weight`` column (1 without) the estimator weight of an edge
+    e from u is ``A_e * times / mean``: how often u was drawn, over how often on average. Weighted sums over the drawn
+    edges are then unbiased for the sum over all edges of the destination, but for candidates with score 0. With
+    replacement their variance is ``(sum_u (A_vu h_u)^2 / q_u - (sum_u A_vu h_u)^2) / t`` for destination v, with
+    "poisson" it is ``sum_u (A_vu h_u)^2 (1 / pi_u - 1)``.
+
+    Args:
+        graph: the parent graph; it is never written to.
+        layer_sizes: number of draws t per flow **in flow order**: ``layer_sizes[-1]`` is for the sources of the seeds.
+        score: ``score(candidates, step)`` gets ``LayerCandidates`` and the ``Step`` (``step.inputs`` is what the
+            sampler was called with as ``inputs=``) and returns a score per candidate, ``[n]``, finite and not negative;
+            an ``nn.Module`` is fine, and a gradient is kept. It must be a pure function, but may change between calls
+            (by training): then so do the draws. Not called where there is no candidate. None: all alike.
+        draw: "replacement": t draws with replacement (with ``mean = t * q_u``). "poisson": every candidate on its own,
+            with probability pi_u = min(1, c q_u), t of them on average (Balin, Catalyurek 2023). "systematic": exactly
+            t distinct ones, with the same probabilities (Deville 1998). In both c makes the pi_u add up to t; with no
+            more than t candidates all are kept, with weight A.
+        direction, include_dst, edge_filter, weight, seed: see ``Sampler``. With ``include_dst`` the destinations are in
+            the layer before, but are sources of edges only where they were drawn.
+
+    With ``score`` the frame of layer i, the sources of flow i, gets two columns: ``draws``, how often the node was
+    drawn, float32; and ``log_prob``, differentiable in the scores: log q_u with replacement, else log pi_u (0 for one
+    that is certain); both 0 for nodes that were not drawn. With replacement ``(log_prob * draws).sum()`` is the
+    log-likelihood of the set up to the multinomial coefficient; with "poisson" and "systematic" it is not, since nodes
+    that were not drawn count there too. Estimator weights have no gradient (see docs/samplers/adaptive.md).
+
+    Destinations without neighbours get no edges. A parent's repeated edges are all kept, each with its own weight.
+
+    Cost: proportional to the number of edges of the destinations.
+
+    Raises TypeError or ValueError for sizes that are not at least 1, another ``draw``, or a score that is no function;
+    and in a call for scores of another shape, that are negative or not finite, or that are 0 for all candidates.
+
+    >>> graph = Graph.from_edges([0, 1, 2, 3, 0, 1], [4, 4, 4, 4, 5, 5])
+    >>> batch = LayerSampler(graph, [2], draw="systematic", seed=1)([4, 5])
+    >>> batch, batch.flows[0].weight
+    (NodeFlow(4 -> 2 nodes, 3 edges), tensor([2., 2., 2.]))
+    """
+
+    fixed: ClassVar[tuple[str, ...]] = (
+        "layer_sizes",
+        "score",
+        "draw",
+        "direction",
+        "include_dst",
+        "edge_filter",
+        "weight",
+        "seed",
+    )
+
+    def __init__(
+        self,
+        graph: Graph,
+        layer_sizes: Any,
+        *,
+        score: Callable[[LayerCandidates, Step], Tensor] | None = None,
+        draw: str = "replacement",
+        direction: str = "in",
+        include_dst: bool = True,
+        edge_filter: Any = None,
+        weight: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False)
+        self.draw = check_draw(draw)
+        if score is not None and not callable(score):
+            raise TypeError(f"score must be a function of (candidates, step) or a module, got {describe(score)}")
+        self.score = score
+        if self.draw == "replacement" and max(self.layer_sizes) >= 2**31:  # so many draws are made, and kept
+            raise ValueError(f"layer_sizes must be below 2**31 with replacement, got {max(self.layer_sizes)}")
+        options = {
+            "direction": direction, "include_dst": include_dst, "edge_filter": edge_filter, "weight": weight,
+            "seed": seed,
+        }  # fmt: skip
+        super().__init__(graph, len(self.layer_sizes), **options)
+
+    _bound: tuple[str, ...] = (*Sampler._bound, "_column", "_scale")
+
+    def _bind(self) -> None:
+        super()._bind()
+        self._column: NDArray[Any] = np.zeros(0, np.float32)  # weights by position, empty where all are 1
+        self._scale = 1.0
+        if self._weights is not None:
+            self._column = self._edges.by_position(self._weights)
+            scale = scale_of(self._column)
+            if not 2.0**-300 < scale < 2.0**300:  # squares and their sums would be infinite, or all 0
+                self._column, self._scale = self._column.astype(np.float64) * scale, scale
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What draws depend on, but for the graph: the names in ``fixed`` and their values, ``score`` by its name."""
+        found = super().settings
+        score = found.pop("score", None)
+        if score is not None:  # by its name, which other processes have too
+            found["score"] = getattr(score, "__qualname__", type(score).__qualname__)
+        return found
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        """Draw a set of sources for the destinations ``dst`` and choose all edges from it."""
+        found = LayerCandidates(self.candidates(dst), self.graph.num_nodes)
+        values, scores = self._scores(found, step)
+        size, nid = self.layer_sizes[step.flow], found.nid.numpy()
+        picked = pick(values, nid, size, self.draw, step.random.key)
+        place = np.full(len(nid), -1)
+        place[picked.places] = np.arange(len(picked.places))
+        at = place[found._local]
+        kept = np.flatnonzero(at >= 0)
+        indptr = np.searchsorted(kept, found.structure.indptr.numpy())
+        ids = nid[picked.places]
+        columns = None if self.score is None else draw_columns(scores, values, picked, size, self.draw)
+        return self._chosen(dst.numpy(), indptr, found._positions[kept], at[kept], ids, picked, columns)
+
+    def _scores(self, found: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
+        """Scores of the candidates as numbers, and as the user's score gave them."""
+        if self.score is None or len(found) == 0:
+            return np.ones(len(found)), None
+        return read_scores(self.score(found, step), found.nid, step.flow)
+
+    def _chosen(
+        self,
+        dst: Ints,
+        indptr: Ints,
+        positions: Ints,
+        at: Ints,
+        ids: Ints,
+        picked: Picked,
+        columns: Mapping[str, Tensor] | None = None,
+    ) -> Choice:
+        """The Choice of the edges at ``positions``, whose sources are ``ids[at]``, and ``picked`` says how."""
+        factor = picked.times / picked.mean
+        weight = self._weight(dst, indptr, positions, lambda: factor[at])
+        nodes = None if columns is None else torch.from_numpy(ids)
+        return Choice.of_kernel(indptr, positions, ids[at], weight, nodes=nodes, ndata=columns)
+
+    def _weight(self, dst: Ints, indptr: Ints, positions: Ints, factor: Callable[[], Floats]) -> Callable[[], Tensor]:
+        weights, edges = self._weights, self._edges
+
+        def weight() -> Tensor:
+            scale = factor() if weights is None else factor() * weights[edges.ids(positions)]
+            return torch.from_numpy(self._finished(dst, indptr, scale).astype(np.float32))
+
+        return weight
+
+    def _finished(self, dst: Ints, indptr: Ints, weight: Floats) -> Floats:
+        """Estimator weights as they are given to the flow."""
+        return weight
+
+    def _out(self) -> Ints:
+        """Positions of edges left out, ascending."""
+        return _NONE if self._edges.patch is None else self._edges.patch.out
+
+
+class LadiesSampler(LayerSampler):
+    """A layer is drawn among the neighbours of the layer above, the more likely the more they give it: LADIES.
+
+    Candidate u is drawn in proportion to the sum of A_e^2 over its edges to the destinations of this flow (Zou, Hu,
+    Wang, Jiang, Sun, Gu 2019, algorithm 1). Estimator weights are ``A_e * times / mean`` and unbiased, as for
+    ``LayerSampler``. This differs from the authors' program, which draws without replacement but weights as if with it,
+    and puts the destinations into the set: that is biased.
+
+    Args:
+        graph, layer_sizes, draw: see ``LayerSampler``.
+        normalize: scale the weights of each destination so that they add up to the sum of A over all its edges, as the
+            paper does for an A whose rows add up to 1. **Such sums are biased**, in exchange for a smaller variance; A
+            must not be negative.
+        direction, include_dst, edge_filter, weight, seed: see ``Sampler``.
+
+    An edge with A = 0 gives its source no chance; where all are 0, nothing is drawn, and the estimate 0 is exact.
+    Repeated edges count one by one.
+
+    Cost: with replacement one pass over the edges of the destinations, and over those with weights a second, partial
+    one; else their union is numbered too, about ten times as slow.
+
+    >>> graph = Graph.from_edges([0, 1, 2, 3, 0, 1], [4, 4, 4, 4, 5, 5])
+    >>> LadiesSampler(graph, [2, 3], seed=2)([4, 5])
+    NodeFlow(6 -> 5 -> 2 nodes, 3 + 5 edges)
+    """
+
+    fixed = ("layer_sizes", "draw", "normalize", "direction", "include_dst", "edge_filter", "weight", "seed")
+
+    def __init__(
+        self,
+        graph: Graph,
+        layer_sizes: Any,
+        *,
+        draw: str = "replacement",
+        normalize: bool = False,
+        direction: str = "in",
+        include_dst: bool = True,
+        edge_filter: Any = None,
+        weight: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.normalize = bool(normalize)
+        options = {
+            "direction": direction, "include_dst": include_dst, "edge_filter": edge_filter, "weight": weight,
+            "seed": seed,
+        }  # fmt: skip
+        super().__init__(graph, layer_sizes, draw=draw, **options)
+
+    _bound = (*LayerSampler._bound, "_norms")
+
+    def _bind(self) -> None:
+        super()._bind()
+        if self.normalize and self._weights is not None and (self._weights < 0).any():
+            at = int((self._weights < 0).argmax())
+            raise ValueError(
+                f"normalize=True needs weights that are not negative, but edge {at} has {self._weights[at]}"
+            )
+        # squared norm of every row; rows of which edges are left out are added up again in each draw
+        rows, column = np.arange(self._edges.num_rows), self._column
+        self._norms = (
+            kernels.layerwise.row_norms(self._edges.indptr, rows, column, _NONE) if len(column) else np.zeros(0)
+        )
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        """Draw a set of sources for the destinations ``dst`` and choose all edges from it."""
+        if self.draw != "replacement":
+            return super().choose(dst, step)
+        # an edge in proportion to A^2, uniform over all edges of the destinations, has a source in proportion to the
+        # sum over its edges: so no candidate needs to be known before, and one pass finds the edges and the sums
+        edges, column, out = self._edges, self._column, self._out()
+        rows, size, key = dst.numpy(), self.layer_sizes[step.flow], np.uint64(step.random.key)
+        if len(column):
+            norms = self._norms[rows]
+            if edges.patch is not None:
+                hit = contains(edges.patch.rows, rows)
+                norms[hit] = kernels.layerwise.row_norms(edges.indptr, rows[hit], column, out)
+            total = float(kernels.pps.cumulated(norms)[-1]) if len(norms) else 0.0
+            drawn = kernels.layerwise.draw_edges_weighted(edges.indptr, edges.near, rows, norms, column, out, size, key)
+        else:
+            total = float((edges.indptr[rows + 1] - edges.indptr[rows]).sum())
+            if edges.patch is not None:
+                total -= float(
+                    np.diff(np.searchsorted(out, [edges.indptr[rows], edges.indptr[rows + 1]]), axis=0).sum()
+                )
+            drawn = kernels.layerwise.draw_edges(edges.indptr, edges.near, rows, out, size, key)
+        ids, times = np.unique(drawn, return_counts=True)
+        indptr, positions, at, norm = kernels.layerwise.edges_from(edges.indptr, edges.near, rows, ids, column, out)
+        mean = norm * (size / total) if total else norm
+        return self._chosen(rows, indptr, positions, at, ids, Picked(ids, times, mean))
+
+    def _scores(self, found: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
+        scores = np.zeros(len(found))
+        kernels.layerwise.add_norms(found._local, found._positions, self._column, scores)
+        return scores, None
+
+    def _finished(self, dst: Ints, indptr: Ints, weight: Floats) -> Floats:
+        if not self.normalize:
+            return weight
+        wanted = kernels.layerwise.row_sums(self._edges.indptr, dst, self._column, self._out()) / self._scale
+        sums = np.add.reduceat(np.append(weight, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
+        scale = np.divide(wanted, sums, out=np.zeros(len(dst)), where=sums > 0)
+        found: Floats = weight * np.repeat(scale, np.diff(indptr))
+        return found
+
+
+class FastGCNSampler(LayerSampler):
+    """Every layer is drawn among all nodes of the graph, in proportion to what they give it as a whole: FastGCN.
+
+    Node u has the probability q_u in proportion to the sum of A_e^2 over all its edges in the graph (Chen, Ma, Xiao
+    2018, algorithm 2), after the edge filter, made once when the sampler is made. Estimator weights
+    are ``A_e * times / mean`` and unbiased, as for ``LayerSampler``. A drawn node without an edge to the destinations
+    is not in the layer, so on sparse graphs most draws may be in vain, and many destinations without edges.
+
+    Args:
+        graph: the parent graph; it is never written to.
+        layer_sizes: number of draws per flow, in flow order.
+        draw: see ``LayerSampler``. The order of "systematic" is fixed by ``seed``, one for all draws.
+        direction, include_dst, edge_filter, weight, seed: see ``Sampler``.
+
+    A node whose edges all have A = 0 is never drawn; it would give 0. ``without_edges`` does not change q.
+
+    Cost: one pass over the edges of the destinations, beside layer_sizes draws. Made: a pass over all edges.
+
+    >>> graph = Graph.from_edges([0, 1, 2, 3, 0, 1], [4, 4, 4, 4, 5, 5])
+    >>> FastGCNSampler(graph, [2], draw="systematic", seed=1)([4, 5])
+    NodeFlow(4 -> 2 nodes, 4 edges)
+    """
+
+    fixed = ("layer_sizes", "draw", "direction", "include_dst", "edge_filter", "weight", "seed")
+
+    def __init__(
+        self,
+        graph: Graph,
+        layer_sizes: Any,
+        *,
+        draw: str = "replacement",
+        direction: str = "in",
+        include_dst: bool = True,
+        edge_filter: Any = None,
+        weight: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        options = {
+            "direction": direction, "include_dst": include_dst, "edge_filter": edge_filter, "weight": weight,
+            "seed": seed,
+        }  # fmt: skip
+        super().__init__(graph, layer_sizes, draw=draw, **options)
+
+    _bound = (*LayerSampler._bound, "_steps", "_prob", "_lines")
+
+    def _bind(self) -> None:
+        super()._bind()
+        norms = kernels.layerwise.near_norms(self._edges.near, self._column, self.graph.num_nodes)
+        self._steps: Ladder | None = None  # stays so where no node has a chance
+        sizes = set() if self.draw == "replacement" else set(self.layer_sizes)
+        self._prob = {size: inclusion_probabilities(norms, size) for size in sizes}
+        self._lines = {}
+        if self.draw == "systematic":
+            nodes, order = np.arange(self.graph.num_nodes), derive_key(self.seed, 0)
+            self._lines = {size: laid_out(self._prob[size], nodes, order) for size in sizes}
+        elif self.draw == "replacement" and norms.any():
+            if len(self._column) == 0 and norms.max() < 2**24:
+                norms = norms.astype(np.float32)  # exactly the same numbers: of edges
+            self._steps = ladder(norms, max(len(norms).bit_length() - 2, 0))
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        """Draw a set of nodes and choose all edges from it to the destinations ``dst``."""
+        edges, rows, out = self._edges, dst.numpy(), self._out()
+        size, key = self.layer_sizes[step.flow], step.random.key
+        if self.draw == "poisson":
+            prob = self._prob[size]
+            indptr, positions = kernels.layerwise.edges_by_chance(
+                edges.indptr, edges.near, rows, prob, out, np.uint64(key)
+            )
+            src = edges.near[positions].astype(np.int64)
+            weight = self._weight(rows, indptr, positions, lambda: 1 / prob[edges.near[positions]])
+            return Choice.of_kernel(indptr, positions, src, weight)
+        if self.draw == "systematic":
+            picked = pick_systematic(self._lines[size], self._prob[size], key)
+        elif self._steps is not None:
+            picked = pick_with_replacement(self._steps, size, key)
+        else:
+            picked = Picked(_NONE, _NONE, np.zeros(0))
+        indptr, positions, at, _ = kernels.layerwise.edges_from(
+            edges.indptr, edges.near, rows, picked.places, self._column, out
+        )
+        return self._chosen(rows, indptr, positions, at, picked.places, picked)

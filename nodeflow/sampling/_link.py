@@ -1,0 +1,272 @@
+"""Batches whose seeds are edges: the ends of each edge, and negatives that take the place of its destination."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nodeflow._base.checks import Ints, as_array, as_count, describe
+from nodeflow.flow import NodeFlow
+from nodeflow.graph._edges import edges_along
+from nodeflow.random import derive_key, hash_ids
+from nodeflow.sampling._base import Draw, SamplerBase, flat
+from nodeflow.sampling._negative import LAWS, Negatives, Pairs
+
+_NEGATIVES = 0x6E65676174697665  # keeps the negatives apart from what another sampler draws with the same seed
+
+
+class _Asked(NamedTuple):
+    """What a call was given beside the seeds; ``number`` is the batch number for the sampler of nodes."""
+
+    epoch: int
+    number: int | None
+    inputs: Any
+    times: NDArray[Any] | None
+
+
+class LinkSampler(SamplerBase):
+    """NodeFlows for link prediction: a seed is an edge, and the last layer holds its ends and its negatives.
+
+    ``batch = links(edge_ids)`` has ``batch.seed_index``, int64 ``[B, 2 + K]``: row b holds the rows of the last layer
+    of (source, destination, negative 1, ..., negative K) of seed edge b, in the order given. A repeated edge keeps rows
+    of its own, with negatives of their own. The last layer has each of these nodes once, in order of first appearance
+    over the rows of ``seed_index``. ``batch.seeds[batch.seed_index]`` are the parent ids; ``batch.seed_ids`` are the
+    edge ids asked for, ``[B]``, so ``graph.edata["label"][batch.seed_ids]`` are labels of the seed edges.
+
+    Pairs of nodes that are not edges, such as the fixed candidates of a benchmark, need no LinkSampler: give them, of
+    shape ``[B, 2]``, to the sampler of nodes or its ``NodeFlowLoader``; ``seed_index`` then is ``[B, 2]`` too.
+
+    A negative takes the place of the destination: pairs (source, negative k) are the ones to score low. By default
+    it is any node, so it may by chance be the destination, the source, or another out-neighbour.
+
+    Args:
+        sampler: makes the NodeFlow of these nodes; any sampler whose seeds are nodes. It draws with its own seed.
+        num_negatives: negatives per seed edge, K; 0 for none.
+        negatives: "uniform" over all nodes, or "degree": in proportion to in-degree ** ``power`` (so nodes without
+            in-edges are never drawn; the in-degree in the whole graph, whatever the sampler's direction or filter).
+        power: above 0; 0.75 is that of Mikolov et al. 2013, section 2.2. Without effect on "uniform".
+        chunk: so many consecutive seed edges of a batch share their negatives; None is 1. Fewer nodes to compute.
+        exclude: which edges no node of the batch may draw: "self" the seed edges; "reverse" all edges between the two
+            ends of a seed edge, in both directions, parallel ones too. They are left out before the draw, so fanouts
+            stay full. None: none, so a seed edge may be part of its own input.
+        filter_known: never draw a negative n for a source u when the graph has an edge u -> n, or when n is u. The
+            others keep the proportions of their probabilities, exactly and without trial and error.
+        seed: any integer; of the negatives only.
+
+    Settings of the sampler stay its own. ``filter_known`` looks at all edges of the graph, also those that the sampler
+    filters out. A graph without edges has no seeds.
+
+    Cost: that of the sampler for the 2 + K nodes per edge; per negative the logarithm of the number of nodes ("degree")
+    and of the source's out-degree (``filter_known``); for ``exclude`` the degrees of the ends. Once, when made: a pass
+    over the edges; with "reverse" or ``filter_known`` their ends in sorted order, 8 bytes an edge, and 4 (uniform) or
+    12 (degree) more for ``filter_known``. A graph with edge ids of its own takes 8 bytes an edge to look up their ends.
+
+    Raises TypeError for a sampler that is none, whose seeds are not nodes, or that cannot leave edges out while
+    ``exclude`` is set; ValueError for other values than those above, or ``chunk`` with ``filter_known`` (shared
+    negatives would have to suit all their sources).
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 0])
+    >>> links = LinkSampler(NeighborSampler(graph, [2]), num_negatives=2, exclude="reverse", filter_known=True)
+    >>> batch = links([3, 0])
+    >>> batch.seeds[batch.seed_index][:, :2]
+    tensor([[3, 4],
+            [0, 1]])
+    >>> batch.seed_index.shape, 3 in batch.flows[0].parent_eid
+    (torch.Size([2, 4]), False)
+    """
+
+    fixed = ("sampler", "num_negatives", "negatives", "power", "chunk", "exclude", "filter_known", "seed")
+
+    def __init__(
+        self,
+        sampler: SamplerBase,
+        *,
+        num_negatives: int = 1,
+        negatives: str = "uniform",
+        power: float = 0.75,
+        chunk: int | None = None,
+        exclude: str | None = None,
+        filter_known: bool = False,
+        seed: int = 0,
+    ) -> None:
+        if not isinstance(sampler, SamplerBase):
+            raise TypeError(f"sampler must be a nodeflow sampler, got {describe(sampler)}")
+        if sampler.seed_kind != "node":
+            raise TypeError(
+                f"sampler must take nodes as seeds, but a seed of {type(sampler).__name__} is a {sampler.seed_kind}"
+            )
+        super().__init__(sampler.graph, sampler.num_flows, seed=seed)
+        self.sampler = sampler
+        self.numbered = sampler.numbered
+        self.num_negatives = as_count(num_negatives, "num_negatives")
+        if negatives not in LAWS:
+            raise ValueError(f"negatives must be 'uniform' or 'degree', got {negatives!r}")
+        self.negatives = negatives
+        self.power = _positive(power, "power")
+        self.chunk = None if chunk is None else as_count(chunk, "chunk", 1)
+        if exclude not in (None, "self", "reverse"):
+            raise ValueError(f"exclude must be None, 'self' or 'reverse', got {exclude!r}")
+        if exclude is not None and not callable(getattr(sampler, "without_edges", None)):
+            raise TypeError(
+                f"exclude={exclude!r} needs a sampler that can leave edges out for one batch, but "
+                f"{type(sampler).__name__} has no without_edges; use exclude=None"
+            )
+        self.exclude = exclude
+        self.filter_known = bool(filter_known)
+        if self.filter_known and self.chunk is not None:
+            raise ValueError(
+                "chunk and filter_known cannot go together: negatives that several edges share would have to be "
+                "unknown to all their sources; leave out one of them"
+            )
+        self._bind()
+
+    def _bind(self) -> None:
+        """Set the attributes named in ``_bound``, which are read from the graph: when made, and when unpickled."""
+        needed = self.exclude == "reverse" or self.filter_known
+        pairs = Pairs.of(self.graph) if needed else None
+        self._pairs = pairs if self.exclude == "reverse" else None
+        known = pairs if self.filter_known else None
+        self._negatives = Negatives(self.graph, self.negatives, self.power, known)
+        self._edges = edges_along(self.graph, "in")
+
+    _bound = ("_pairs", "_negatives", "_edges")
+
+    @property
+    def num_seeds(self) -> int:
+        """Number of edges: a seed is an edge id of the graph."""
+        return self.graph.num_edges
+
+    @property
+    def takes_times(self) -> bool:  # type: ignore[override]
+        """Whether the sampler of nodes does."""
+        return self.sampler.takes_times
+
+    @property
+    def seed_kind(self) -> str:
+        """What a seed is, in words."""
+        return "edge"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What draws depend on, but for the graph: ``sampler`` as its class and its settings, and the rest."""
+        found = {**super().settings, "sampler": (type(self.sampler).__name__, self.sampler.settings)}
+        if self.negatives == "uniform":
+            del found["power"]
+        return found
+
+    def __repr__(self) -> str:
+        rest = "".join(f", {name}={value!r}" for name, value in self.settings.items() if name != "sampler")
+        return f"{type(self).__name__}({self.sampler!r}{rest})"
+
+    def __call__(
+        self, seeds: Any, *, epoch: int = 0, batch: int | None = None, inputs: Any = None, times: Any = None
+    ) -> NodeFlow:
+        """Sample the NodeFlow of the edges ``seeds``.
+
+        The negatives of row b of ``seed_index`` are a pure function of this sampler's seed, the epoch, the batch and b.
+
+        Args:
+            seeds: edge ids, repeats allowed.
+            epoch: another epoch is another, independent draw.
+            batch: number that tells this batch from the others of its epoch; None takes a hash of the edge ids, for the
+                negatives and for the sampler of nodes (so the same nodes as ends of other edges draw afresh).
+            inputs: given to the sampler of nodes.
+            times: a time for every seed edge, for a sampler that takes times: all 2 + K nodes of the edge are seen at
+                its time, and a node at two times has two rows.
+
+        Raises TypeError for float or bool seeds, or ``times`` that the sampler does not take; IndexError for an id out
+        of range; with ``filter_known`` ValueError for a source that has no negative left.
+        """
+        return self.complete(self.draw_batch(seeds, epoch=epoch, batch=batch, inputs=inputs, times=times))
+
+    def complete(self, batch: NodeFlow) -> NodeFlow:
+        """Add what the sampler of nodes adds."""
+        return self.sampler.complete(batch)
+
+    def draw_batch(
+        self, seeds: Any, *, epoch: int = 0, batch: int | None = None, inputs: Any = None, times: Any = None
+    ) -> NodeFlow:
+        """Sample the NodeFlow of the edges ``seeds`` without what ``complete`` adds; arguments as for a call."""
+        ids, _ = self._seeds(seeds)
+        identity = [hash_ids(ids)]
+        when = None
+        if times is not None:
+            when = self._times(times, len(ids))
+            identity.append(hash_ids(when.astype(np.int64 if when.dtype.kind in "iu" else np.float64).view(np.int64)))
+        draw = self._draw(epoch, batch, *identity)
+        # a sampler that asks to be numbered gets its number or none; any other is told what batch it is by the edges
+        number = batch if batch is not None or self.sampler.numbered else derive_key(*identity) >> 1
+        return self._sample(ids, draw, _Asked(epoch, number, inputs, when))
+
+    def _flat(self, seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
+        if flat(seeds)[1] is not None:
+            raise ValueError(
+                "seeds must be edge ids, one-dimensional, got rows of several; give pairs of nodes to the sampler of "
+                "nodes itself"
+            )
+        return seeds, None
+
+    def _sample(self, seeds: Ints, draw: Draw, inputs: _Asked) -> NodeFlow:
+        src, dst = self._ends(seeds)
+        drawn, bad = self._negatives.draw(derive_key(draw.key, _NEGATIVES), src, self.num_negatives, self.chunk)
+        if bad >= 0:
+            everything = "every node that has in-edges" if self.negatives == "degree" else "every other node"
+            raise ValueError(
+                f"node {src[bad]}, the source of edge {seeds[bad]}, has edges to {everything} (but perhaps itself), so "
+                "no negative is left for it; leave the edge out of the seeds, or use filter_known=False"
+            )
+        nodes = np.concatenate([src[:, None], dst[:, None], drawn], axis=1)
+        sampler: Any = self.sampler
+        if self._pairs is not None:
+            sampler = sampler.without_edges(self._pairs.between(src, dst))
+        elif self.exclude is not None:
+            sampler = sampler.without_edges(seeds)
+        asked: dict[str, Any] = {"epoch": inputs.epoch, "batch": inputs.number, "inputs": inputs.inputs}
+        if inputs.times is not None:
+            asked["times"] = inputs.times
+        made: NodeFlow = sampler.draw_batch(nodes, **asked)
+        made._set(_seed_ids=torch.from_numpy(seeds.copy()))  # it is new, since its seed_index is
+        return made
+
+    def _ends(self, eid: Ints) -> tuple[Ints, Ints]:
+        """Source and destination of edges, int64."""
+        edges = self._edges
+        at = eid if edges.edge_ids is None else edges._places.get()[eid]
+        dst = np.searchsorted(edges.indptr, at, side="right") - 1
+        return edges.near[at].astype(np.int64), dst
+
+    def _times(self, times: Any, size: int) -> NDArray[Any]:
+        if not self.sampler.takes_times:
+            raise TypeError(
+                f"times must be None, because {type(self.sampler).__name__} takes none; use a sampler that sees the "
+                "graph as it was at a time, such as TemporalNeighborSampler"
+            )
+        when = as_array(times, "times")
+        if when.dtype.kind not in "iuf":
+            raise TypeError(f"times must be numbers, got {describe(times)}")
+        if when.shape != (size,):
+            raise ValueError(f"times must have one entry per seed edge ({size}), got shape {tuple(when.shape)}")
+        if when.dtype.kind == "f" and not np.isfinite(when).all():
+            at = int((~np.isfinite(when)).argmax())
+            raise ValueError(f"times must be finite, but times[{at}] is {when[at]}")
+        return when
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in self._bound}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._bind()
+
+
+def _positive(value: Any, name: str) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be a number, got {describe(value)}")
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} must be a number above 0, got {value}")
+    return float(value)

@@ -1,0 +1,248 @@
+"""Neighbour sampling, uniform or in proportion to edge weights, and full neighbourhoods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, as_count, as_int, describe
+from nodeflow.graph import Graph
+from nodeflow.graph._columns import edge_integers
+from nodeflow.graph._edges import NOTHING, Edges
+from nodeflow.sampling._proportional import Proportional, edge_weights
+from nodeflow.sampling._rows import Drawn, Rows, RowSampler
+from nodeflow.sampling._sampler import Step, check_size, check_sizes
+
+
+class NeighborSampler(RowSampler):
+    """Every node draws a fixed number of its neighbours: uniformly (Hamilton, Ying, Leskovec 2017, algorithm 2), or in
+    proportion to an edge column.
+
+    Estimator weights: A over the probability to be drawn (with replacement: over how often it is on average), where A
+    is the ``weight`` column (1 without). For k drawn edges of d this is A d / k without ``prob``; with ``prob``, the
+    column w, and W, its sum over the node's edges, it is A W / (k w) with replacement, and A / min(1, c w) without. The
+    weighted sum over the drawn edges is thus unbiased for the sum of A times value over all in-edges (with ``prob``:
+    those with w above 0); weights of 1 over a mean are what GraphSAGE uses. A node with no more neighbours than its
+    fanout keeps all of them once, in the graph's order, with weight A (with replacement it still draws ``fanout`` of
+    them); a node without neighbours gets no edges.
+
+    Args:
+        graph: the parent graph; it is never written to.
+        fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
+            inputs; -1 takes all neighbours. With ``edge_type``, each may be a dict from edge type to number; types that
+            it does not name draw nothing, and a bare number is for every type.
+        replace: draw with replacement, so that a neighbour may be drawn repeatedly. Without it, and without ``prob``,
+            every subset of the neighbours is equally likely.
+        prob: name of an edge column of numbers, finite and at least 0, that draws are proportional to. With
+            ``replace``, every draw takes edge e with probability w_e / W. Without, e is among the k edges drawn with
+            probability exactly min(1, c w_e), with the c that makes these add up to k; edges for which it is 1 are
+            certain, and have the weight A. Where no probability is above 1/2 and k^2 times the largest w / W is about 2
+            or less, the k are drawn by Sampford's method (1967); elsewhere those that are not certain are drawn by
+            Deville's systematic method (Deville 1998; Chauvet 2012; the law is that of the ordered pivotal method).
+            Edges of weight 0 are never drawn and count as no neighbours, also for fanout -1: a node that has no others
+            gets no edges. The column is read once, when the sampler is made; do not write to it in place afterwards.
+            None: uniform.
+        edge_type: name of an edge column of integers: every node draws for each type on its own, and its edges are
+            grouped by type, ascending.
+        direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``.
+
+    Cost: proportional to the number of drawn edges, whatever the degrees (all edges for -1). With ``prob``, a draw
+    reads one number of an alias table; but without replacement a node that Sampford's method does not serve is gone
+    through edge by edge. The tables take ``8 num_edges + 24 num_nodes`` bytes (``num_nodes`` times the number of types,
+    with ``edge_type``) beside the weights in the order of the edges. They are exact to 2**-45 W per edge, and float64
+    sums to about 1e-15 W (times the square root of the degree for hubs): an edge below 1e-13 W may never be drawn.
+
+    Raises TypeError for a bare int, ValueError for no fanouts, 0 or numbers below -1, an edge type that does not occur,
+    or a ``prob`` column with a number that is negative, not finite, or (float64) beyond 1e-280 to 1e280; KeyError for
+    an unknown column.
+
+    >>> weights = torch.tensor([3.0, 1.0, 0.0, 2.0, 1.0])
+    >>> graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0], edata={"w": weights})
+    >>> batch = NeighborSampler(graph, fanouts=[-1, 1])([2, 1])
+    >>> batch.num_flows, batch.flow_sizes[1], batch.seeds
+    (2, 2, tensor([2, 1]))
+    >>> batch = NeighborSampler(graph, fanouts=[1], prob="w")([2, 1])
+    >>> batch.flows[0].parent_eid, batch.flows[0].weight
+    (tensor([3, 0]), tensor([1.0000, 1.3333]))
+    """
+
+    fixed = (
+        "fanouts", "replace", "prob", "edge_type", "direction", "include_dst", "reuse", "edge_filter", "weight", "seed"
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        graph: Graph,
+        fanouts: Any,
+        *,
+        replace: bool = False,
+        prob: str | None = None,
+        edge_type: str | None = None,
+        direction: str = "in",
+        include_dst: bool = True,
+        reuse: bool = False,
+        edge_filter: Any = None,
+        weight: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        if edge_type is None and isinstance(fanouts, Sequence) and any(isinstance(f, Mapping) for f in fanouts):
+            raise TypeError("fanouts per edge type need edge_type=, the name of an edge column of integers")
+        self.fanouts = self._checked(fanouts) if edge_type is None else _per_type(fanouts)
+        self.replace = bool(replace)
+        self.prob = prob
+        self.edge_type = edge_type
+        largest = max(max(f.values(), default=0) if isinstance(f, dict) else f for f in self.fanouts)
+        if self.replace and largest >= 2**31:  # every node draws so many, and their sum must be a number
+            raise ValueError(f"fanouts must be below 2**31 with replacement, got {largest}")
+        options = {
+            "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
+            "weight": weight, "seed": seed,
+        }  # fmt: skip
+        super().__init__(graph, len(self.fanouts), **options)
+
+    def _checked(self, fanouts: Any) -> tuple[int, ...]:
+        """Return the fanouts; a subclass may allow others."""
+        return check_sizes(fanouts, "fanouts")
+
+    _bound = (*RowSampler._bound, "_counts", "_proportional")
+
+    def _bind(self) -> None:
+        super()._bind()
+        self._proportional: Proportional | None = None
+        if self.prob is not None:
+            self._proportional = Proportional(self._edges, edge_weights(self.graph, self.prob, "prob"))
+
+    def _arranged(self, edges: Edges) -> Edges:
+        if self.edge_type is None:
+            self._counts = [np.array([fanout], np.int64) for fanout in self.fanouts]
+            return super()._arranged(edges)
+        column = edge_integers(self.graph, self.edge_type, "edge_type")
+        types, place = np.unique(column, return_inverse=True)
+        self._counts = [_counts(fanout, types.tolist()) for fanout in self.fanouts]
+        if self.graph.num_nodes * len(types) > 16 * (self.graph.num_nodes + self.graph.num_edges):
+            raise ValueError(
+                f"edge_type: the column {self.edge_type!r} has {len(types)} types, and every node gets a row for each; "
+                "group them into fewer types"
+            )
+        return super()._arranged(edges).by_type(place, len(types)) if len(types) else super()._arranged(edges)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values."""
+        return {k: v for k, v in super().settings.items() if not (k in ("prob", "edge_type") and v is None)}
+
+    def estimand(self) -> Tensor:
+        """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
+
+        The ``weight`` column, or 1; 0 for edges that the filter leaves out, whose ``prob`` is 0, or whose type has
+        fanout 0 in every flow.
+        """
+        found = super().estimand()
+        if self.edge_type is not None:
+            edges = self._edges
+            unused = np.all([counts == 0 for counts in self._counts], axis=0)
+            row = np.tile(unused, edges.num_rows // edges.rows_per_node)
+            found[edges.parent_eid(np.flatnonzero(np.repeat(row, np.diff(edges.indptr))))] = 0
+        if self._proportional is not None:
+            found[torch.from_numpy(self._proportional.column == 0)] = 0
+        return found
+
+    def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
+        """Draw ``fanouts[step.flow]`` neighbours for every row."""
+        counts = self._counts[step.flow]
+        if self._proportional is not None:
+            whole = edges is self._edges
+            tables = self._proportional if whole else Proportional(edges, self._proportional.column)
+            return tables.draw(edges, rows, counts, step.random.key, replace=self.replace)
+        left_out = NOTHING if edges.patch is None else edges.patch.out
+        indptr, begin, degree = kernels.uniform.plan(edges.indptr, rows.at, counts, rows.ident, self.replace, left_out)
+        positions, src = np.empty(indptr[-1], edges.place_type), np.empty(indptr[-1], np.int64)
+        key = np.uint64(step.random.key)
+        if self.replace and (counts >= 0).any():
+            kernels.uniform.draw_with(begin, degree, edges.near, rows.ident, key, counts, indptr, positions, src)
+        else:
+            kernels.uniform.draw_without(begin, degree, edges.near, rows.ident, key, indptr, positions, src)
+        if len(left_out):
+            kernels.uniform.step_over(edges.indptr, rows.at, left_out, edges.near, indptr, positions, src)
+        return Drawn(indptr, positions, src, None if (counts < 0).all() else lambda: inverse_rate(degree, indptr))
+
+    def _draw_patched(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
+        # uniform draws step over what is left out, at no cost in degrees; weighted ones need an excerpt
+        return self.draw_rows(edges, rows, step) if self.prob is None else super()._draw_patched(edges, rows, step)
+
+
+def inverse_rate(degree: Ints, indptr: Ints) -> NDArray[np.float64]:
+    """Degree / number drawn, for every drawn edge, ``[E]``."""
+    drawn = np.diff(indptr)
+    return np.repeat(degree / np.maximum(drawn, 1), drawn)
+
+
+def _per_type(fanouts: Any) -> tuple[int | dict[int, int], ...]:
+    """Fanouts that may be dicts from edge type to fanout."""
+    if isinstance(fanouts, (Tensor, np.ndarray)):
+        return check_sizes(fanouts, "fanouts")
+    if isinstance(fanouts, (str, bytes, Mapping)) or not isinstance(fanouts, Sequence):
+        raise TypeError(
+            "fanouts must be a list with a number or a dict per flow, as in [{0: 5, 1: 10}, {0: 10}], got "
+            f"{describe(fanouts)}"
+        )
+    if not fanouts:
+        raise ValueError("fanouts must have one entry per flow, got none")
+    return tuple(_of_types(fanout, f"fanouts[{i}]") for i, fanout in enumerate(fanouts))
+
+
+def _of_types(fanout: Any, name: str) -> int | dict[int, int]:
+    if not isinstance(fanout, Mapping):
+        return check_size(fanout, name)
+    found = {}
+    for key, number in fanout.items():
+        kind = as_int(key, f"an edge type in {name}")
+        count = as_int(number, f"{name}[{kind}]")
+        found[kind] = 0 if count == 0 else check_size(count, f"{name}[{kind}]")
+    return found
+
+
+def _counts(fanout: int | dict[int, int], types: list[int]) -> Ints:
+    """The fanout of every edge type there is."""
+    if isinstance(fanout, int):
+        return np.full(max(len(types), 1), fanout, np.int64)
+    unknown = sorted(set(fanout) - set(types))
+    if unknown:
+        raise ValueError(f"fanouts name the edge type {unknown[0]}, but the types there are: {types}")
+    return np.array([fanout.get(t, 0) for t in types] or [0], np.int64)
+
+
+class FullSampler(NeighborSampler):
+    """Every node keeps all its neighbours: exact results for the seeds, at the cost of the whole neighbourhood.
+
+    Args:
+        graph: the parent graph.
+        num_flows: number of flows.
+        direction, include_dst, reuse, edge_filter, weight: see ``Sampler``. Reuse gives the same NodeFlow, made faster.
+
+    >>> FullSampler(Graph.from_edges([0, 1], [1, 2]), num_flows=2)([2])
+    NodeFlow(3 -> 2 -> 1 nodes, 2 + 1 edges)
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        num_flows: int,
+        *,
+        direction: str = "in",
+        include_dst: bool = True,
+        reuse: bool = False,
+        edge_filter: Any = None,
+        weight: str | None = None,
+    ) -> None:
+        options = {
+            "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
+            "weight": weight,
+        }  # fmt: skip
+        super().__init__(graph, [-1] * as_count(num_flows, "num_flows", 1), **options)

@@ -1,0 +1,88 @@
+"""Draws in proportion to an edge column: the weights beside the edge arrays, and tables to draw from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
+from nodeflow._base.frozen import Frozen
+from nodeflow.graph import Graph
+from nodeflow.graph._columns import edge_numbers
+from nodeflow.graph._edges import Edges
+from nodeflow.sampling._rows import Drawn, Rows
+
+_LEAST, _MOST = 1e-280, 1e280  # sums, quotients and products of such numbers stay finite, and above 0
+
+
+def edge_weights(graph: Graph, name: Any, argument: str) -> NDArray[Any]:
+    """Return an edge column that draws may be proportional to, float32 or float64 ``[num_edges]``, shared if it can be.
+
+    Raises ValueError for numbers that are not finite, negative, or (float64) neither 0 nor from 1e-280 to 1e280.
+    """
+    column = edge_numbers(graph, name, argument, signed=False)
+    if column.dtype == np.float64:
+        wrong = ((column < _LEAST) & (column != 0)) | (column > _MOST)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise ValueError(
+                f"{argument}: the edge column {name!r} must have numbers from {_LEAST} to {_MOST}, or 0, but edge {at} "
+                f"has {column[at]}; only ratios count, so multiply the column by a constant"
+            )
+    return np.ascontiguousarray(column)
+
+
+class Proportional(Frozen):
+    """Weights of the edges of every row, and alias tables to draw in proportion to them.
+
+    Args:
+        edges: the edge arrays, without a patch.
+        column: weights by edge id, ``[num_edges]``, from ``edge_weights``.
+
+    ``weights`` has them by position: the column itself where positions are edge ids. ``table`` and ``sums`` take
+    ``8 num_edges + 24 num_rows`` bytes (see ``kernels/alias.py``). Made in one pass over all edges.
+    """
+
+    __slots__ = ("column", "sums", "table", "weights")
+    column: NDArray[Any]
+    weights: NDArray[Any]
+    table: NDArray[np.uint64]
+    sums: NDArray[np.float64]
+
+    def __init__(self, edges: Edges, column: NDArray[Any]) -> None:
+        weights = edges.by_position(column)
+        # made here, since numpy asks for large pages where it can: random access to small ones takes twice the time
+        table, sums = np.zeros(len(weights), np.uint64), np.zeros((edges.num_rows, 3), np.float64)
+        kernels.alias.build_tables(edges.indptr, weights, table, sums)
+        self._set(column=column, weights=weights, table=table, sums=sums)
+
+    def draw(self, edges: Edges, rows: Rows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
+        """Draw for ``rows`` of ``edges``, as many as ``fanouts`` (one number per kind of row, -1 = all) says."""
+        weights, number = self.weights, np.uint64(key)
+        indptr, begin, degree, unit, top, ways, sizes = kernels.weighted.plan_weighted(
+            edges.indptr, self.sums, weights, rows.at, rows.ident, fanouts, replace
+        )
+        positions, src = np.empty(indptr[-1], edges.place_type), np.empty(indptr[-1], np.int64)
+        table, scan, keep = (
+            ways[way, : sizes[way]] for way in (kernels.weighted.TABLE, kernels.weighted.SCAN, kernels.weighted.KEEP)
+        )
+        drawn = (edges.near, rows.ident, number)
+        if replace:
+            kernels.alias.draw_alias(table, begin, degree, self.table, *drawn, indptr, positions, src)
+        elif len(table):
+            kernels.sampford.draw_sampford(
+                table, begin, degree, self.table, weights, *drawn, unit, top, indptr, positions, src
+            )
+        if len(scan):
+            kernels.systematic.draw_systematic(scan, begin, degree, weights, *drawn, unit, top, indptr, positions, src)
+        if len(keep):
+            kernels.weighted.keep_nonzero(keep, begin, weights, edges.near, indptr, positions, src)
+
+        def inverse() -> NDArray[Any]:
+            found: NDArray[Any] = kernels.weighted.inverse_probability(weights, positions, indptr, unit, replace)
+            return found
+
+        return Drawn(indptr, positions, src, None if (fanouts < 0).all() else inverse)

@@ -1,0 +1,151 @@
+"""Neighbours by random walks: the nodes that walks from a node visit most (PinSAGE)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, as_count, describe
+from nodeflow.graph import Graph
+from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._sampler import Sampler, Step, check_sizes
+
+
+class RandomWalkSampler(Sampler):
+    """Neighbours of a node are the nodes that short random walks from it visit most (Ying et al. 2018, section 3.2).
+
+    Every destination runs ``num_walks`` walks of exactly ``walk_length`` steps. A step follows a uniformly random edge
+    of the node where the walk is (``direction="in"``: an in-edge, to its source). Before each step but the first the
+    walk goes back to its start with probability ``restart``; from a node without edges it always does. The nodes that
+    were visited after some step, without the start itself, are its neighbours, or the ``num_neighbors`` most visited of
+    them; of equally often visited ones the one visited first (earlier step, then earlier walk).
+
+    The edges of such a flow are no edges of the graph: ``parent_eid`` is -1. The flow's frame has a column "visits",
+    int64, and ``flow.weight`` is
+
+    - with ``normalize=True``: visits / sum of the visits of the chosen neighbours, which adds up to 1 (the weights of
+      PinSAGE's importance pooling);
+    - with ``normalize=False``: visits / (num_walks * walk_length). With all visited nodes kept this is unbiased for the
+      probability that a walk is at that node after a step, on average over its steps.
+
+    Args:
+        graph: the parent graph; it is never written to.
+        num_flows: number of flows.
+        num_neighbors: how many neighbours a node gets at most: a number for every flow, or a list with one per flow
+            **in flow order** (``num_neighbors[-1]`` belongs to the seeds). None or -1 keeps all that were visited.
+        num_walks: walks per destination and flow.
+        walk_length: steps of a walk.
+        restart: probability of going back to the start, from 0 to 1. With 1 every step is a first step.
+        normalize: which weights, see above.
+        direction, include_dst, edge_filter, seed: see ``Sampler``; the filter says which edges walks may take.
+        reuse: see ``Sampler``; flows then have no column "visits" (with ``normalize=False`` it is
+            ``weight * num_walks * walk_length``).
+
+    Cost: ``num_walks * walk_length`` steps per destination, whatever the degrees. A destination without edges gets no
+    neighbours, and neither does one whose walks only come back to it (a lonely self-loop).
+
+    Raises ValueError for numbers below 1, a list that has not one entry per flow, a restart outside 0 to 1, or
+    ``num_walks * walk_length`` of 2**31 and more; TypeError for what is no number.
+
+    >>> graph = Graph.from_edges([0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2])  # a path, in both directions
+    >>> flow = RandomWalkSampler(graph, num_flows=1, num_neighbors=2, seed=1)([0]).flows[0]
+    >>> flow.src_layer.parent_nid[flow.indices], flow.data["visits"]
+    (tensor([1, 2]), tensor([16,  1]))
+    >>> flow.weight
+    tensor([0.9412, 0.0588])
+    """
+
+    fixed = (
+        "num_flows", "num_neighbors", "num_walks", "walk_length", "restart", "normalize", "direction", "include_dst",
+        "reuse", "edge_filter", "seed",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        graph: Graph,
+        num_flows: int,
+        num_neighbors: Any = None,
+        *,
+        num_walks: int = 10,
+        walk_length: int = 2,
+        restart: float = 0.5,
+        normalize: bool = True,
+        direction: str = "in",
+        include_dst: bool = True,
+        reuse: bool = False,
+        edge_filter: Any = None,
+        seed: int = 0,
+    ) -> None:
+        self.num_neighbors = _limits(num_neighbors, as_count(num_flows, "num_flows", 1))
+        self.num_walks = as_count(num_walks, "num_walks", 1)
+        self.walk_length = as_count(walk_length, "walk_length", 1)
+        if self.num_walks * self.walk_length >= 2**31:
+            raise ValueError(f"num_walks * walk_length must be below 2**31, got {self.num_walks * self.walk_length}")
+        self.restart = _probability(restart, "restart")
+        self.normalize = bool(normalize)
+        options = {
+            "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter, "seed": seed
+        }  # fmt: skip
+        super().__init__(graph, num_flows, **options)
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        """Choose the nodes visited most by walks from the destinations ``dst``."""
+        edges, patch = self._edges, self._edges.patch
+        other = (np.zeros(0, np.int64), edges.indptr, edges.near)
+        if patch is not None:
+            other = (patch.rows, patch.edges.indptr, patch.edges.near)
+        walks = (self.num_walks, self.walk_length, self.restart, self.num_neighbors[step.flow])
+        indptr, src, visits = kernels.walk.count_visits(
+            edges.indptr, edges.near, *other, dst.numpy(), np.uint64(step.random.key), *walks
+        )
+        # with reuse the flows are prefixes of one structure, which has no columns
+        columns = {} if self.reuse else {"visits": torch.from_numpy(visits)}
+        return Choice.of_kernel(indptr, None, src, lambda: self._importance(indptr, visits), edata=columns)
+
+    def _importance(self, indptr: Ints, visits: Ints) -> Tensor:
+        total: Any = self.num_walks * self.walk_length
+        if self.normalize:
+            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(visits)])[indptr]
+            total = np.repeat(np.diff(ends), np.diff(indptr))
+        return torch.from_numpy((visits / total).astype(np.float32))
+
+    def without_edges(self, eid: Any) -> RandomWalkSampler:
+        """Return a sampler like this one whose walks do not take the edges ``eid`` (parent edge ids).
+
+        Walks that pass no node with such an edge stay as they were. The rest is as in ``Sampler.without_edges``.
+        """
+        return super().without_edges(eid)
+
+    def estimand(self) -> NoReturn:
+        """Raise TypeError: what walks estimate are probabilities of visits, and not sums over edges of the graph."""
+        raise TypeError(
+            "a RandomWalkSampler estimates no sum over edges of the graph, so there is no number per edge; with "
+            "normalize=False its weights are unbiased for the probabilities of visits (see the class)"
+        )
+
+
+def _limits(value: Any, num_flows: int) -> tuple[int, ...]:
+    """The largest number of neighbours for every flow, -1 for all."""
+    if not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:
+        value = [value] * num_flows
+    if isinstance(value, (list, tuple)):
+        value = [-1 if number is None else number for number in value]
+    found = check_sizes(value, "num_neighbors")
+    if len(found) != num_flows:
+        raise ValueError(f"num_neighbors must have one number per flow ({num_flows}), got {len(found)}")
+    return found
+
+
+def _probability(value: Any, name: str) -> float:
+    if isinstance(value, (bool, np.bool_, str, bytes)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} must be a number from 0 to 1, got {describe(value)}")
+    number = float(value)
+    if not 0 <= number <= 1 or math.isnan(number):
+        raise ValueError(f"{name} must be a probability from 0 to 1, got {number}")
+    return number

@@ -1,0 +1,233 @@
+"""GraphSAINT: random subgraphs with weights that make up for what they lack."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, as_count, describe
+from nodeflow.graph import Graph
+from nodeflow.graph._edges import contains, edges_along
+from nodeflow.random import Random, derive_key
+from nodeflow.sampling._saint_laws import EdgeLaw, Law, NodeLaw, WalkLaw
+from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
+
+_PRESAMPLES = 0x70726573616D70  # keeps the draws of the counting pass apart from those of training
+_COVERAGE = 50  # subgraphs are counted until a node has been in so many, on average
+_MOST_DRAWS = 2**31 - 1
+
+
+class SaintSampler(SubgraphSampler):
+    """Random subgraphs with the normalisation of GraphSAINT (Zeng et al. 2020, sections 3.2 to 3.4, algorithms 1, 2).
+
+    A seed is the number of a subgraph: ``sampler([7])`` is subgraph 7 of the epoch, and
+    ``NodeFlowLoader(sampler, range(50), batch_size=1)`` an epoch of 50. Its nodes are what ``kind`` says, in ascending
+    order, its edges all those among them:
+
+    - "node": ``budget`` nodes with replacement, P(u) proportional to the sum of squared weights of the edges that
+      leave u in the flows: the squared norm of column u of A.
+    - "edge": the ends of ``budget`` edges drawn with replacement, P(u, v) proportional to 1/deg(u) + 1/deg(v). The
+      degree counts the edges at a node in both directions (a self-loop twice).
+    - "walk": all nodes of walks from ``budget`` roots, uniform with replacement; a walk takes ``walk_length`` uniform
+      steps along ``direction``, and stays at a node without edges.
+
+    Estimator weights are ``A p_v / p_uv`` (A / alpha, proposition 3.1), with p the probabilities that v, or u and v,
+    are in a subgraph: given that v is in it, the weighted sum over its edges there is unbiased for the sum over all its
+    edges. Column ``loss_weight`` of the last layer, float32 ``[n]``, is 1 / p_v: the weighted sum of losses over
+    the subgraph is unbiased for the sum over all nodes that can be drawn.
+
+    Args:
+        graph: the parent graph; it is never written to.
+        num_flows: number of flows, L.
+        kind: "node", "edge" or "walk".
+        budget: number of nodes, edges or roots that are drawn, repeats included.
+        walk_length: steps of a walk; for "walk" only, where it is needed.
+        coefficients: "exact" computes p in closed form ("node" and "edge"); "presampled" counts in ``num_presamples``
+            subgraphs, drawn when the sampler is made, apart from those of training. None: "exact" where there is one.
+        num_presamples: None goes on until nodes have been in 50 subgraphs on average.
+        direction, edge_filter, weight, seed: see ``SubgraphSampler``.
+
+    A node or an edge that none of the counted subgraphs had counts as if one had had it. What can never be drawn
+    (see ``node_probability``) is not estimated: for "node" these are nodes that no edge leaves, for "edge" isolated
+    nodes, and with a single draw the pairs that need two.
+
+    Cost of a subgraph: the draws, sorting them, and the degrees of the chosen nodes. Counting costs as many subgraphs,
+    and an int32 per node and per edge; "exact" a float64 per node.
+
+    Raises ValueError for an unknown kind, arguments that do not belong together, and a graph without anything to draw;
+    calling it raises ValueError for other than one seed.
+
+    >>> graph = Graph.from_edges([0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3])
+    >>> batch = SaintSampler(graph, 2, kind="node", budget=4)([3])
+    >>> batch, batch.back.data["loss_weight"]
+    (NodeFlow(3 -> 3 -> 3 nodes, 4 + 4 edges), tensor([1.4629, 1.4629, 1.4629]))
+    """
+
+    fixed = (
+        "num_flows", "kind", "budget", "walk_length", "coefficients", "num_presamples", "direction", "edge_filter",
+        "weight", "seed",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        graph: Graph,
+        num_flows: int,
+        *,
+        kind: str,
+        budget: int,
+        walk_length: int | None = None,
+        coefficients: str | None = None,
+        num_presamples: int | None = None,
+        direction: str = "in",
+        edge_filter: Any = None,
+        weight: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        if kind not in ("node", "edge", "walk"):
+            raise ValueError(f"kind must be 'node', 'edge' or 'walk', got {describe(kind)}")
+        if coefficients not in (None, "exact", "presampled"):
+            raise ValueError(f"coefficients must be 'exact', 'presampled' or None, got {describe(coefficients)}")
+        if kind == "walk" and coefficients == "exact":
+            raise ValueError("coefficients='exact' has no closed form for kind='walk'; pass 'presampled'")
+        if (kind == "walk") != (walk_length is not None):
+            rule = (
+                "needs walk_length=, the steps of a walk" if kind == "walk" else "has no walks: leave out walk_length"
+            )
+            raise ValueError(f"kind={kind!r} {rule}")
+        self.kind = kind
+        self.budget = as_count(budget, "budget", 1)
+        self.walk_length = None if walk_length is None else as_count(walk_length, "walk_length")
+        if self.budget * (1 + (self.walk_length or 0)) > _MOST_DRAWS:
+            raise ValueError(f"budget must be below 2**31 with all steps of the walks, got {self.budget}")
+        self.coefficients = coefficients or ("presampled" if kind == "walk" else "exact")
+        if num_presamples is not None and self.coefficients == "exact":
+            raise ValueError("num_presamples goes with coefficients='presampled', here they are 'exact'")
+        count = None if num_presamples is None else as_count(num_presamples, "num_presamples", 1)
+        options = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
+        super().__init__(graph, num_flows, **options)
+        self._counts = self._presampled(count) if self.coefficients == "presampled" else None
+        self.num_presamples = None if self._counts is None else self._counts.total
+
+    most_seeds = 1
+    _bound = (*SubgraphSampler._bound, "_law")
+
+    def _bind(self) -> None:
+        super()._bind()
+        self._law: Law
+        if self.kind == "node":
+            self._law = NodeLaw(self._edges, self._weights, self.budget)
+        elif self.kind == "edge":
+            back = self._arranged(edges_along(self.graph, "out" if self.direction == "in" else "in"))
+            self._law = EdgeLaw(self._edges, back, self.budget)
+        else:
+            self._law = WalkLaw(self._edges, self.budget, self.walk_length or 0)
+
+    @property
+    def num_seeds(self) -> int:
+        """Subgraphs are numbered from 0 to ``num_seeds - 1``."""
+        return 2**62
+
+    @property
+    def seed_kind(self) -> str:
+        """A seed is the number of a subgraph."""
+        return "subgraph"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values."""
+        optional = ("walk_length", "num_presamples")
+        return {k: v for k, v in super().settings.items() if not (k in optional and v is None)}
+
+    def _seeds(self, seeds: Any) -> tuple[Ints, tuple[int, ...]]:
+        found, shape = super()._seeds(seeds)
+        if len(found) != 1:
+            raise ValueError(
+                f"seeds must be the number of one subgraph, as in sampler([7]), got {len(found)}; in a NodeFlowLoader "
+                "set batch_size=1"
+            )
+        return found, shape
+
+    def choose_nodes(self, seeds: Ints, random: Random) -> Ints:
+        """Draw the nodes of a subgraph, ascending."""
+        return np.unique(self._law.draw(random))
+
+    def node_probability(self) -> Tensor:
+        """Return how probable it is that a node is in a subgraph, float64 ``[num_nodes]``.
+
+        Exact, or the share of the counted subgraphs that had it (0 where none had).
+        """
+        counts = self._counts
+        found = self._law.one(np.arange(self.graph.num_nodes)) if counts is None else counts.nodes / counts.total
+        return torch.from_numpy(found)
+
+    def edge_probability(self) -> Tensor:
+        """Return how probable it is that both ends of an edge are in a subgraph, float64 ``[num_edges]`` by edge id.
+
+        Exact, or the share of the counted subgraphs that had it (0 where none had); 0 for what the filter leaves out.
+        """
+        whole, counts = self._whole(), self._counts
+        found = np.zeros(self.graph.num_edges)
+        found[self._edges.ids(whole.positions)] = (
+            self._law.two(whole) if counts is None else counts.edges / counts.total
+        )
+        return torch.from_numpy(found)
+
+    def estimand(self) -> Tensor:
+        """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
+
+        The ``weight`` column, or 1; 0 for edges that the filter leaves out, or that no subgraph can have.
+        """
+        whole, found = self._whole(), super().estimand()
+        found[self._edges.parent_eid(whole.positions[~self._law.possible(whole)])] = 0
+        return found
+
+    def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64]:
+        """Return p_v / p_uv for every edge u -> v, float64 ``[E]``."""
+        if self._counts is not None:
+            node, edge = self._counts.nodes[part.nodes[part.dst]], self._counts.edges[part.positions]
+            return np.maximum(node, 1) / np.maximum(edge, 1)
+        patch = self._edges.patch
+        if patch is None:
+            pair = self._law.two(part)
+        else:  # edges that are left out for a while were drawn from all the same
+            whole = induced_subgraph(self._edges, part.nodes, self.graph.num_nodes, left_out=False)
+            pair = self._law.two(whole)[~contains(patch.out, whole.positions)]
+        return self._law.one(part.nodes)[part.dst] / pair
+
+    def node_columns(self, part: Subgraph) -> dict[str, Tensor]:
+        """Return ``loss_weight``, float32 ``[n]``: 1 / p_v."""
+        counts = self._counts
+        if counts is None:
+            weight = 1 / self._law.one(part.nodes)
+        else:
+            weight = counts.total / np.maximum(counts.nodes[part.nodes], 1)
+        return {"loss_weight": torch.from_numpy(weight.astype(np.float32))}
+
+    def _whole(self) -> Subgraph:
+        """The whole graph, with the edges that are left out for a while."""
+        edges = self._edges
+        near = edges.near.astype(np.int64, copy=False)
+        return Subgraph(np.arange(edges.num_rows), edges.indptr, near, np.arange(len(near)))
+
+    def _presampled(self, count: int | None) -> _Counts:
+        nodes, edges = np.zeros(self.graph.num_nodes, np.int32), np.zeros(len(self._edges.near), np.int32)
+        total, seen = 0, 0
+        while total < count if count is not None else seen < _COVERAGE * len(nodes):
+            random = Random(derive_key(self.seed, _PRESAMPLES, 3, total))
+            part = induced_subgraph(self._edges, np.unique(self._law.draw(random)), len(nodes))
+            nodes[part.nodes] += 1
+            edges[part.positions] += 1
+            total, seen = total + 1, seen + len(part.nodes)
+        return _Counts(nodes, edges, total)
+
+
+class _Counts(NamedTuple):
+    """In how many of ``total`` subgraphs each node was, and each edge by position: int32."""
+
+    nodes: NDArray[np.int32]
+    edges: NDArray[np.int32]
+    total: int

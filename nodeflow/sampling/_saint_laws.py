@@ -1,0 +1,167 @@
+"""How GraphSAINT draws nodes, and how probable it is that they, or both ends of an edge, are drawn."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
+from nodeflow.graph._edges import Edges
+from nodeflow.random import Random
+from nodeflow.sampling._subgraph import Subgraph
+
+Floats = NDArray[np.float64]
+
+
+class Law(ABC):
+    """How nodes are drawn. The probabilities ``one`` and ``two`` are for laws that have a closed form."""
+
+    @abstractmethod
+    def draw(self, random: Random) -> Ints:
+        """Return the nodes drawn, repeats included."""
+
+    @abstractmethod
+    def possible(self, part: Subgraph) -> NDArray[np.bool_]:
+        """Return for which edges of a subgraph both ends can be drawn, ``[E]``."""
+
+    def one(self, nodes: Ints) -> Floats:
+        """Return the probabilities that nodes are drawn."""
+        raise TypeError(f"{type(self).__name__} has no closed form; count in subgraphs instead")
+
+    def two(self, part: Subgraph) -> Floats:
+        """Return the probabilities that both ends of the edges of an induced subgraph are drawn, ``[E]``."""
+        raise TypeError(f"{type(self).__name__} has no closed form; count in subgraphs instead")
+
+
+class NodeLaw(Law):
+    """``budget`` nodes with replacement, in proportion to the squared norms of the columns of A.
+
+    ``weights`` ``[num_edges]`` are by edge id; None: 1. Raises ValueError where all norms are 0.
+    """
+
+    def __init__(self, edges: Edges, weights: NDArray[Any] | None, budget: int) -> None:
+        squares = None if weights is None else np.square(edges.by_position(weights).astype(np.float64))
+        norms = np.bincount(edges.near, squares, minlength=edges.num_rows).astype(np.float64)
+        self._ends = np.cumsum(norms)
+        total = float(self._ends[-1]) if len(norms) else 0.0
+        if total == 0:
+            raise ValueError("kind='node' draws nodes in proportion to squared edge weights, but all are 0")
+        self.budget, self.rate, self._last = budget, norms / total, int(np.flatnonzero(norms)[-1])
+
+    def draw(self, random: Random) -> Ints:
+        """Return the nodes drawn, repeats included."""
+        at = random.uniform(np.arange(self.budget)).numpy() * self._ends[-1]
+        # rounding may put a number at the very end
+        nodes: Ints = np.minimum(np.searchsorted(self._ends, at, side="right"), self._last)
+        return nodes
+
+    def possible(self, part: Subgraph) -> NDArray[np.bool_]:
+        """Return for which edges both ends can be drawn, ``[E]``."""
+        src, dst = part.nodes[part.indices], part.nodes[part.dst]
+        found: NDArray[np.bool_] = (self.rate[src] > 0) & (self.rate[dst] > 0) & ((self.budget > 1) | (src == dst))
+        return found
+
+    def one(self, nodes: Ints) -> Floats:
+        """Return the probabilities that nodes are drawn."""
+        return _at_least_once(self.rate[nodes], self.budget)
+
+    def two(self, part: Subgraph) -> Floats:
+        """Return the probabilities that both ends of the edges of a subgraph are drawn, ``[E]``."""
+        a, b = self.rate[part.nodes[part.indices]], self.rate[part.nodes[part.dst]]
+        return _both(a, b, np.where(part.indices == part.dst, a, 0.0), self.budget)
+
+
+class EdgeLaw(Law):
+    """Both ends of ``budget`` edges with replacement, P(u, v) in proportion to 1/deg(u) + 1/deg(v).
+
+    ``back`` are the edges along the other direction. Raises ValueError where there are no edges.
+    """
+
+    def __init__(self, edges: Edges, back: Edges, budget: int) -> None:
+        self._edges, self._back, self.budget = edges, back, budget
+        self._degree = np.diff(edges.indptr) + np.diff(back.indptr)
+        self._joined = np.flatnonzero(self._degree)
+        if len(self._joined) == 0:
+            raise ValueError("kind='edge' draws edges, but there are none")
+        rates = kernels.saint.touch_rates(edges.indptr, edges.near, self._degree) / len(self._joined)
+        self.rate: Floats = np.minimum(rates, 1.0)  # of the draws that have the node as an end
+
+    def draw(self, random: Random) -> Ints:
+        """Return the ends of the edges drawn, repeats included."""
+        ends = np.empty(2 * self.budget, np.int64)
+        arrays = (self._edges.indptr, self._edges.near, self._back.indptr, self._back.near, self._joined)
+        kernels.saint.edge_ends(*arrays, np.uint64(random.key), ends)
+        return ends
+
+    def possible(self, part: Subgraph) -> NDArray[np.bool_]:
+        """Return for which edges both ends can be drawn, ``[E]``."""
+        return np.ones(len(part.indices), np.bool_)
+
+    def one(self, nodes: Ints) -> Floats:
+        """Return the probabilities that nodes are drawn."""
+        return _at_least_once(self.rate[nodes], self.budget)
+
+    def two(self, part: Subgraph) -> Floats:
+        """Return the probabilities that both ends of the edges of an induced subgraph are drawn, ``[E]``.
+
+        Cost: sorting the edges, since all edges that join two nodes count.
+        """
+        src, dst = part.indices, part.dst
+        pairs = np.minimum(src, dst) * len(part.nodes) + np.maximum(src, dst)
+        _, place, times = np.unique(pairs, return_inverse=True, return_counts=True)
+        u, v = part.nodes[src], part.nodes[dst]
+        joint = times[place] * (1 / self._degree[u] + 1 / self._degree[v]) / len(self._joined)
+        a, b = self.rate[u], self.rate[v]
+        return _both(a, b, np.where(src == dst, a, joint), self.budget)
+
+
+class WalkLaw(Law):
+    """The nodes of walks of ``length`` uniform steps from ``budget`` roots, uniform with replacement.
+
+    Their probabilities have no closed form. Raises ValueError where there are no nodes.
+    """
+
+    def __init__(self, edges: Edges, budget: int, length: int) -> None:
+        if edges.num_rows == 0:
+            raise ValueError("kind='walk' starts at nodes, but the graph has none")
+        self._edges, self.budget, self._length = edges, budget, length
+
+    def draw(self, random: Random) -> Ints:
+        """Return the nodes visited, repeats included."""
+        nodes = np.empty(self.budget * (self._length + 1), np.int64)
+        kernels.saint.walks(self._edges.indptr, self._edges.near, self._length, np.uint64(random.key), nodes)
+        return nodes
+
+    def possible(self, part: Subgraph) -> NDArray[np.bool_]:
+        """Return for which edges both ends can be drawn, ``[E]``."""
+        found: NDArray[np.bool_] = (part.indices == part.dst) | (self.budget > 1 or self._length > 0)
+        return found
+
+
+def _at_least_once(rate: Floats, draws: int) -> Floats:
+    """1 - (1 - rate)^draws, to full precision for small rates."""
+    with np.errstate(divide="ignore"):  # a rate of 1
+        found: Floats = -np.expm1(draws * np.log1p(-rate))
+    return found
+
+
+def _both(a: Floats, b: Floats, joint: Floats, draws: int) -> Floats:
+    """The probability that in ``draws`` draws one thing and another occur, of rates a and b, and together ``joint``.
+
+    That is 1 - (1 - a)^m - (1 - b)^m + (1 - a - b + joint)^m, of which rare things would leave nothing but rounding.
+    So it is taken apart into P(first) P(second | first never) and what the second then lacks:
+
+        f(a) f(c) + (1 - b)^m (r^m - 1),  f(x) = 1 - (1 - x)^m,  c = (b - joint) / (1 - a),
+        r = (1 - a - b + joint) / ((1 - a) (1 - b))
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # rates of 1 are dealt with below
+        second = np.minimum((b - joint) / (1 - a), 1.0)
+        excess = np.maximum((joint - a * b) / ((1 - a) * (1 - b)), -1.0)
+        apart = _at_least_once(a, draws) * _at_least_once(second, draws)
+        found = apart + np.exp(draws * np.log1p(-b)) * np.expm1(draws * np.log1p(excess))
+    found = np.where(a >= 1, _at_least_once(b, draws), np.where(b >= 1, _at_least_once(a, draws), found))
+    return np.where(joint >= np.minimum(a, b), _at_least_once(np.minimum(a, b), draws), found)

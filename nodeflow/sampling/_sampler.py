@@ -1,0 +1,171 @@
+"""The protocol of samplers: choose edges for a set of destinations; the package makes a NodeFlow of them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, as_ids, as_int, describe
+from nodeflow._base.frozen import Frozen
+from nodeflow.flow import NodeFlow
+from nodeflow.graph import Graph
+from nodeflow.random import Random, derive_key
+from nodeflow.sampling._assemble import assemble
+from nodeflow.sampling._base import Draw
+from nodeflow.sampling._bound import BoundSampler
+from nodeflow.sampling._choice import Candidates, Choice
+
+_MOST = int(np.iinfo(np.int64).max)
+
+
+class Step(Frozen):
+    """Which draw a sampler is asked for.
+
+    ``flow`` is the flow's number. ``random`` are the numbers that belong to this flow of this batch, ``batch_random``
+    those that all flows of the batch share, ``epoch_random`` those that all batches of the epoch share. ``batch`` is
+    the batch's number, None where its seeds tell it apart. ``contexts`` is the context of every destination (int64
+    ``[num_dst]``) in samplers that have contexts, else None. ``inputs`` is what the sampler was called with.
+    """
+
+    __slots__ = ("batch", "batch_random", "contexts", "epoch_random", "flow", "inputs", "random")
+    flow: int
+    random: Random
+    batch_random: Random
+    epoch_random: Random
+    batch: int | None
+    contexts: Tensor | None
+    inputs: Any
+
+    def __init__(
+        self,
+        flow: int,
+        random: Random,
+        *,
+        batch_random: Random | None = None,
+        epoch_random: Random | None = None,
+        batch: int | None = None,
+        contexts: Tensor | None = None,
+        inputs: Any = None,
+    ) -> None:
+        self._set(
+            flow=flow, random=random, batch=batch, contexts=contexts, inputs=inputs,
+            batch_random=random if batch_random is None else batch_random,
+            epoch_random=random if epoch_random is None else epoch_random,
+        )  # fmt: skip
+
+
+class Sampler(BoundSampler):
+    """Base of the samplers that choose edges layer by layer, from the seeds down to the inputs.
+
+    A sampler of your own says in ``choose`` which edges the destinations of a flow get; layers, ids, order and weights
+    follow from that.
+
+    Args:
+        graph: the parent graph; it is never written to.
+        num_flows: number of flows, L.
+        direction: "in" walks from a node to the sources of its in-edges, "out" to the destinations of its out-edges.
+        include_dst: every layer begins with the nodes of the next one, in their order; else a layer holds the sampled
+            neighbours only, sorted by parent id.
+        reuse: a node draws once, all flows share that draw, and the structure is stored once (needs ``include_dst``);
+            else every flow draws afresh.
+        edge_filter: which edges exist for this sampler, decided before any draw, so that fanouts stay full: the name of
+            a bool edge column, a bool mask ``[num_edges]`` by edge id, or a function of ``graph.edata`` that returns
+            one. It is read once, when the sampler is made. None: all.
+        weight: name of an edge column (finite numbers) that the estimated sums are weighted with: estimator weights
+            then make weighted sums over the sample unbiased for the sum of weight times value over all edges. None: 1.
+        seed: any integer.
+
+    Raises ValueError for a direction that is neither, ``reuse`` without ``include_dst``, a mask of a wrong length, or a
+    weight that is not finite; KeyError for an unknown column.
+
+    >>> import torch
+    >>> class HalfOfThem(Sampler):
+    ...     '''Keeps every edge with probability one half.'''
+    ...     def choose(self, dst, step):
+    ...         edges = self.candidates(dst)
+    ...         return edges.select(step.random.uniform(edges.eid) < 0.5, prob=0.5)
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [4, 4, 4, 4])
+    >>> HalfOfThem(graph, num_flows=1, seed=3)([4]).flows[0].weight
+    tensor([2.])
+    """
+
+    fixed: ClassVar[tuple[str, ...]] = (
+        "num_flows",
+        "direction",
+        "include_dst",
+        "reuse",
+        "edge_filter",
+        "weight",
+        "seed",
+    )
+
+    def __init__(
+        self,
+        graph: Graph,
+        num_flows: int,
+        *,
+        direction: str = "in",
+        include_dst: bool = True,
+        reuse: bool = False,
+        edge_filter: Any = None,
+        weight: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        options = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
+        super().__init__(graph, num_flows, **options)
+        if reuse and not include_dst:
+            raise ValueError("reuse=True shares prefixes of one structure, which needs include_dst=True")
+        self.include_dst = bool(include_dst)
+        self.reuse = bool(reuse)
+        self._bind()
+
+    @abstractmethod
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        """Choose edges for the destinations ``dst`` (parent ids, int64; distinct unless there are contexts).
+
+        Must depend on ``dst``, ``step`` and the sampler's own fixed settings only, and must not change them: it is
+        called from several threads.
+        """
+
+    def candidates(self, dst: Tensor) -> Candidates:
+        """Return all edges that the destinations ``dst`` (parent ids) could draw."""
+        return Candidates(self._edges, torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)), self._weights)
+
+    def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
+        shared = {
+            "batch_random": Random(derive_key(draw.key, -1)), "epoch_random": Random(draw.epoch_key),
+            "batch": draw.batch, "inputs": inputs,
+        }  # fmt: skip
+
+        def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
+            step = Step(flow, Random(derive_key(draw.key, flow)), contexts=context, **shared)
+            return self.choose(dst, step)
+
+        options = {"include_dst": self.include_dst, "reuse": self.reuse, "contexts": contexts}
+        return assemble(self.graph, self._edges, seeds, self.num_flows, choose, **options)  # type: ignore[arg-type]
+
+
+def check_sizes(sizes: Any, name: str, *, every: bool = True) -> tuple[int, ...]:
+    """Return one number per flow as ints, each at least 1, or -1 (all) with ``every``; else TypeError or ValueError."""
+    array = isinstance(sizes, (Tensor, np.ndarray)) and sizes.ndim == 1
+    if not array and (isinstance(sizes, (str, bytes, Mapping)) or not isinstance(sizes, Sequence)):
+        raise TypeError(f"{name} must be a list with one number per flow, as in [10, 25], got {describe(sizes)}")
+    if len(sizes) == 0:
+        raise ValueError(f"{name} must have one number per flow, got none")
+    return tuple(check_size(size, f"{name}[{i}]", every=every) for i, size in enumerate(sizes))
+
+
+def check_size(value: Any, name: str, *, every: bool = True) -> int:
+    """Return one such number as an int."""
+    size = as_int(value, name)
+    if (size < 1 and size != -1) or (size == -1 and not every):
+        rule = "-1 (all neighbours) or at least 1" if every else "at least 1"
+        raise ValueError(f"{name} must be {rule}, got {size}")
+    if size > _MOST:
+        raise ValueError(f"{name} must be a 64-bit integer{', -1 takes all neighbours' * every}; got {size}")
+    return size

@@ -1,0 +1,121 @@
+"""Scores that users give to candidate nodes: what they look at, how they are checked, their log-probabilities."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, describe
+from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow.flow import Flow, Layer
+from nodeflow.graph._numbering import Numbering
+from nodeflow.ops._structure import Structure
+from nodeflow.sampling._choice import Candidates
+from nodeflow.sampling._pps import Floats, Picked, inclusion_probabilities, scale_of
+
+
+class LayerCandidates(Frozen):
+    """The nodes that a flow may draw, and the edges from them to the destinations: what a score looks at.
+
+    ``nid`` are the candidates' parent ids, distinct, in order of first appearance, int64 ``[n]``; ``dst_nid`` those of
+    the destinations, int64 ``[num_dst]``. ``flow`` is a full flow from the candidates (its sources) to the
+    destinations, so that a module can aggregate over it; ``structure`` is its structure, and ``weight`` its weights:
+    the sampler's ``weight`` column, or 1, float32 ``[E]``.
+    """
+
+    __slots__ = ("_local", "_positions", "flow")
+    flow: Flow
+    _local: Ints
+    _positions: Ints
+
+    def __init__(self, edges: Candidates, num_nodes: int) -> None:
+        positions = edges._positions
+        with Numbering(num_nodes) as numbering:
+            local = numbering.extend(edges._edges.near[positions].astype(np.int64))
+            nid = torch.from_numpy(np.array(numbering.nodes))
+        structure = Structure(edges.indptr, torch.from_numpy(local), len(nid))
+        ends = Layer(len(nid), nid), Layer(len(edges.dst_nid), edges.dst_nid)
+        eid, weight = Lazy(lambda: edges.eid), Lazy(lambda: edges.weight.float())
+        flow = Flow(structure, *ends, (0, 1), parent_eid=eid, weight=weight)
+        self._set(flow=flow, _local=local, _positions=positions)
+
+    @property
+    def nid(self) -> Tensor:
+        """Parent ids of the candidates, int64 ``[n]``."""
+        return self.flow.src_layer.parent_nid
+
+    @property
+    def dst_nid(self) -> Tensor:
+        """Parent ids of the destinations, int64 ``[num_dst]``."""
+        return self.flow.dst_layer.parent_nid
+
+    @property
+    def structure(self) -> Structure:
+        """The edges from candidates (by their place in ``nid``) to destinations."""
+        return self.flow.structure
+
+    @property
+    def weight(self) -> Tensor:
+        """Number by which each edge counts in the sum that is estimated, float32 ``[E]``."""
+        return self.flow.weight
+
+    def __len__(self) -> int:
+        return self.flow.num_src
+
+
+def read_scores(found: Any, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
+    """Return scores as float64 ``[n]``, and as the tensor they are, for the candidates ``nid`` (at least one).
+
+    Raises TypeError for what are no real numbers; ValueError for another shape, for a score that is negative or not
+    finite, and for scores that are all 0.
+    """
+    scores = found if isinstance(found, Tensor) else torch.as_tensor(np.asarray(found)) if _is_array(found) else None
+    if scores is None or scores.dtype == torch.bool or scores.is_complex() or scores.layout != torch.strided:
+        raise TypeError(f"score must return a dense tensor of numbers, one per candidate, got {describe(found)}")
+    if scores.shape != (len(nid),):
+        raise ValueError(
+            f"score must return one number per candidate, shape ({len(nid)},), got shape {tuple(scores.shape)}"
+        )
+    values = scores.detach().to("cpu", torch.float64).numpy()
+    wrong = ~(np.isfinite(values) & (values >= 0))
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ValueError(
+            f"score must return finite numbers that are not negative, but candidate {at} (node {int(nid[at])}) of flow "
+            f"{flow} has {values[at]}; a softplus or exp at the end of a module makes them positive"
+        )
+    if not values.any():
+        raise ValueError(f"score gives 0 to all {len(nid)} candidates of flow {flow}, so none of them can be drawn")
+    return values, scores
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "iuf"
+
+
+def draw_columns(scores: Tensor | None, values: Floats, picked: Picked, size: int, draw: str) -> dict[str, Tensor]:
+    """Return the columns ``log_prob`` and ``draws`` of the picked candidates, ``[k]`` each.
+
+    ``log_prob`` is differentiable in ``scores``, in whose floating type it is; None is for no candidates.
+    """
+    draws = torch.from_numpy(picked.times.astype(np.float32))
+    if scores is None:
+        return {"log_prob": torch.zeros(len(draws), dtype=torch.float32, device="cpu"), "draws": draws}
+    kind = scores.dtype if scores.is_floating_point() else torch.float32
+    exact = scores.to("cpu", torch.float64) * scale_of(values)
+    places = torch.from_numpy(picked.places)
+    if draw == "replacement":
+        log_prob = exact[places].log() - exact.sum().log()
+    else:
+        prob = torch.from_numpy(inclusion_probabilities(values, size))
+        log_prob = exact[places] * 0  # has a gradient, 0, where all are certain too
+        chance = (prob[places] < 1).nonzero().squeeze(1)
+        if len(chance):  # pi = number of draws that are not certain * score / sum of the scores that are not certain
+            number = round(float(prob[prob < 1].sum()))
+            some = exact[places[chance]].log() - exact[prob < 1].sum().log() + math.log(number)
+            log_prob = log_prob.index_put((chance,), some)
+    return {"log_prob": log_prob.to(kind), "draws": draws}

@@ -1,0 +1,141 @@
+"""ShaDow: every seed computes on a small subgraph of its own, however deep the GNN."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, as_count, as_int
+from nodeflow._base.frozen import Lazy
+from nodeflow.flow import Flow, Layer, NodeFlow
+from nodeflow.graph import Graph
+from nodeflow.ops._structure import Structure
+from nodeflow.sampling._base import Draw
+from nodeflow.sampling._bound import BoundSampler
+from nodeflow.sampling._neighbor import NeighborSampler
+from nodeflow.sampling._subgraph import induced_subgraph, weight_of
+
+S = TypeVar("S", bound="ShadowSampler")
+
+
+class ShadowSampler(BoundSampler):
+    """A localized subgraph for every seed, on which all layers run (ShaDow: Zeng et al. 2021, the k-hop sampler).
+
+    The scope of a seed grows hop by hop: every node draws ``fanout`` of its neighbours when it is first reached, up to
+    ``depth`` hops from the seed. All edges among the nodes of a scope are kept, drawn or not. The scopes of a batch
+    stand side by side: a parent node in the scopes of two seeds is two rows, told apart by ``Layer.context``, the
+    number of the seed in ``batch.seeds``.
+
+    Layers 0 to L - 1 hold all rows: the seeds, in their order, then the others in the order in which they were reached.
+    The last layer holds the seeds only, and the last flow their edges: a prefix of the structure that all flows share.
+    Seeds that repeat have one scope; ``seed_index`` restores them.
+
+    Estimator weights are those of the edges (the ``weight`` column, or 1). What a GNN computes is exact for the scope,
+    not an unbiased estimate for the whole graph: sums over a node's edges lack those that leave the scope. With
+    ``fanout=-1`` and ``depth >= num_flows`` the outputs of the seeds are those on the whole graph.
+
+    Args:
+        graph: the parent graph; it is never written to.
+        num_flows: number of flows, L; any, whatever the depth.
+        depth: hops from a seed to the border of its scope; 0 is the seed alone.
+        fanout: how many neighbours a node draws, uniformly; -1 takes all.
+        replace: draw with replacement: scopes are then smaller, since nodes drawn again are in them once.
+        direction, edge_filter, weight, seed: see ``SubgraphSampler``.
+
+    A node with no more neighbours than ``fanout`` keeps all of them; a seed without neighbours is alone in its scope.
+
+    Cost: the sum of the degrees of all rows, since every edge of a row is looked up in its scope.
+
+    Raises ValueError for a negative depth, and a fanout of 0 or below -1.
+
+    >>> graph = Graph.from_edges([1, 2, 0, 3, 0], [0, 0, 1, 2, 3])
+    >>> batch = ShadowSampler(graph, num_flows=3, depth=1, fanout=2)([0, 3])
+    >>> batch
+    NodeFlow(5 -> 5 -> 5 -> 2 nodes, 4 + 4 + 3 edges)
+    >>> batch.front.parent_nid, batch.front.context
+    (tensor([0, 3, 1, 2, 0]), tensor([0, 1, 0, 0, 1]))
+    """
+
+    fixed = ("num_flows", "depth", "fanout", "replace", "direction", "edge_filter", "weight", "seed")
+
+    def __init__(
+        self,
+        graph: Graph,
+        num_flows: int,
+        depth: int,
+        fanout: int,
+        *,
+        replace: bool = False,
+        direction: str = "in",
+        edge_filter: Any = None,
+        weight: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        options = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
+        super().__init__(graph, num_flows, **options)
+        self.depth = as_count(depth, "depth")
+        self.fanout = as_int(fanout, "fanout")
+        if self.fanout < 1 and self.fanout != -1:
+            raise ValueError(f"fanout must be -1 (all neighbours) or at least 1, got {self.fanout}")
+        self.replace = bool(replace)
+        self._bind()
+
+    _bound = (*BoundSampler._bound, "_hops")
+
+    def _bind(self) -> None:
+        super()._bind()
+        # a node draws when it is first reached: reuse
+        options: dict[str, Any] = {"replace": self.replace, "direction": self.direction, "reuse": True}
+        hops = NeighborSampler(self.graph, [self.fanout] * max(self.depth, 1), **options)
+        self._hops: NeighborSampler = hops._changed(_edges=self._edges)
+
+    def without_edges(self: S, eid: Any) -> S:
+        """Return a sampler like this one that sees the graph without the edges ``eid`` (parent edge ids).
+
+        They are left out before anything is drawn: other nodes take their places in the scopes.
+
+        Raises IndexError for an id out of range.
+        """
+        other = super().without_edges(eid)
+        other._hops = self._hops._changed(_edges=other._edges)
+        return other
+
+    def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
+        _, first, place = np.unique(seeds, return_index=True, return_inverse=True)
+        number = np.argsort(np.argsort(first))[place]  # of the seed's scope: distinct seeds, as they come
+        if self.depth == 0:
+            alone = np.sort(first)
+            rows = Layer(len(alone), torch.from_numpy(seeds[alone]), context=torch.from_numpy(number[alone]))
+            return self._assembled(rows, len(alone), torch.from_numpy(number))
+        reached = self._hops._sample(seeds, draw, inputs, contexts=number)
+        return self._assembled(reached.front, reached.back.num_nodes, reached.seed_index)
+
+    def _assembled(self, rows: Layer, num_seeds: int, seed_index: Tensor) -> NodeFlow:
+        """The NodeFlow whose layers are all ``rows`` but for the last one, which is the first ``num_seeds``."""
+        nodes, context = rows.parent_nid, rows.context
+        assert context is not None  # they were drawn with contexts
+        part = induced_subgraph(self._edges, (context * self.graph.num_nodes + nodes).numpy(), self.graph.num_nodes)
+        indptr, indices, last = torch.from_numpy(part.indptr), torch.from_numpy(part.indices), part.indptr[num_seeds]
+        eid = Lazy(lambda: self._edges.parent_eid(part.positions))
+        weight = None if self._weights is None else Lazy(lambda: weight_of(self, part))
+        structure = Structure(indptr, indices, rows.num_nodes)
+        layers = [rows, *(rows._map(lambda x: x) for _ in range(self.num_flows - 1))]
+        flows = [
+            Flow(structure, layers[i], layers[i + 1], (i, i + 1), parent_eid=eid, weight=weight, prefix=True)
+            for i in range(self.num_flows - 1)
+        ]
+        layers.append(Layer(num_seeds, nodes[:num_seeds], context=context[:num_seeds]))
+        structure = Structure(indptr[: num_seeds + 1], indices[:last], rows.num_nodes)
+        cells: dict[str, Any] = {
+            "parent_eid": _prefix(eid, last), "weight": None if weight is None else _prefix(weight, last),
+        }  # fmt: skip
+        number = self.num_flows - 1
+        flows.append(Flow(structure, layers[-2], layers[-1], (number, number + 1), prefix=True, **cells))
+        return NodeFlow(layers, flows, parent=self.graph, seed_index=seed_index)
+
+
+def _prefix(cell: Lazy[Tensor], size: int) -> Lazy[Tensor]:
+    return Lazy(lambda: cell.get()[:size])

@@ -1,0 +1,153 @@
+"""Samplers of subgraphs: choose nodes; every flow holds all edges among them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, as_ids
+from nodeflow._base.frozen import Lazy
+from nodeflow.flow import Layer, NodeFlow
+from nodeflow.flow._build import shared_node_flow
+from nodeflow.graph import Graph
+from nodeflow.graph._edges import Edges, contains
+from nodeflow.ops._structure import Structure
+from nodeflow.random import Random
+from nodeflow.sampling._base import Draw
+from nodeflow.sampling._bound import BoundSampler
+
+
+class Subgraph(NamedTuple):
+    """Nodes of the parent graph, and the edges among them.
+
+    ``nodes`` int64 ``[n]`` are parent ids; ``indptr`` int64 ``[n + 1]`` and ``indices`` int64 ``[E]`` are a CSR
+    structure over destinations, of rows of ``nodes``; ``positions`` ``[E]`` are places in the sampler's edge arrays.
+    """
+
+    nodes: Ints
+    indptr: Ints
+    indices: Ints
+    positions: Ints
+
+    @property
+    def dst(self) -> Ints:
+        """Destination row of every edge, int64 ``[E]``."""
+        return np.repeat(np.arange(len(self.nodes)), np.diff(self.indptr))
+
+
+def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool = True) -> Subgraph:
+    """Return all edges among some nodes; those of a destination come in the graph's order.
+
+    Args:
+        edges: the edge arrays, a row per node.
+        keys: the nodes, int64 ``[n]``; ``context * num_nodes + node`` for nodes of several contexts, of which only
+            those of one context are joined.
+        num_nodes: number of nodes of the graph.
+        left_out: leave out what the ``patch`` of the edges leaves out.
+
+    Cost: the sum of the nodes' degrees. Raises ValueError for a key that comes twice.
+
+    >>> from nodeflow.sampling import edges_along
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
+    >>> part = induced_subgraph(edges_along(graph, "in"), np.array([2, 0, 1]), graph.num_nodes)
+    >>> part.indices.tolist(), part.dst.tolist()
+    ([2, 0, 1], [0, 1, 2])
+    """
+    table, repeated = kernels.induced.tabulate(keys)
+    if repeated >= 0:
+        raise ValueError(f"nodes of a subgraph must be distinct, but node {keys[repeated] % num_nodes} comes twice")
+    indptr, indices, positions = kernels.induced.induced(edges.indptr, edges.near, keys, num_nodes, table)
+    if left_out and edges.patch is not None:
+        kept = np.flatnonzero(~contains(edges.patch.out, positions))
+        indptr, indices, positions = np.searchsorted(kept, indptr), indices[kept], positions[kept]
+    return Subgraph(keys, indptr, indices, positions)
+
+
+def weight_of(sampler: BoundSampler, part: Subgraph, inverse: NDArray[np.float64] | None = None) -> Tensor:
+    """Return estimator weights of the edges of a subgraph, float32 ``[E]``: those of the graph times ``inverse``."""
+    scale = np.ones(len(part.indices)) if inverse is None else inverse
+    if sampler._weights is not None:
+        scale = scale * sampler._weights[sampler._edges.ids(part.positions)]
+    return torch.from_numpy(np.asarray(scale, np.float32))
+
+
+class SubgraphSampler(BoundSampler):
+    """Base of the samplers that run all layers of a GNN on one subgraph: all edges among some nodes.
+
+    A sampler of your own says in ``choose_nodes`` which nodes. All layers hold these nodes, all flows the edges among
+    them, stored once. ``batch.seeds`` are all nodes of the subgraph.
+
+    Args:
+        graph: the parent graph; it is never written to.
+        num_flows: number of flows, L.
+        direction: "in" lets a node gather from the sources of its in-edges, "out" from the destinations of its
+            out-edges.
+        edge_filter, weight, seed: see ``Sampler``.
+
+    What seeds are is up to ``choose_nodes`` (nodes, unless ``num_seeds`` and ``seed_kind`` say otherwise). Estimator
+    weights are those of the edges times what ``inverse`` says. ``without_edges`` leaves edges out of the subgraphs; the
+    nodes and all other edges stay as they were.
+
+    Cost: the sum of the degrees of the chosen nodes.
+
+    >>> class BallSampler(SubgraphSampler):
+    ...     '''The seeds and all their in-neighbours.'''
+    ...     def choose_nodes(self, seeds, random):
+    ...         near = self.graph.in_edges(seeds)[0].numpy()
+    ...         return np.unique(np.concatenate([seeds, near]))
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
+    >>> batch = BallSampler(graph, num_flows=2)([0])
+    >>> batch, batch.seeds
+    (NodeFlow(3 -> 3 -> 3 nodes, 2 + 2 edges), tensor([0, 2, 3]))
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        num_flows: int,
+        *,
+        direction: str = "in",
+        edge_filter: Any = None,
+        weight: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(graph, num_flows, direction=direction, edge_filter=edge_filter, weight=weight, seed=seed)
+        self._bind()
+
+    @abstractmethod
+    def choose_nodes(self, seeds: Ints, random: Random) -> Any:
+        """Return the nodes of the subgraph of ``seeds`` (checked, int64): distinct parent ids, in layer order.
+
+        Must depend on the seeds, ``random`` and the sampler's fixed settings only: it is called from several threads.
+        """
+
+    def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
+        """Return what makes up for edges that are not there, float64 ``[E]``; None is 1.
+
+        That is 1 / (probability that the source is in the subgraph, given that the destination is).
+        """
+        return None
+
+    def node_columns(self, part: Subgraph) -> dict[str, Tensor]:
+        """Return columns ``[n, ...]`` for the frame of the last layer; none unless a sampler has some."""
+        return {}
+
+    def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
+        graph = self.graph
+        nodes = as_ids(self.choose_nodes(seeds, Random(draw.key)), "nodes of a subgraph", graph.num_nodes).copy()
+        part = induced_subgraph(self._edges, nodes, graph.num_nodes)
+        structure = Structure(torch.from_numpy(part.indptr), torch.from_numpy(part.indices), len(nodes))
+        batch = shared_node_flow(
+            graph, Layer(len(nodes), torch.from_numpy(nodes)), structure, self.num_flows,
+            parent_eid=Lazy(lambda: self._edges.parent_eid(part.positions)),
+            weight=Lazy(lambda: weight_of(self, part, self.inverse(part, seeds))),
+            seed_ids=torch.from_numpy(seeds.copy()),
+        )  # fmt: skip
+        batch.back.data.update(self.node_columns(part))
+        return batch

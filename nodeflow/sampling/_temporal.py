@@ -1,0 +1,281 @@
+"""Neighbours from the past: every seed sees the graph as it was at its own time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, describe
+from nodeflow.flow import NodeFlow
+from nodeflow.graph import Graph
+from nodeflow.graph._columns import edge_column
+from nodeflow.graph._edges import Edges
+from nodeflow.random import hash_ids
+from nodeflow.sampling._neighbor import inverse_rate
+from nodeflow.sampling._rows import Drawn, Rows, RowSampler
+from nodeflow.sampling._sampler import Step, check_sizes
+
+Stamps = NDArray[Any]
+"""Times: int64 or float64, one-dimensional."""
+
+
+class _Asked(NamedTuple):
+    """What a call was given: the distinct times of its seeds (ascending), by context, and the caller's ``inputs``."""
+
+    times: Stamps
+    inputs: Any
+
+
+class TemporalNeighborSampler(RowSampler):
+    """Every node draws among its past edges: those not later than the time of the seed that it is reached from.
+
+    Called with a time per seed: ``sampler(seeds, times=times)``. On every hop the limit is the time of the *seed*, so
+    nothing that happened after it can reach its output. Seeds of different times see different pasts: a layer may hold
+    a parent node once per time. ``layer.context`` numbers the distinct times of the batch in ascending order, and every
+    layer has a column "time" with the time of the seeds each row belongs to. Seeds of equal node and time collapse, and
+    ``seed_index`` restores them.
+
+    ``strategy="uniform"`` draws as ``NeighborSampler`` does (Hamilton, Ying, Leskovec 2017, algorithm 2), with the past
+    edges as all there are. Estimator weights: number of past edges / number drawn. With them the weighted sum over the
+    drawn edges is unbiased for the sum over all past edges, with and without replacement. ``strategy="recent"`` takes
+    the latest ones (as temporal graph networks do: Rossi et al. 2020, section 4), in ascending order of time; of
+    simultaneous ones those that come later in the graph's order. That is no draw at all: weights are 1 (times the
+    ``weight`` column), and the sum over the latest edges is no unbiased estimate of the sum over the past.
+
+    Args:
+        graph: the parent graph; it is never written to.
+        fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
+            inputs; -1 takes the whole past.
+        time: name of the edge column of times: integers (compared exactly, as int64) or finite floats (compared as
+            float64). It is read once, when the sampler is made.
+        strategy: "uniform" or "recent".
+        replace: draw with replacement ("uniform" only): a node with any past draws ``fanout`` times.
+        strict: only edges *before* the seed's time; else also those at that very time. Use it where an event must not
+            see itself or what happens at the same moment.
+        direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``. With ``include_dst=False`` layers are
+            sorted by time and then by parent id; with ``reuse`` a node draws once per time.
+
+    A node with no more past edges than its fanout keeps all of them once, in the order of time (with replacement it
+    still draws ``fanout`` of them); one without a past gets no edges.
+
+    Cost of a call: a binary search among the edges of every node reached, and the drawn edges, whatever the degrees. Of
+    making one: a sort of all edges and 16 bytes per edge (8 where the edges of every node are in order already).
+
+    Raises KeyError for an unknown column, TypeError for one that holds no numbers, ValueError for one that is not
+    finite or not one-dimensional, for an unknown strategy, and for "recent" with ``replace``.
+
+    >>> time = torch.tensor([10, 20, 30, 40])
+    >>> graph = Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0], edata={"time": time})
+    >>> sampler = TemporalNeighborSampler(graph, [2], strategy="recent")
+    >>> flow = sampler([0, 0], times=[20, 35]).flows[0]
+    >>> flow.parent_eid, flow.dst_layer.parent_nid, flow.dst_layer.data["time"]
+    (tensor([0, 1, 1, 2]), tensor([0, 0]), tensor([20, 35]))
+    """
+
+    fixed = (
+        "fanouts", "time", "strategy", "replace", "strict", "direction", "include_dst", "reuse", "edge_filter",
+        "weight", "seed",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        graph: Graph,
+        fanouts: Any,
+        *,
+        time: str = "time",
+        strategy: str = "uniform",
+        replace: bool = False,
+        strict: bool = False,
+        direction: str = "in",
+        include_dst: bool = True,
+        reuse: bool = False,
+        edge_filter: Any = None,
+        weight: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.fanouts = check_sizes(fanouts, "fanouts")
+        self.time = time
+        if strategy not in ("uniform", "recent"):
+            raise ValueError(f"strategy must be 'uniform' or 'recent', got {strategy!r}")
+        self.strategy, self.replace, self.strict = strategy, bool(replace), bool(strict)
+        if self.replace and strategy == "recent":
+            raise ValueError("strategy='recent' takes the latest edges, each once: replace=True goes with 'uniform'")
+        if self.replace and max(self.fanouts) >= 2**31:  # every node draws so many, and their sum must be a number
+            raise ValueError(f"fanouts must be below 2**31 with replacement, got {max(self.fanouts)}")
+        options = {
+            "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
+            "weight": weight, "seed": seed,
+        }  # fmt: skip
+        super().__init__(graph, len(self.fanouts), **options)
+
+    takes_times = True
+    _bound = (*RowSampler._bound, "_stamps")
+
+    def _arranged(self, edges: Edges) -> Edges:
+        """The edges with every row in the order of time; their times by position are kept beside them."""
+        column = _time_column(self.graph, self.time)
+        edges = super()._arranged(edges)
+        if not _ascending(edges.by_position(column), edges.indptr):
+            edges = edges.sorted_by(column)
+        self._stamps: Stamps = np.array(edges.by_position(column))  # whoever made the column may write to it later
+        return edges
+
+    def __call__(
+        self, seeds: Any, *, times: Any = None, epoch: int = 0, batch: int | None = None, inputs: Any = None
+    ) -> NodeFlow:
+        """Sample the NodeFlow of ``seeds``, each as the graph was at its time.
+
+        Args:
+            seeds: parent ids of the nodes whose outputs are wanted.
+            times: a time for every seed, ``[num_seeds]`` (for seeds ``[B, m]`` of this shape, or ``[B]``): integers
+                where the time column holds integers, else integers or finite floats. ``NodeFlowLoader`` has an argument
+                ``times`` that it passes on.
+            epoch, batch, inputs: see ``SamplerBase``. Without ``batch``, seeds and times tell this batch from others.
+
+        Raises what every sampler raises, and TypeError for missing times or floats against an integer column,
+        ValueError for times that are not one per seed, or not finite.
+        """
+        return self.complete(self.draw_batch(seeds, times=times, epoch=epoch, batch=batch, inputs=inputs))
+
+    def draw_batch(
+        self, seeds: Any, *, times: Any = None, epoch: int = 0, batch: int | None = None, inputs: Any = None
+    ) -> NodeFlow:
+        """Sample the NodeFlow of ``seeds`` without what ``complete`` adds; arguments as for a call."""
+        ids, shape = self._seeds(seeds)
+        stamps = _as_times(_times_of_all(times, shape), len(ids), self._stamps.dtype.kind == "i")
+        draw = self._draw(epoch, batch, hash_ids(ids), hash_ids(stamps.view(np.int64)))
+        distinct, contexts = np.unique(stamps, return_inverse=True)
+        found = self._shaped(self._sample(ids, draw, _Asked(distinct, inputs), contexts), ids, shape)
+        times_of = torch.from_numpy(distinct)
+        for layer in found.layers:
+            layer.data["time"] = times_of[layer.context]
+        return found
+
+    def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
+        """Draw ``fanouts[step.flow]`` past neighbours for every row."""
+        patch, fanout = self._edges.patch, self.fanouts[step.flow]
+        stamps = self._stamps if edges is self._edges or patch is None else self._stamps[patch.positions]
+        limits, which = step.inputs.times, rows.contexts
+        indptr, begin, past = kernels.temporal.plan_past(
+            edges.indptr, stamps, rows.at, limits, which, fanout, self.replace, self.strict
+        )
+        if self.strategy == "recent":
+            latest = np.diff(indptr)
+            begin, past = begin + past - latest, latest  # of which all are taken
+        positions, src = np.empty(indptr[-1], edges.place_type), np.empty(indptr[-1], np.int64)
+        key = np.uint64(step.random.key)
+        if self.replace and fanout >= 0:
+            counts = np.array([fanout], np.int64)
+            kernels.uniform.draw_with(begin, past, edges.near, rows.ident, key, counts, indptr, positions, src)
+        else:
+            kernels.uniform.draw_without(begin, past, edges.near, rows.ident, key, indptr, positions, src)
+        whole = fanout < 0 or self.strategy == "recent"
+        return Drawn(indptr, positions, src, None if whole else lambda: inverse_rate(past, indptr))
+
+    def estimand(self, time: float | None = None) -> Tensor:
+        """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
+
+        Args:
+            time: of the seed: edges that it does not see count 0. None: of a seed after all edges.
+
+        Raises TypeError for ``strategy="recent"``, which estimates no sum.
+        """
+        if self.strategy == "recent":
+            raise TypeError("strategy='recent' takes the latest edges; their sum is no estimate of a sum over the past")
+        found = super().estimand()
+        if time is not None:
+            limit = _as_times([time], 1, self._stamps.dtype.kind == "i")[0]
+            late = self._stamps >= limit if self.strict else self._stamps > limit
+            found[self._edges.parent_eid(np.flatnonzero(late))] = 0
+        return found
+
+
+def _time_column(graph: Graph, name: Any) -> Stamps:
+    """An edge column of times as int64 or float64 ``[num_edges]``, shared where it is one already."""
+    column = edge_column(graph, name, "time")
+    if column.dtype.kind not in "iuf":
+        raise TypeError(f"time: the edge column {name!r} must hold integers or floats, got dtype {column.dtype}")
+    if column.dtype.kind == "f":
+        column = column.astype(np.float64, copy=False)
+        wrong, rule = ~np.isfinite(column), "finite"
+    else:
+        wrong, rule = column > np.iinfo(np.int64).max, "below 2**63"
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ValueError(f"time: the edge column {name!r} must be {rule}, but edge {at} has {column[at]}")
+    return column if column.dtype.kind == "f" else column.astype(np.int64, copy=False)
+
+
+def _ascending(stamps: Stamps, indptr: Ints) -> bool:
+    """Whether every row is in the order of time already."""
+    falls = stamps[1:] < stamps[:-1]
+    inner = indptr[(indptr > 0) & (indptr < len(stamps))]
+    falls[inner - 1] = False  # from one row to the next
+    return not falls.any()
+
+
+def _times_of_all(times: Any, shape: tuple[int, ...]) -> Any:
+    """A time for each of the seeds, one after another, where these are rows that may share one."""
+    if len(shape) == 1 or times is None:
+        return times
+    array = _numbers(times)
+    if array.shape == shape:
+        return array.reshape(-1)
+    if array.shape == shape[:1]:
+        return np.repeat(array, shape[1])
+    raise ValueError(f"times must have the shape of the seeds {shape}, or one per row ({shape[0]}), got {array.shape}")
+
+
+def _as_times(value: Any, size: int, integers: bool) -> Stamps:
+    """A time for each of ``size`` seeds, as int64 or float64: the kind of the column that they are compared with."""
+    if value is None:
+        raise TypeError("times is missing: pass a time for every seed, as in sampler(seeds, times=times)")
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict, set, frozenset)):
+        raise TypeError(
+            f"times must be a tensor, an array or a list with a time per seed ({size}), got {describe(value)}; for one "
+            "time for all pass [time] * len(seeds)"
+        )
+    array = _numbers(value)
+    if array.shape != (size,):
+        raise ValueError(f"times must be one-dimensional with an entry per seed ({size}), got shape {array.shape}")
+    if size == 0:
+        return np.zeros(0, np.int64 if integers else np.float64)
+    if array.dtype.kind not in ("iu" if integers else "iuf"):
+        # floats are not rounded here: float32 tells seconds since 1970 apart to two minutes only
+        rule = "integers, as the time column does" if integers else "integers or floats"
+        raise TypeError(f"times must hold {rule}, got dtype {array.dtype}")
+    wrong, rule = np.zeros(size, np.bool_), ""
+    if array.dtype.kind == "f":
+        wrong, rule = ~np.isfinite(array), "finite"
+    elif integers:
+        wrong, rule = array > np.iinfo(np.int64).max, "below 2**63"
+    else:
+        wrong, rule = (array > 2**53) | (array < -(2**53)), "integers that float64 can tell apart (up to 2**53)"
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ValueError(f"times must be {rule}, but times[{at}] is {array[at]}")
+    # adding 0 makes -0.0 and 0.0, which are one time, one number
+    return array.astype(np.int64) if integers else array.astype(np.float64) + 0.0
+
+
+def _numbers(value: Any) -> NDArray[Any]:
+    """A tensor, array or list as an array; numpy would read True among numbers as 1."""
+    if isinstance(value, Tensor):
+        if value.layout != torch.strided or value.dtype == torch.bfloat16:
+            raise TypeError(f"times must be dense integers or floats that numpy has, got {describe(value)}")
+        return value.detach().cpu().numpy()
+    if isinstance(value, np.ndarray):
+        return value
+    items = list(value)
+    if not {bool, np.bool_}.isdisjoint(map(type, items)):
+        raise TypeError("times must hold numbers, got a list with a bool in it")
+    try:
+        return np.asarray(items)
+    except ValueError:
+        raise ValueError("times must be one-dimensional, got a list of lists of several lengths") from None

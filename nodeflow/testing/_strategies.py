@@ -1,0 +1,167 @@
+"""Hypothesis strategies for graphs, seeds and NodeFlows: small, and full of the cases that break code.
+
+Columns hold small whole numbers, so that sums of them are exact whatever the order. A failing test prints lines of code
+that make its graph again (without its columns), and the sampler of its NodeFlow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import note
+from hypothesis import strategies as st
+from torch import Tensor
+
+from nodeflow.flow import NodeFlow, create_full_node_flow, create_node_flow, flow_from_edges
+from nodeflow.graph import Graph
+from nodeflow.sampling import NeighborSampler
+
+_Columns = Mapping[str, tuple[int, ...]]
+
+
+@st.composite
+def graphs(
+    draw: st.DrawFn,
+    min_nodes: int = 0,
+    max_nodes: int = 8,
+    max_edges: int = 20,
+    multi_edges: bool = True,
+    self_loops: bool = True,
+    node_columns: _Columns | None = None,
+    edge_columns: _Columns | None = None,
+) -> Graph:
+    """Graphs, among them the empty one, graphs without edges, and graphs with isolated nodes.
+
+    Args:
+        min_nodes, max_nodes: bounds on the number of nodes.
+        max_edges: bound on the number of edges.
+        multi_edges, self_loops: whether these occur.
+        node_columns, edge_columns: columns of float32 whole numbers, as a dict from name to the shape of one row.
+
+    >>> from hypothesis import given
+    >>> @given(graphs(node_columns={"feat": (3,)}))
+    ... def test_features_have_a_row_per_node(graph):
+    ...     assert graph.ndata["feat"].shape == (graph.num_nodes, 3)
+    >>> test_features_have_a_row_per_node()
+    """
+    num_nodes = draw(st.integers(min_nodes, max_nodes))
+    pair = st.tuples(*[st.integers(0, max(0, num_nodes - 1))] * 2)
+    if not self_loops:
+        pair = pair.filter(lambda ends: ends[0] != ends[1])
+    size = max_edges if num_nodes > (0 if self_loops else 1) else 0
+    edges = draw(st.lists(pair, max_size=size, unique=not multi_edges)) if size else []
+    src, dst = [u for u, _ in edges], [v for _, v in edges]
+    ndata = draw(_columns(num_nodes, node_columns))
+    edata = draw(_columns(len(edges), edge_columns))
+    if draw(st.booleans()):
+        note(f"graph = Graph.from_edges({src}, {dst}, num_nodes={num_nodes})")
+        return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
+    # without edge ids: the position among the in-edges is the id
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(np.array(dst, np.int64), minlength=num_nodes))])
+    near = np.array([src[e] for e in np.argsort(np.array(dst, np.int64), kind="stable")], np.int64)
+    note(f"graph = Graph({indptr.tolist()}, {near.tolist()})")
+    return Graph(indptr.astype(np.int64), near, ndata=ndata, edata=edata)
+
+
+def seeds(graph: Graph, min_size: int = 0, max_size: int = 8) -> st.SearchStrategy[list[int]]:
+    """Lists of node ids of ``graph`` as seeds: in any order, with repeats, possibly empty, isolated nodes included.
+
+    Args:
+        graph: where the ids belong; without nodes only the empty list is drawn.
+        min_size, max_size: bounds on the length of the list.
+
+    >>> seeds(Graph.from_edges([0], [1]), min_size=2).example()  # doctest: +SKIP
+    [1, 0, 1]
+    """
+    if graph.num_nodes == 0:
+        return st.just([])
+    return st.lists(st.integers(0, graph.num_nodes - 1), min_size=min_size, max_size=max_size)
+
+
+@st.composite
+def node_flows(
+    draw: st.DrawFn,
+    max_layers: int = 4,
+    parents: bool | None = None,
+    skips: bool = True,
+    columns: bool = True,
+) -> NodeFlow:
+    """NodeFlows: sampled ones, whole graphs, and ones made by hand, with flows that skip layers and pooled layers.
+
+    Args:
+        max_layers: bound on the number of layers.
+        parents: True draws only NodeFlows with a parent graph, False only those without, None both.
+        skips: whether flows that skip layers, and layers without parent ids, occur (only without a parent graph).
+        columns: whether layers and flows may have a column "h" of float32 whole numbers.
+
+    >>> from hypothesis import given
+    >>> @given(node_flows())
+    ... def test_sizes(batch):
+    ...     assert len(batch.layer_sizes) == batch.num_layers
+    >>> test_sizes()
+    """
+    with_parent = draw(st.booleans()) if parents is None else parents
+    batch = draw(_sampled(max_layers) if with_parent else _by_hand(max_layers, skips))
+    if columns:
+        frames = [layer.data for layer in batch.layers] + [batch.fdata[pair] for pair in batch.flows.pairs()]
+        for frame in frames:
+            if draw(st.booleans()):
+                frame.update(draw(_columns(frame.num_rows, {"h": (2,)})))
+    return batch
+
+
+@st.composite
+def _sampled(draw: st.DrawFn, max_layers: int) -> NodeFlow:
+    graph = draw(graphs())
+    num_flows = draw(st.integers(0, max_layers - 1))
+    if num_flows == 0 or draw(st.booleans()):
+        loops = draw(st.booleans())
+        note(f"create_full_node_flow(graph, {num_flows}, add_self_loop={loops})")
+        return create_full_node_flow(graph, num_flows, add_self_loop=loops)
+    fanouts = draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=num_flows, max_size=num_flows))
+    include_dst = draw(st.booleans())
+    options: dict[str, Any] = {
+        "replace": draw(st.booleans()),
+        "direction": draw(st.sampled_from(["in", "out"])),
+        "include_dst": include_dst,
+        "reuse": include_dst and draw(st.booleans()),
+        "seed": draw(st.integers(0, 9)),
+    }
+    ids = draw(seeds(graph))
+    note(f"NeighborSampler(graph, {fanouts}, **{options})({ids})")
+    return NeighborSampler(graph, fanouts, **options)(ids)
+
+
+@st.composite
+def _by_hand(draw: st.DrawFn, max_layers: int, skips: bool) -> NodeFlow:
+    sizes = draw(st.lists(st.integers(0, 5), min_size=1, max_size=max_layers))
+    pairs = [(i, i + 1) for i in range(len(sizes) - 1)]
+    if skips:
+        pairs += [(i, j) for j in range(len(sizes)) for i in range(j - 1) if draw(st.booleans())]
+    flows = {}
+    for i, j in pairs:
+        ends = st.tuples(st.integers(0, max(0, sizes[i] - 1)), st.integers(0, max(0, sizes[j] - 1)))
+        edges = draw(st.lists(ends, max_size=8)) if sizes[i] and sizes[j] else []
+        eid = draw(st.none() | st.lists(st.integers(-1, 30), min_size=len(edges), max_size=len(edges)))
+        weight = draw(st.none() | st.just(torch.arange(len(edges)) + 0.5))
+        src, dst = [u for u, _ in edges], [v for _, v in edges]
+        options: dict[str, Any] = {"num_src": sizes[i], "num_dst": sizes[j], "parent_eid": eid, "weight": weight}
+        flows[i, j] = flow_from_edges(src, dst, **options)
+    ids = [draw(st.lists(st.integers(0, 30), min_size=n, max_size=n, unique=True)) for n in sizes]
+    pooled = [skips and len(sizes) > 1 and draw(st.booleans()) for _ in sizes]
+    return create_node_flow(flows, [None if none else own for none, own in zip(pooled, ids, strict=True)])
+
+
+@st.composite
+def _columns(draw: st.DrawFn, num_rows: int, columns: _Columns | None) -> dict[str, Tensor]:
+    # one drawn number per frame: drawing every entry would be slow, and shrinking entries tells nothing
+    random = np.random.default_rng(draw(st.integers(0, 99))) if columns else None
+    shapes = {name: (num_rows, *shape) for name, shape in (columns or {}).items()}
+    return {
+        name: torch.from_numpy(random.integers(-8, 9, shape).astype(np.float32))
+        for name, shape in shapes.items()
+        if random is not None
+    }

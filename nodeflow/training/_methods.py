@@ -1,0 +1,137 @@
+"""Training methods: which model learns from which NodeFlows, and what a step leaves behind for the next."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor
+
+from nodeflow.control_variates import ControlVariateSampler, History, Updater
+from nodeflow.flow import NodeFlow
+from nodeflow.graph import Graph
+from nodeflow.nn import GCN, VRGCN, FlowModel, GraphSAGE, VRGraphSAGE, VRModel
+from nodeflow.sampling import NeighborSampler, SamplerBase
+from nodeflow.transform import add_self_loops, edge_norm, reverse
+
+if TYPE_CHECKING:
+    from nodeflow.training._loop import Settings
+
+_WEIGHT = "propagation"
+
+
+class Method(ABC):
+    """What differs between methods of training; the loop around it, ``nodeflow.training._loop``, is the same for all.
+
+    Args:
+        graph: the parent graph, with float32 or sparse features ``feat``; it is never written to.
+        settings: of the run.
+        model: one of ``models``; it is trained, not copied.
+    """
+
+    models: ClassVar[Mapping[str, Callable[..., FlowModel]]]
+    """The models by the setting ``model``; arguments as for ``GraphSAGE``."""
+    has_history: ClassVar[bool] = False
+    """Whether records of epochs have an age."""
+
+    def __init__(self, graph: Graph, settings: Settings, model: FlowModel) -> None:
+        self.graph, self.model = graph, model
+        self.fanouts = settings.fanouts
+        self.direction = "out" if settings.direction == "out" else "in"
+        self.weight: str | None = None  # the edge column that sums over neighbours are weighted with
+
+    @classmethod
+    def check(cls, model: str, fanouts: tuple[int, ...]) -> None:
+        """Raise ValueError for settings that this method cannot train with."""
+        if model not in cls.models:
+            raise ValueError(f"model must be one of {', '.join(cls.models)}, got {model!r}")
+
+    @abstractmethod
+    def sampler(self, seed: int) -> SamplerBase:
+        """Return a sampler of the batches that the model takes, for training and for validation."""
+
+    def after_step(self, batch: NodeFlow) -> Tensor:
+        """Keep what later batches need of this one, once the weights have changed.
+
+        Returns the ages of the rows of the history that the batch had read, int64, in steps; empty without history.
+        """
+        return torch.empty(0, dtype=torch.int64, device="cpu")
+
+    def outputs(self) -> Tensor:
+        """Return the model's outputs for all nodes from full neighbourhoods, ``[num_nodes, classes]``."""
+        inward = self.graph if self.direction == "in" else reverse(self.graph)
+        return self.model.inference(inward, inward.ndata["feat"], weight=self.weight)
+
+
+class NeighborSampling(Method):
+    """Neighbour sampling (Hamilton, Ying, Leskovec 2017): means over the drawn neighbours stand for those over all."""
+
+    models = {"sage": GraphSAGE, "gcn": GCN}  # noqa: RUF012  declared by Method
+
+    def sampler(self, seed: int) -> SamplerBase:
+        """Return a sampler of neighbours, ``fanouts`` of each node."""
+        return NeighborSampler(self.graph, self.fanouts, direction=self.direction, seed=seed)
+
+
+class ControlVariates(Method):
+    """Control variates (Chen, Zhu, Song 2018): drawn neighbours correct what a history of activations says of all.
+
+    The propagation is a mean for GraphSAGE, and the symmetrically normalised adjacency with self-loops for a GCN. The
+    history starts with one full pass of the untrained model, so that every row has an age, and no sum lacks neighbours
+    that no batch has reached yet. Every step writes the rows that it computed. Validation reads the history, and
+    writes nothing.
+
+    The features never change, so their sums over all neighbours are exact, and nothing is drawn in the first flow,
+    whatever ``fanouts[0]`` of the settings is.
+    """
+
+    models = {"sage": VRGraphSAGE, "gcn": VRGCN}  # noqa: RUF012
+    has_history = True
+
+    def __init__(self, graph: Graph, settings: Settings, model: FlowModel) -> None:
+        super().__init__(graph, settings, model)
+        if not isinstance(model, VRModel):
+            raise TypeError(f"model must be one of {', '.join(self.models)} with history, got {type(model).__name__}")
+        self.weight = _WEIGHT
+        self.graph = _propagation_graph(graph, settings.model, self.direction)
+        x = self.graph.ndata["feat"]
+        widths, direction = model.history_widths, self.direction
+        self.history = History(self.graph, widths, weight=_WEIGHT, direction=direction, inputs=x)
+        Updater(model, self.history, x).run()
+
+    @classmethod
+    def check(cls, model: str, fanouts: tuple[int, ...]) -> None:
+        """Raise ValueError also for one fanout: a single layer sums features only, so nothing is to be estimated."""
+        super().check(model, fanouts)
+        if len(fanouts) < 2:
+            raise ValueError(
+                "fanouts must have two numbers or more with sampler 'cv': the sums of the first layer are exact, so a "
+                f"single layer has no history; got {list(fanouts)}"
+            )
+
+    def sampler(self, seed: int) -> SamplerBase:
+        """Return a sampler of neighbours whose batches have the history as it is when they are taken."""
+        return ControlVariateSampler(self.graph, (0, *self.fanouts[1:]), self.history, seed=seed)
+
+    def after_step(self, batch: NodeFlow) -> Tensor:
+        """Write the rows of the batch into the history; returns how old those were that it had read."""
+        ages = [self.history.age(i, batch.layers[i].parent_nid) for i in self.history.widths]
+        self.history.push(batch)
+        self.history.commit()
+        return torch.cat(ages)
+
+
+METHODS: dict[str, type[Method]] = {"neighbor": NeighborSampling, "cv": ControlVariates}
+"""The training methods by the setting ``sampler``."""
+
+
+def _propagation_graph(graph: Graph, model: str, direction: str) -> Graph:
+    """The graph with the edge column of ``model``'s propagation, and node columns only beside it."""
+    indptr, indices, edge_ids = graph.csc()
+    bare = Graph(indptr, indices, edge_ids=edge_ids, ndata=graph.ndata, copy=False)
+    if model == "gcn":
+        bare = add_self_loops(bare)
+    bare.edata[_WEIGHT] = edge_norm(bare, "both" if model == "gcn" else "right", direction=direction)
+    return bare

@@ -1,0 +1,37 @@
+"""What the tests of the command share: a small data set, and calls of the command in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from nodeflow.training._cli import main
+
+SMALL = ["--fanouts", "3", "3", "--batch-size", "40", "--hidden", "8", "--epochs", "2", "--lr", "0.02"]
+
+
+def two_communities(folder: Path) -> Path:
+    """A folder with a graph of two communities of 60 nodes, weak features, and no split of its own."""
+    folder.mkdir()
+    random = np.random.default_rng(1)
+    label = np.repeat([0, 1], 60)
+    dst = np.repeat(np.arange(120), 5)
+    src = 60 * label[dst] + random.integers(0, 60, len(dst))
+    feat = label[:, None] + random.normal(0, 1.5, (120, 4))
+    np.savez(folder / "edges.npz", src=src, dst=dst)
+    np.save(folder / "features.npy", feat)  # float64, as numpy makes it
+    np.save(folder / "labels.npy", label)
+    return folder
+
+
+def status(arguments: list[str]) -> int:
+    """Return the exit status of the command, also where the parser ends the process."""
+    try:
+        return main(arguments)
+    except SystemExit as error:
+        return int(error.code or 0)
+
+
+def train(data: Path, output: Path, *options: str) -> int:
+    return status(["train", str(data), *SMALL, "--output", str(output), *options])

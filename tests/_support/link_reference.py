@@ -1,0 +1,91 @@
+"""Link batches once more, in plain Python: what ``LinkSampler`` over a ``NeighborSampler`` must equal.
+
+Negatives are found by listing the nodes that may be drawn and walking through their weights, not by ranks in a sorted
+complement; excluded edges by comparing all pairs of ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from _support.sampler_reference import Stream, ends_of, hash_of, key_of, picked_positions, sample
+from nodeflow import Graph, NodeFlow
+from nodeflow.sampling._negative import degree_weights
+
+NEGATIVES = int.from_bytes(b"negative", "big")
+
+
+def node_weights(graph: Graph, law: str, power: float = 0.75) -> list[int]:
+    """The whole numbers in proportion to which nodes are drawn."""
+    return degree_weights(graph.in_degrees().numpy(), power).tolist() if law == "degree" else [1] * graph.num_nodes
+
+
+def allowed(graph: Graph, u: int) -> list[int]:
+    """Nodes that may be a negative of ``u`` with ``filter_known``."""
+    known = {b for a, b in ends_of(graph) if a == u}
+    return [n for n in range(graph.num_nodes) if n not in known and n != u]
+
+
+def negatives(
+    graph: Graph,
+    eid: Sequence[int],
+    count: int,
+    *,
+    law: str = "uniform",
+    power: float = 0.75,
+    chunk: int | None = None,
+    filter_known: bool = False,
+    seed: int = 0,
+    epoch: int = 0,
+    batch: int | None = None,
+) -> list[list[int]]:
+    """The negatives of every seed edge, in the order of the seeds."""
+    ends, weights = ends_of(graph), node_weights(graph, law, power)
+    key = key_of(key_of(seed, epoch, *((0, hash_of(eid)) if batch is None else (1, batch))), NEGATIVES)
+    found = []
+    for b, e in enumerate(eid):
+        rng = Stream(key, b // (chunk or 1))
+        among = allowed(graph, ends[e][0]) if filter_known else list(range(graph.num_nodes))
+        row = []
+        for _ in range(count):
+            number = rng.below(sum(weights[n] for n in among))
+            for n in among:
+                number -= weights[n]
+                if number < 0:
+                    row.append(n)
+                    break
+        found.append(row)
+    return found
+
+
+def excluded(graph: Graph, eid: Sequence[int], how: str | None) -> set[int]:
+    """Ids of the edges that a batch must not draw."""
+    ends = ends_of(graph)
+    if how == "reverse":
+        pairs = {frozenset(ends[e]) for e in eid}
+        return {e for e, both in enumerate(ends) if frozenset(both) in pairs}
+    return set(eid) if how == "self" else set()
+
+
+def assert_equals_reference(
+    batch: NodeFlow,
+    graph: Graph,
+    fanouts: list[int],
+    eid: list[int],
+    drawn: list[list[int]],
+    *,
+    exclude: str | None = None,
+    number: int | None = None,
+    **options: Any,
+) -> None:
+    """Assert that ``batch`` is the NodeFlow of the seed edges ``eid`` with the negatives ``drawn``, id by id."""
+    ends, out = ends_of(graph), excluded(graph, eid, exclude)
+    rows = [[*ends[e], *row] for e, row in zip(eid, drawn, strict=True)]
+    assert batch.seeds[batch.seed_index].tolist() == rows
+    left = [(-1, -1) if e in out else both for e, both in enumerate(ends)]  # which no node is an end of
+    number = key_of(hash_of(eid)) >> 1 if number is None else number
+    layers, flows = sample(left, fanouts, [n for row in rows for n in row], batch=number, **options)
+    assert [layer.parent_nid.tolist() for layer in batch.layers] == layers
+    assert [picked_positions(batch, i) for i in range(batch.num_flows)] == flows
+    batch.validate()

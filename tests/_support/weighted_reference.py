@@ -1,0 +1,288 @@
+"""Draws in proportion to weights once more, in plain Python: exact laws in fractions, and the package's very draws.
+
+The laws are written from the papers, the draws from the rules in ``nodeflow/kernels``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from _support.sampler_reference import MASK, Stream, hash_of, key_of
+from nodeflow import Graph, NodeFlow
+
+Law = dict[tuple[int, ...], Fraction]
+"""Probability of every subset (ascending) or sequence of edges."""
+
+
+def inclusion(weights: Sequence[float | Fraction], count: int) -> list[Fraction]:
+    """min(1, c w) with the c that makes these add up to ``count``; 1 for all non-zero weights if there are no more."""
+    exact = [Fraction(w) for w in weights]
+    if sum(w > 0 for w in exact) <= count:
+        return [Fraction(w > 0) for w in exact]
+    sure: set[int] = set()
+    while True:
+        c = (count - len(sure)) / sum(w for i, w in enumerate(exact) if i not in sure)
+        more = {i for i, w in enumerate(exact) if i not in sure and c * w >= 1}
+        if not more:
+            return [Fraction(1) if i in sure else c * w for i, w in enumerate(exact)]
+        sure |= more
+
+
+def pivotal(pi: Sequence[Fraction]) -> Law:
+    """The ordered pivotal method (Deville and Tillé 1998; Chauvet 2012): duels along the line.
+
+    A unit with probability p meets the next one with q. If p + q < 1, one of them gets p + q and the other is out; else
+    one is taken and the other goes on with p + q - 1.
+    """
+    law: Law = defaultdict(Fraction)
+
+    def duel(taken: tuple[int, ...], unit: int, p: Fraction, rest: int, chance: Fraction) -> None:
+        if chance == 0:
+            return
+        if rest == len(pi):
+            assert p in (0, 1)
+            law[tuple(sorted([*taken, unit] if p == 1 else taken))] += chance
+            return
+        q = pi[rest]
+        if q in (0, 1) or p in (0, 1):  # nothing is left to chance
+            stays = [unit] if p == 1 else []
+            if p in (0, 1):
+                duel((*taken, *stays), rest, q, rest + 1, chance)
+            else:
+                duel((*taken, *([rest] if q == 1 else [])), unit, p, rest + 1, chance)
+        elif p + q < 1:
+            duel(taken, unit, p + q, rest + 1, chance * p / (p + q))
+            duel(taken, rest, p + q, rest + 1, chance * q / (p + q))
+        else:
+            duel((*taken, unit), rest, p + q - 1, rest + 1, chance * (1 - q) / (2 - p - q))
+            duel((*taken, rest), unit, p + q - 1, rest + 1, chance * (1 - p) / (2 - p - q))
+
+    duel((), 0, pi[0], 1, Fraction(1))
+    return dict(law)
+
+
+def systematic(pi: Sequence[Fraction]) -> Law:
+    """Deville's systematic method (1998; Chauvet 2012): one edge from every stratum of length 1.
+
+    With the edge across the border taken by exchange, as the kernel does it.
+    """
+    ends = list(itertools.accumulate(pi, initial=Fraction(0)))
+    law: Law = defaultdict(Fraction)
+
+    def inside(lower: Fraction, upper: Fraction) -> dict[int, Fraction]:
+        """How much of every edge lies between two points."""
+        parts = {i: min(ends[i + 1], upper) - max(ends[i], lower) for i in range(len(pi))}
+        return {i: part for i, part in parts.items() if part > 0}
+
+    def stratum(taken: tuple[int, ...], chance: Fraction) -> None:
+        j = len(taken)
+        if j == ends[-1]:
+            law[tuple(sorted(taken))] += chance
+            return
+        lower = max([Fraction(j), *(ends[i + 1] for i in taken)])
+        parts = inside(lower, Fraction(j + 1))
+        crossing = next((i for i in range(len(pi)) if ends[i] < j < ends[i + 1] and i not in taken), None)
+        for i, part in parts.items():
+            own = chance * part / (j + 1 - lower)
+            if crossing is None or i == crossing:
+                stratum((*taken, i), own)
+            else:
+                a, b = j - ends[crossing], ends[crossing + 1] - j
+                exchange = a * b / ((1 - a) * (1 - b))
+                stratum((*taken, i), own * (1 - exchange))
+                stratum((*taken, crossing), own * exchange)
+
+    certain = [i for i, p in enumerate(pi) if p == 1]
+    if certain:
+        others = [i for i, p in enumerate(pi) if p != 1]
+        return {tuple(sorted([*certain, *(others[i] for i in subset)])): p
+                for subset, p in systematic([pi[i] for i in others]).items()}  # fmt: skip
+    stratum((), Fraction(1))
+    return dict(law)
+
+
+def sampford(weights: Sequence[float | Fraction], count: int) -> Law:
+    """Sampford 1967: the first unit in proportion to pi, the others to pi / (1 - pi), given that all are distinct."""
+    exact = [Fraction(w) for w in weights]
+    pi = [count * w / sum(exact) for w in exact]
+    law: Law = defaultdict(Fraction)
+    for subset in itertools.combinations([i for i, p in enumerate(pi) if p > 0], count):
+        for first in subset:
+            law[subset] += pi[first] * math.prod(pi[i] / (1 - pi[i]) for i in subset if i != first)
+    total = sum(law.values())
+    return {subset: p / total for subset, p in law.items()}
+
+
+def law_of(weights: Sequence[float], count: int) -> Law:
+    """The law of the subset that a node draws without replacement."""
+    return sampford(weights, count) if by_rejection(weights, count) else pivotal(inclusion(weights, count))
+
+
+def marginals(law: Law, size: int) -> list[Fraction]:
+    return [sum((p for subset, p in law.items() if i in subset), Fraction(0)) for i in range(size)]
+
+
+# ---- the package's draws
+
+
+def _uniform(rng: Stream) -> float:
+    return (rng.word() >> 11) * 2.0**-53
+
+
+class Table:
+    """The alias table of one list of weights: ``cells`` are (part, alias) in units of which a cell has ``whole``."""
+
+    def __init__(self, weights: Sequence[float]) -> None:
+        self.size = len(weights)
+        self.whole = 1 << (46 - (self.size - 1).bit_length())
+        self.total, upto, units = 0.0, 0.0, []
+        for w in weights:
+            self.total += w
+        scale = float(self.size * self.whole) / self.total
+        for w in weights:
+            before = int(upto + 0.5)
+            upto += w * scale
+            units.append(int(upto + 0.5) - before)
+        units[weights.index(max(weights))] += self.size * self.whole - sum(units)
+        self.cells = [(self.whole, i) for i in range(self.size)]
+        light = (i for i, u in enumerate(units) if u <= self.whole)
+        heavy = (i for i, u in enumerate(units) if u > self.whole)
+        giver, rest = next(heavy, None), 0
+        while giver is not None:
+            rest += units[giver]
+            while rest > self.whole:
+                i = next(light)
+                self.cells[i] = (units[i], giver)
+                rest -= self.whole - units[i]
+            after = next(heavy, None)
+            if after is not None:
+                self.cells[giver] = (rest, after)
+                rest -= self.whole
+            giver = after
+
+    def probability(self) -> list[Fraction]:
+        """What the cells say that every edge is drawn with."""
+        found = [0] * self.size
+        for i, (part, alias) in enumerate(self.cells):
+            found[i] += part
+            found[alias] += self.whole - part
+        return [Fraction(units, self.size * self.whole) for units in found]
+
+    def pick(self, word: int) -> int:
+        product = word * self.size
+        cell, low = product >> 64, product & MASK
+        part, alias = self.cells[cell]
+        return cell if low * self.whole < part << 64 else alias
+
+
+def by_rejection(weights: Sequence[float], count: int) -> bool:
+    """Whether Sampford's method draws, not Deville's."""
+    *_, total = itertools.accumulate(weights)
+    most, squares = max(weights), 0.0
+    for w in weights:
+        squares += (w / total) * (w / total)
+    x = float(count - 1) * float(count) * (most / total + squares / 2)
+    possible = count == 1 or 2 * count * most <= total
+    return possible and (x <= 2 or (x <= 4 and len(weights) > 100 * count))
+
+
+def draw_weighted(weights: Sequence[float], count: int, replace: bool, key: int, ident: int) -> list[int]:
+    """Places of the edges that one destination draws; -1 takes every non-zero one."""
+    nonzero = [i for i, w in enumerate(weights) if w > 0]
+    rng = Stream(key, ident)
+    if count < 0 or not nonzero:
+        return nonzero
+    if replace:
+        table = Table(weights)
+        return [table.pick(rng.word()) for _ in range(count)]
+    if count and by_rejection(weights, count):
+        return sampford_draw(weights, count, rng)
+    if len(nonzero) <= count:
+        return nonzero
+    pi = inclusion(weights, count)
+    sure = [i for i in nonzero if pi[i] == 1]
+    return sure + strata([0.0 if pi[i] == 1 else w for i, w in enumerate(weights)], count - len(sure), rng)
+
+
+def sampford_draw(weights: Sequence[float], count: int, rng: Stream) -> list[int]:
+    """Sampford's method, all draws anew whenever one does not stay or comes twice."""
+    table = Table(weights)
+    unit, top = table.total / count, max(weights) * count / table.total
+    while True:
+        picked = [table.pick(rng.word()) for _ in range(count)]
+        stays = [_uniform(rng) * (1 - weights[i] / unit) < 1 - top for i in picked[1:]]
+        if all(stays) and len(set(picked)) == count:
+            return picked
+
+
+def line(weights: Sequence[float]) -> list[float]:
+    """Where edges end that lie one after another: sums are made in fours."""
+    ends, base = [], 0.0
+    for i in range(0, len(weights), 4):
+        w = [*weights[i : i + 4], 0.0, 0.0, 0.0][:4]
+        two = w[0] + w[1]
+        ends += [base + w[0], base + two, base + (two + w[2]), base + (two + (w[2] + w[3]))]
+        base = ends[-1]
+    return ends[: len(weights)]
+
+
+def strata(weights: Sequence[float], count: int, rng: Stream) -> list[int]:
+    """Deville's systematic method for weights none of which is certain to be drawn."""
+    ends = line(weights)
+    step = ends[-1] / count
+    picked: list[int] = []
+    upto = border = 0.0
+    for j in range(count):
+        stop = step * (j + 1) if j + 1 < count else ends[-1]
+        u, chance = _uniform(rng), _uniform(rng)
+        if upto > border:
+            edge = bisect_right(ends, max(upto, upto + u * (stop - upto)))
+        else:
+            edge, crossing = bisect_right(ends, border + u * (stop - border)), bisect_right(ends, border)
+            if edge != crossing and crossing > 0:
+                a, b = (border - ends[crossing - 1]) / step, (ends[crossing] - border) / step
+                if chance * (1 - a) * (1 - b) < a * b:
+                    edge = crossing
+        picked.append(edge)
+        upto, border = ends[edge], stop
+    return picked
+
+
+def weighted_edges(
+    graph: Graph, column: str, fanout: int, seeds: Sequence[int], *, replace: bool, direction: str = "in", **call: int
+) -> list[list[int]]:
+    """The edges that distinct seeds draw through the only flow."""
+    ends = [end.tolist() for end in graph.edges()][:: -1 if direction == "in" else 1]
+    weights = graph.edata[column].tolist()
+    key = key_of(key_of(call.get("seed", 0), call.get("epoch", 0), 0, hash_of(seeds)), 0)
+    found = []
+    for v in seeds:
+        rows = [e for e, end in enumerate(ends[0]) if end == v]
+        found.append([rows[p] for p in draw_weighted([weights[e] for e in rows], fanout, replace, key, v)])
+    return found
+
+
+def crowd(weights: Sequence[float], hubs: int, dtype: type = np.float32) -> Graph:
+    """``hubs`` nodes with in-edges of these weights each, in this order: edge ids of node v begin at v times degree."""
+    d = len(weights)
+    column = np.tile(np.array(weights, dtype), hubs)
+    near = np.tile(np.arange(hubs, hubs + d), hubs)
+    return Graph(np.arange(hubs + d + 1).clip(max=hubs) * d, near, edata={"w": column})
+
+
+def subset_table(batch: NodeFlow, degree: int) -> dict[tuple[int, ...], int]:
+    """How often which subset of places was drawn by the nodes of a ``crowd``, all of them seeds."""
+    flow = batch.flows[-1]
+    place, dst = flow.parent_eid.numpy() % degree, flow.edges()[1].numpy()
+    codes = np.zeros(flow.num_dst, np.int64)
+    np.add.at(codes, dst, 1 << place)
+    found, counts = np.unique(codes, return_counts=True)
+    subsets = (tuple(i for i in range(degree) if code >> i & 1) for code in found.tolist())
+    return dict(zip(subsets, counts.tolist(), strict=True))

@@ -1,0 +1,155 @@
+"""On a GPU, message passing, layers and loading give what they give on the CPU."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import scipy.sparse
+import torch
+
+from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader, create_full_node_flow, fn
+from nodeflow._rows.rows import from_scipy
+from nodeflow.nn import GCN, GraphSAGE
+from nodeflow.transform import add_reverse_edges
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can use"),
+]
+
+OPERANDS = ["u", "v", "e"]
+MESSAGES = ["copy_u", "copy_e"] + [
+    f"{a}_{op}_{b}" for a, op, b in itertools.product(OPERANDS, ["add", "sub", "mul", "div", "dot"], OPERANDS)
+]
+
+
+def random_graph(nodes: int = 60, edges: int = 400) -> Graph:
+    generator = torch.Generator().manual_seed(0)
+    ends = torch.randint(0, nodes, (2, edges), generator=generator)
+    columns = {"h": torch.rand(nodes, 3, 4, generator=generator, dtype=torch.float64) + 0.5}
+    weights = {"w": torch.rand(edges, 3, 4, generator=generator, dtype=torch.float64) + 0.5}
+    return Graph.from_edges(*ends, num_nodes=nodes + 5, ndata={"h": torch.cat([columns["h"], columns["h"][:5]])},
+                            edata=weights)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def batch() -> NodeFlow:
+    found = NeighborSampler(random_graph(), [4, 6], seed=1)(range(0, 65, 3))
+    found.copy_from_parent()
+    return found
+
+
+def on(batch: NodeFlow, device: str) -> NodeFlow:
+    moved = batch.to(device)
+    for frame in itertools.chain(moved.ldata, moved.fdata):
+        for name in list(frame):
+            frame[name] = frame[name].detach().clone().requires_grad_()
+    return moved
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod"])
+@pytest.mark.parametrize("message", MESSAGES)
+def test_every_pair_of_built_ins(batch: NodeFlow, message: str, reduce: str) -> None:
+    make = getattr(fn, message)
+    columns = ["h" if part in "uv" else "w" for part in message.split("_") if part in ("u", "v", "e")]
+    results = []
+    for device in ("cpu", "cuda"):
+        moved = on(batch, device)
+        moved.flow_compute(0, make(*columns, "m"), getattr(fn, reduce)("m", "out"))
+        out = moved.ldata[1]["out"]
+        assert out.device.type == device
+        inputs = [moved.ldata[0]["h"], moved.ldata[1]["h"], moved.fdata[0]["w"]]
+        gradients = torch.autograd.grad(out.sin().sum(), inputs, allow_unused=True)
+        results.append([out, *(g for g in gradients if g is not None)])
+    for cpu, cuda in zip(*results, strict=True):
+        torch.testing.assert_close(cuda.cpu(), cpu)
+
+
+def test_user_defined_functions_and_subsets(batch: NodeFlow) -> None:
+    results = []
+    for device in ("cpu", "cuda"):
+        moved = on(batch, device)
+        moved.flow_compute(
+            0,
+            lambda edges: {"m": edges.src["h"] * edges.data["w"] + edges.dst["h"]},
+            lambda nodes: {"out": nodes.mailbox["m"].logsumexp(1)},
+            lambda nodes: {"out": nodes.data["out"] * 2},
+            v=[3, 1, 7],
+        )
+        moved.flow_send_and_recv(1, [0, 5, 2], fn.u_mul_e("h", "w", "m"), fn.sum("m", "out"))
+        moved.apply_flows(0, fn.u_dot_v("h", "h", "score"))
+        soft = moved.flows[0].softmax(moved.fdata[0]["score"])
+        results.append([moved.ldata[1]["out"], moved.ldata[2]["out"], soft])
+    for cpu, cuda in zip(*results, strict=True):
+        torch.testing.assert_close(cuda.cpu(), cpu)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_types_add_up_in_float32(dtype: torch.dtype) -> None:
+    graph = Graph.from_edges(range(1000), [1000] * 1000)
+    flow = create_full_node_flow(graph, 1).to("cuda").flows[0]
+    assert flow.aggregate(torch.ones(1001, 1, dtype=dtype, device="cuda"))[1000].item() == 1000
+
+
+@pytest.mark.parametrize("model", [GraphSAGE, GCN])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_models(model: type[GraphSAGE] | type[GCN], sparse: bool) -> None:
+    graph = add_reverse_edges(random_graph())
+    x = graph.ndata["h"].flatten(1)
+    x = x * (x > 0.9)
+    net = model(12, 8, 3, num_layers=2).double()
+    found = NeighborSampler(graph, [3, 4])(range(20))
+    rows = x[found.layers[0].parent_nid]
+    results = []
+    for device in ("cpu", "cuda"):
+        net = net.to(device)
+        net.zero_grad()
+        h = (from_scipy(scipy.sparse.csr_array(rows.numpy())) if sparse else rows).to(device)
+        out = net(found.to(device), h)
+        out.square().sum().backward()
+        results.append([out, *(parameter.grad.clone() for parameter in net.parameters())])
+    for cpu, cuda in zip(*results, strict=True):
+        torch.testing.assert_close(cuda.cpu(), cpu)
+    torch.testing.assert_close(net.inference(graph, x.to("cuda")).cpu(), net.cpu().inference(graph, x))
+
+
+def test_moving_there_and_back_changes_nothing(batch: NodeFlow) -> None:
+    back = batch.to("cuda").to("cpu")
+    back.validate()
+    for one, two in zip(batch.flows, back.flows, strict=True):
+        assert torch.equal(one.indices, two.indices)
+        assert torch.equal(one.parent_eid, two.parent_eid)
+        assert torch.equal(one.weight, two.weight)
+    batch.to("cuda").validate()
+
+
+def test_maps_and_columns_of_a_batch_on_the_gpu(batch: NodeFlow) -> None:
+    moved = batch.to("cuda")
+    nodes = moved.layers[1].parent_nid
+    assert torch.equal(moved.map_from_parent_nid(1, nodes, remap_local=True).cpu(), torch.arange(len(nodes)))
+    assert torch.equal(moved.map_to_parent_nid(moved.layers(1)), nodes)
+    moved.copy_from_parent({0: ["h"]}, {0: ["w"]})
+    assert torch.equal(moved.ldata[0]["h"].cpu(), batch.ldata[0]["h"])
+    moved.ldata[-1]["seen"] = torch.ones(moved.layer_sizes[-1], device="cuda")
+    moved.copy_to_parent({-1: ["seen"]}, None)
+    assert batch.parent is not None
+    assert int(batch.parent.ndata["seen"].sum()) == moved.layer_sizes[-1]
+
+
+def test_loader_moves_batches(batch: NodeFlow) -> None:
+    graph = random_graph()
+    sampler = NeighborSampler(graph, [3, 3])
+    plain = NodeFlowLoader(sampler, range(60), 16, ndata={0: ["h"]})
+    pinned = NodeFlowLoader(sampler, range(60), 16, ndata={0: ["h"]}, num_workers=2, pin_memory=True, device="cuda")
+    for one, two in zip(plain, pinned, strict=True):
+        assert two.device.type == "cuda"
+        assert torch.equal(one.ldata[0]["h"], two.ldata[0]["h"].cpu())
+        assert torch.equal(one.flows[0].indices, two.flows[0].indices.cpu())
+
+
+def test_pin_memory(batch: NodeFlow) -> None:
+    pinned = batch.pin_memory()
+    assert pinned.ldata[0]["h"].is_pinned()
+    assert pinned.flows[0].indices.is_pinned()
+    pinned.validate()

@@ -1,0 +1,296 @@
+"""Graphs against brute force and networkx, their checks, their memory, and their travels."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import multiprocessing
+import pickle
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeflow import FullSampler, Graph, NeighborSampler, create_full_node_flow
+from nodeflow.graph._graph import _file_of, find_graph
+from nodeflow.testing import graphs
+
+edge_lists = st.integers(1, 7).flatmap(
+    lambda n: st.tuples(st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=20))
+)
+
+
+@given(edge_lists)
+def test_edges_degrees_and_neighbours_are_those_given(drawn: tuple[int, list[tuple[int, int]]]) -> None:
+    num_nodes, edges = drawn
+    src, dst = [u for u, _ in edges], [v for _, v in edges]
+    graph = Graph.from_edges(src, dst, num_nodes=num_nodes)
+    reference = nx.MultiDiGraph()
+    reference.add_nodes_from(range(num_nodes))
+    reference.add_edges_from(edges)
+    assert (graph.num_nodes, graph.num_edges) == (num_nodes, len(edges))
+    assert [end.tolist() for end in graph.edges()] == [src, dst]
+    assert graph.in_degrees().tolist() == [reference.in_degree(v) for v in range(num_nodes)]
+    for _ in range(2):  # before and after the out-edges are made
+        assert graph.out_degrees().tolist() == [reference.out_degree(v) for v in range(num_nodes)]
+        for v in range(num_nodes):
+            into = [e for e in range(len(edges)) if dst[e] == v]  # the order of the edge ids
+            out = [e for e in range(len(edges)) if src[e] == v]
+            assert [x.tolist() for x in graph.in_edges([v])] == [[src[e] for e in into], [v] * len(into), into]
+            assert [x.tolist() for x in graph.out_edges([v])] == [[v] * len(out), [dst[e] for e in out], out]
+            assert graph.out_degrees([v, v]).tolist() == [len(out)] * 2
+            assert graph.in_degrees(torch.tensor([v])).tolist() == [len(into)]
+
+
+@given(graphs())
+def test_in_edges_of_several_nodes_come_node_by_node(graph: Graph) -> None:
+    nodes = list(range(graph.num_nodes))[::-1] * 2
+    src, dst, edge = graph.in_edges(nodes)
+    ends = graph.edges()
+    assert torch.equal(ends[0][edge], src)
+    assert torch.equal(ends[1][edge], dst)
+    assert dst.tolist() == [v for v in nodes for _ in range(int(graph.in_degrees([v])))]
+
+
+@given(graphs())
+def test_a_graph_is_its_adjacency_matrix(graph: Graph) -> None:
+    indptr, src, _ = graph.csc()
+    into = scipy.sparse.csr_array((np.ones(len(src)), src, indptr), shape=[graph.num_nodes] * 2)
+    out_ptr, dst, edge = graph.csr()
+    out = scipy.sparse.csr_array((np.ones(len(dst)), dst, out_ptr), shape=[graph.num_nodes] * 2)
+    assert np.array_equal(into.toarray(), out.toarray().T)
+    ends = graph.edges()
+    assert ends[1].numpy()[edge].tolist() == dst.tolist()
+    assert sorted(edge) == list(range(graph.num_edges))
+
+
+def test_ids_are_stored_narrow_and_handed_out_wide(graph: Graph) -> None:
+    assert (graph.indices.dtype, graph.edge_ids.dtype, graph.indptr.dtype) == (np.int32, np.int32, np.int64)
+    everything = [
+        *graph.in_edges([1, 2]),
+        *graph.out_edges([0]),
+        *graph.edges(),
+        graph.in_degrees(),
+        graph.out_degrees([1]),
+    ]
+    assert {tensor.dtype for tensor in everything} == {torch.int64}
+
+
+def test_graphs_without_edges_or_nodes() -> None:
+    for empty in (Graph([0], []), Graph.from_edges([], []), Graph.from_edges(torch.zeros(0), np.zeros(0))):
+        assert (empty.num_nodes, empty.num_edges) == (0, 0)
+        assert repr(empty) == "Graph(0 nodes, 0 edges)"
+        assert empty.in_degrees().tolist() == empty.out_degrees().tolist() == []
+        assert [x.tolist() for x in empty.in_edges([])] == [[], [], []]
+    lonely = Graph.from_edges([], [], num_nodes=3)
+    assert lonely.in_degrees().tolist() == lonely.out_degrees().tolist() == [0, 0, 0]
+    assert [x.tolist() for x in lonely.out_edges([2, 0])] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("indptr", "indices", "options", "error", "words"),
+    [
+        ([0, 2, 1, 3], [0, 1, 2], {}, ValueError, r"indptr must not decrease, but indptr\[1\] is 2 and indptr\[2\] 1"),
+        ([0, 1, 2], [0, 1, 1], {}, ValueError, "from 0 to the number of edges 3, got 0 to 2"),
+        ([0, 1, 4], [0, 1, 1], {}, ValueError, "from 0 to the number of edges 3, got 0 to 4"),
+        ([1, 2, 3], [0, 1, 1], {}, ValueError, "from 0 to the number of edges 3, got 1 to 3"),
+        ([], [], {}, ValueError, "one entry more than there are nodes, got none"),
+        ([0, 1], [1], {}, IndexError, r"indices\[0\] is 1, but node ids go from 0 to 0"),
+        ([0, 1], [-1], {}, IndexError, r"indices\[0\] is -1"),
+        ([0], [0], {}, ValueError, "number of edges 1"),
+        ([0, 1], [0.0], {}, TypeError, "indices must be integers, got .*float64"),
+        ([0.0, 1.0], [0], {}, TypeError, "indptr must be integers"),
+        ([0, 1], [False], {}, TypeError, "indices must be integers"),
+        ([0, True], [0], {}, TypeError, "indptr must be integers, got a list with a bool"),
+        ([[0, 1]], [0], {}, ValueError, "indptr must be one-dimensional"),
+        ([0, 1], np.array([2**64 - 1], np.uint64), {}, ValueError, "beyond the largest 64-bit id"),
+        ([0, 2], [0, 0], {"edge_ids": [0]}, ValueError, r"one entry per edge \(2\), got 1"),
+        ([0, 2], [0, 0], {"edge_ids": [1, 1]}, ValueError, "permutation, but no edge has id 0"),
+        ([0, 2], [0, 0], {"edge_ids": [0, 2]}, IndexError, r"edge_ids\[1\] is 2, but edge ids go from 0 to 1"),
+        ([0, 2], [0, 0], {"ndata": {"x": torch.ones(2)}}, ValueError, "column 'x' must have 1 rows"),
+        ([0, 2], [0, 0], {"edata": {"x": torch.ones(1)}}, ValueError, "column 'x' must have 2 rows"),
+    ],
+)
+def test_bad_structures_are_refused(indptr: Any, indices: Any, options: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        Graph(indptr, indices, **options)
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "num_nodes", "error", "words"),
+    [
+        ([0, 1], [1], None, ValueError, "one entry per edge, got 2 and 1"),
+        ([0, 3], [1, 1], 3, IndexError, r"src\[1\] is 3, but node ids go from 0 to 2"),
+        ([0, 2], [1, -1], 3, IndexError, r"dst\[1\] is -1"),
+        ([0, -1], [1, 1], None, IndexError, r"src\[1\] is -1"),
+        ([0], [0], 0, IndexError, r"src\[0\] is 0, but there is no node at all"),
+        ([0], [0], -1, ValueError, "num_nodes must be at least 0"),
+        ([0], [0], 1.0, TypeError, "num_nodes must be an integer"),
+        ([True, False], [0, 1], None, TypeError, "src must be integers"),
+        (torch.tensor([0.5]), [0], None, TypeError, "src must be integers"),
+        ("ab", "cd", None, TypeError, "src must be integers"),
+    ],
+)
+def test_bad_edges_are_refused(src: Any, dst: Any, num_nodes: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        Graph.from_edges(src, dst, num_nodes=num_nodes)
+
+
+@pytest.mark.parametrize("method", ["in_edges", "out_edges", "in_degrees", "out_degrees"])
+@pytest.mark.parametrize(
+    ("nodes", "error"),
+    [
+        ([6], IndexError),
+        ([-1], IndexError),
+        ([0.5], TypeError),
+        (torch.ones(6, dtype=torch.bool), TypeError),
+        (2, TypeError),
+    ],
+)
+def test_bad_nodes_are_refused(graph: Graph, method: str, nodes: Any, error: Any) -> None:
+    with pytest.raises(error, match=r"\bv\b"):
+        getattr(graph, method)(nodes)
+
+
+def test_nothing_can_be_rebound(graph: Graph) -> None:
+    names = [name for name in dir(graph) if not name.startswith("__")]
+    assert {"ndata", "edata", "indptr", "indices", "num_nodes", "_indptr", "_uid"} <= set(names)
+    for name in [*names, "new"]:
+        with pytest.raises(AttributeError, match="immutable"):
+            setattr(graph, name, 0)
+        with pytest.raises(AttributeError, match="immutable"):
+            delattr(graph, name)
+    for array in (graph.indptr, graph.indices, graph.edge_ids, *graph.csr(), Graph([0, 1], [0]).edge_ids):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    assert not hasattr(graph, "__dict__")
+
+
+def test_what_is_handed_out_can_be_changed_without_harm(graph: Graph) -> None:
+    before = [x.clone() for x in (*graph.edges(), *graph.in_edges(range(6)), graph.in_degrees(), graph.out_degrees())]
+    for tensor in (
+        *graph.edges(),
+        *graph.in_edges(range(6)),
+        graph.in_degrees(),
+        graph.out_degrees(),
+        *graph.out_edges([0]),
+    ):
+        tensor.fill_(99)
+    after = [*graph.edges(), *graph.in_edges(range(6)), graph.in_degrees(), graph.out_degrees()]
+    assert all(map(torch.equal, before, after))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_copy_says_whether_memory_is_shared(dtype: Any) -> None:
+    indptr, indices, edge_ids = np.array([0, 1, 3]), np.array([1, 0, 1], dtype), np.array([2, 0, 1], dtype)
+    shared = Graph(indptr, indices, edge_ids=edge_ids, copy=False)
+    assert np.shares_memory(shared.indices, indices)
+    assert np.shares_memory(shared.edge_ids, edge_ids)
+    assert np.shares_memory(shared.indptr, indptr)
+    own = Graph(indptr, indices, edge_ids=edge_ids, copy=True)
+    assert not np.shares_memory(own.indices, indices)
+    assert not np.shares_memory(own.indptr, indptr)
+    indices[:] = 0
+    assert own.indices.tolist() == [1, 0, 1]
+    assert Graph(indptr, torch.tensor([1, 0, 1], dtype=torch.int32)).indices.dtype == np.int32
+    assert indices.flags.writeable  # the caller's array stays as it is
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_memory_mapped_graphs_stay_in_their_files(tmp_path: Path, graph: Graph, dtype: Any) -> None:
+    arrays = {"indptr": graph.indptr, "indices": graph.indices.astype(dtype), "edge_ids": graph.edge_ids.astype(dtype)}
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    np.save(tmp_path / "feat.npy", graph.ndata["feat"].numpy())
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    opened = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in arrays}
+    feat = np.load(tmp_path / "feat.npy", mmap_mode="r")
+    mapped = Graph(opened["indptr"], opened["indices"], edge_ids=opened["edge_ids"], ndata={"feat": feat})
+    for name, array in opened.items():
+        assert np.shares_memory(getattr(mapped, name), array), name
+    assert np.shares_memory(mapped.ndata["feat"].numpy(), feat)
+    for sampler in (
+        NeighborSampler(mapped, [2, 1]),
+        FullSampler(mapped, 2, direction="out"),
+        FullSampler(mapped, 2, reuse=True),
+    ):
+        batch = sampler([1, 2, 5])
+        batch.copy_from_parent()
+        batch.validate()
+        for i in range(3):
+            assert torch.equal(batch.ldata[i]["feat"], graph.ndata["feat"][batch.layers[i].parent_nid])
+    create_full_node_flow(mapped, 2).validate()
+    with pytest.raises(ValueError, match=r"'feat' of the parent has read-only memory .*clone"):
+        batch.copy_to_parent(["feat"])
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    travelled = pickle.loads(pickle.dumps(mapped))
+    assert len(pickle.dumps(mapped)) < len(pickle.dumps(graph)) + 500  # names, not contents
+    assert Path(_file_of(travelled.indices).filename) == tmp_path / "indices.npy"
+    assert [x.tolist() for x in travelled.edges()] == [x.tolist() for x in graph.edges()]
+
+
+def test_a_slice_of_a_memory_map_travels_as_what_it_is(tmp_path: Path) -> None:
+    np.save(tmp_path / "both.npy", np.array([0, 1, 3, 1, 0, 1]))
+    both = np.load(tmp_path / "both.npy", mmap_mode="r")
+    graph = Graph(both[:3], both[3:])
+    assert np.shares_memory(graph.indices, both)
+    assert pickle.loads(pickle.dumps(graph)).indices.tolist() == [1, 0, 1]
+    turned = Graph(both[:3], both[:2:-1])
+    assert pickle.loads(pickle.dumps(turned)).indices.tolist() == [1, 0, 1]
+
+
+@given(graphs(node_columns={"feat": (2,)}, edge_columns={"w": ()}))
+def test_pickles_and_copies_are_the_same_graph(graph: Graph) -> None:
+    graph.csr()
+    for same in (pickle.loads(pickle.dumps(graph)), copy.deepcopy(graph), copy.copy(graph)):
+        assert [x.tolist() for x in same.edges()] == [x.tolist() for x in graph.edges()]
+        assert torch.equal(same.ndata["feat"], graph.ndata["feat"])
+        assert torch.equal(same.edata["w"], graph.edata["w"])
+        assert not same.indices.flags.writeable
+        assert find_graph(graph._uid) is graph  # batches keep finding the one they came from
+
+
+def test_a_dead_graph_is_found_no_more() -> None:
+    graph = Graph([0, 1], [0])
+    uid = graph._uid
+    assert find_graph(uid) is graph
+    del graph
+    gc.collect()
+    assert find_graph(uid) is None
+    assert find_graph(None) is None
+
+
+def _degrees_of(graph: Graph) -> list[int]:
+    return graph.in_degrees().tolist()
+
+
+def test_graphs_travel_to_a_fresh_process(graph: Graph) -> None:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(_degrees_of, (graph,)) == graph.in_degrees().tolist()
+
+
+def test_repr_is_one_line_with_columns(graph: Graph) -> None:
+    assert repr(graph) == "Graph(6 nodes, 7 edges, ndata: feat, edata: w)"
+
+
+def test_columns_of_a_graph_can_be_set(graph: Graph) -> None:
+    graph.ndata["label"] = torch.arange(6)
+    assert "label" in graph.ndata
+    with pytest.raises(ValueError, match="must have 7 rows"):
+        graph.edata["x"] = torch.ones(6)
+
+
+def test_a_deep_copy_is_a_graph_of_its_own() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": torch.ones(3)})
+    other = copy.deepcopy(graph)
+    other.ndata["x"][0] = 7
+    assert graph.ndata["x"].tolist() == [1, 1, 1]
+    batch = NeighborSampler(other, [1])([2])
+    assert pickle.loads(pickle.dumps(batch)).parent is other
+    assert torch.equal(other.edges()[0], graph.edges()[0])

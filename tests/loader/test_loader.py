@@ -1,0 +1,400 @@
+"""NodeFlowLoader: order, workers, exceptions, early ends, and columns."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+import threading
+
+import pytest
+import torch
+from _support.loader_tools import epoch, fingerprint, make, random_graph, seeds_of
+from torch import Tensor
+
+from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader, Sampler, TemporalNeighborSampler
+from nodeflow.sampling import Choice, Step
+
+pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
+
+WORKERS = [0, 1, 2, 4]
+
+
+def loader_threads() -> list[threading.Thread]:
+    return [t for t in threading.enumerate() if t.name.startswith("nodeflow-loader")]
+
+
+class Failing(Sampler):
+    """Raises for batches that hold a certain seed, after all others have been sampled."""
+
+    def __init__(self, graph: Graph, seed_node: int, error: BaseException) -> None:
+        super().__init__(graph, 1)
+        self.seed_node, self.error = seed_node, error
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        if self.seed_node in dst.tolist():
+            raise self.error
+        edges = self.candidates(dst)
+        return edges.select(torch.ones(len(edges), dtype=torch.bool))
+
+
+class Gated(Sampler):
+    """Counts the batches begun; waits at a gate."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph, 1)
+        self.begun: list[int] = []
+        self.threads: set[int] = set()
+        self.progress = threading.Condition()
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        with self.progress:
+            self.begun.append(int(dst[0]))
+            self.threads.add(threading.get_ident())
+            self.progress.notify_all()
+        return Choice([0] * (len(dst) + 1), [])
+
+
+# ---- order
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_batches_are_the_seeds_in_order(workers):
+    seeds = torch.arange(60).flip(0)
+    sampler = NeighborSampler(random_graph(), [2, 3])
+    loader = NodeFlowLoader(sampler, seeds, 16, num_workers=workers)
+    batches = list(loader)
+    assert len(loader) == len(batches) == 4
+    assert [seeds_of(batch) for batch in batches] == [part.tolist() for part in seeds.split(16)]
+    assert [fingerprint(b) for b in batches] == [fingerprint(sampler(part, epoch=0)) for part in seeds.split(16)]
+    for batch in batches:
+        batch.validate()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shuffle": True},
+        {"shuffle": True, "drop_last": True, "seed": 3},
+        {"seeds": [5, 5, 1, 2, 5, 1, 59, 5, 5, 5, 5], "batch_size": 3, "shuffle": True},
+        {"ndata": {0: ["x"], -1: ["label"]}, "edata": ["w"]},
+        {"batch_size": 1, "shuffle": True, "prefetch": 1},
+    ],
+    ids=str,
+)
+def test_same_batches_for_any_number_of_workers(options):
+    found = []
+    for workers, prefetch in [(0, 2), (1, 0), (1, 1), (1, 5), (2, 2), (3, 0), (4, 1), (8, 9)]:
+        loader = make(**{"prefetch": prefetch, **options, "num_workers": workers})
+        found.append([epoch(loader) for _ in range(3)])
+    assert all(other == found[0] for other in found)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_shuffle_gives_every_seed_once_in_another_order_each_epoch(workers):
+    loader = make(shuffle=True, num_workers=workers)
+    orders = [[v for batch in loader for v in seeds_of(batch)] for _ in range(5)]
+    assert all(sorted(order) == list(range(60)) for order in orders)
+    assert len({tuple(order) for order in orders}) == 5
+    assert list(range(60)) not in orders
+    again = make(shuffle=True, num_workers=workers)
+    assert [[v for batch in again for v in seeds_of(batch)] for _ in range(5)] == orders
+    other = make(shuffle=True, seed=1)
+    assert [v for batch in other for v in seeds_of(batch)] not in orders
+
+
+def test_the_order_and_the_draws_have_seeds_of_their_own():
+    graph = random_graph()
+    by_order = [
+        [seeds_of(b) for b in NodeFlowLoader(NeighborSampler(graph, [2], seed=s), range(60), 16, shuffle=True)]
+        for s in (0, 1)
+    ]
+    assert by_order[0] == by_order[1]
+
+
+def test_every_epoch_draws_afresh():
+    loader = make()
+    first, second = epoch(loader), epoch(loader)
+    assert not set(first) & set(second)
+    assert loader.epoch == 1
+    sampler = loader.sampler
+    assert second == [fingerprint(sampler(part, epoch=1)) for part in torch.arange(60).split(16)]
+
+
+def test_set_epoch():
+    loader = make(shuffle=True)
+    epochs = [epoch(loader) for _ in range(4)]
+    loader.set_epoch(2)
+    assert epoch(loader) == epochs[2]
+    assert epoch(loader) == epochs[3]
+    loader.set_epoch(0)
+    assert [epoch(loader), epoch(loader)] == epochs[:2]
+    next(iter(loader))
+    loader.set_epoch(3)
+    assert epoch(loader) == epochs[3]
+
+
+@pytest.mark.parametrize(("number", "size"), [(0, 4), (1, 4), (4, 4), (5, 4), (8, 4), (9, 4), (3, 100), (10, 1)])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_len_and_drop_last(number, size, workers):
+    loader = make(range(number), size, num_workers=workers)
+    sizes = [len(batch.seeds) for batch in loader]
+    assert sizes == [min(size, number - start) for start in range(0, number, size)]
+    assert len(loader) == len(sizes)
+    whole = make(range(number), size, num_workers=workers, drop_last=True)
+    assert [len(batch.seeds) for batch in whole] == [size] * (number // size)
+    assert len(whole) == number // size
+
+
+def test_no_seeds():
+    for workers in (0, 2):
+        loader = make([], num_workers=workers)
+        assert len(loader) == 0
+        assert [list(loader), list(loader)] == [[], []]
+
+
+def test_repeated_seeds():
+    loader = make([7, 7, 3, 7, 7, 3, 7], 3)
+    batches = list(loader)
+    assert [seeds_of(batch) for batch in batches] == [[7, 7, 3], [7, 7, 3], [7]]
+    assert [batch.seeds.tolist() for batch in batches] == [[7, 3], [7, 3], [7]]
+    # two like batches of one epoch are two draws
+    assert fingerprint(batches[0]) != fingerprint(batches[1])
+
+
+def test_the_loader_keeps_its_own_copy_of_the_seeds():
+    seeds = torch.arange(10)
+    loader = make(seeds, 4)
+    seeds += 20
+    assert [seeds_of(batch) for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+
+
+def test_two_iterations_at_once():
+    loader = make(shuffle=True, num_workers=1)
+    expected = [epoch(make(shuffle=True)), []]
+    other = make(shuffle=True)
+    other.set_epoch(1)
+    expected[1] = epoch(other)
+    first, second = iter(loader), iter(loader)
+    found = [[], []]
+    for a, b in zip(first, second, strict=True):
+        found[0].append(fingerprint(a))
+        found[1].append(fingerprint(b))
+    assert found == expected
+
+
+# ---- ahead of the caller
+
+
+@pytest.mark.parametrize(("workers", "prefetch"), [(1, 1), (1, 3), (2, 2)])
+def test_threads_sample_ahead_but_not_without_end(workers, prefetch):
+    sampler = Gated(random_graph())
+    batches = iter(NodeFlowLoader(sampler, range(60), 1, num_workers=workers, prefetch=prefetch))
+    next(batches)
+    most = 1 + workers * prefetch
+    with sampler.progress:
+        # while the caller holds the first batch, the others come without being asked for
+        assert sampler.progress.wait_for(lambda: len(sampler.begun) == most, timeout=60)
+        assert threading.get_ident() not in sampler.threads
+    next(batches)
+    with sampler.progress:
+        assert sampler.progress.wait_for(lambda: len(sampler.begun) == most + 1, timeout=60)
+    batches.close()
+    assert len(sampler.begun) == most + 1
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_without_prefetching_nothing_is_sampled_while_the_caller_computes(workers):
+    sampler = Gated(random_graph())
+    batches = iter(NodeFlowLoader(sampler, range(7), 1, num_workers=workers, prefetch=0))
+    for given in range(1, 8):
+        next(batches)
+        at_once = max(workers, 1)  # and only when the caller has used up those before
+        assert sorted(sampler.begun) == list(range(min(7, -(-given // at_once) * at_once)))
+    assert list(batches) == []
+    assert threading.get_ident() in sampler.threads
+
+
+# ---- exceptions and early ends
+
+
+class OwnError(Exception):
+    """A type that needs two arguments."""
+
+    def __init__(self, number: int, text: str) -> None:
+        super().__init__(f"{number}: {text}")
+        self.number = number
+
+
+@pytest.mark.parametrize(("workers", "prefetch"), [(0, 2), (1, 2), (3, 0), (4, 2), (4, 0)])
+@pytest.mark.parametrize("error", [OwnError(3, "no luck"), ValueError("no luck"), KeyError("no luck")], ids=repr)
+def test_an_exception_reaches_the_caller_as_it_is(workers, prefetch, error):
+    loader = NodeFlowLoader(Failing(random_graph(), 37, error), range(60), 8, num_workers=workers, prefetch=prefetch)
+    given = []
+    with pytest.raises(type(error), match="no luck") as caught:
+        given.extend(seeds_of(batch) for batch in loader)
+    assert caught.value is error
+    assert given == [list(range(k, k + 8)) for k in (0, 8, 16, 24)]  # all batches before it
+    assert loader.state_dict()["batch"] == 4  # one that resumes here tries the failed batch again
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_stop_iteration_in_a_sampler_does_not_end_the_epoch_silently(workers):
+    loader = NodeFlowLoader(Failing(random_graph(), 37, StopIteration("oops")), range(60), 8, num_workers=workers)
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(loader)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_unknown_column_raises(workers):
+    """Said when the loader is made; a column that goes missing later reaches the caller from a worker."""
+    with pytest.raises(KeyError, match="no column 'y' in the parent graph's ndata, which has 'x', 'label'"):
+        make(num_workers=workers, ndata={0: ["y"]})
+    with pytest.raises(IndexError, match="layer 7 is out of range"):
+        make(num_workers=workers, ndata={7: ["x"]})
+    graph = random_graph()
+    loader = make(graph=graph, num_workers=workers, ndata={0: ["x"]})
+    del graph.ndata["x"]
+    with pytest.raises(KeyError, match="no column 'x'"):
+        list(loader)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_leaving_early_leaves_no_thread(workers, number):
+    loader = make(num_workers=workers)
+    for k, _ in enumerate(loader, 1):
+        assert bool(loader_threads()) == (workers > 0)
+        if k == number:
+            break
+    assert not loader_threads()
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_other_ways_out_leave_no_thread(workers):
+    loader = make(num_workers=workers)
+
+    def by_return() -> NodeFlow:
+        for batch in loader:
+            return batch
+        raise AssertionError
+
+    by_return()
+    assert not loader_threads()
+
+    def by_exception() -> None:
+        for _ in loader:
+            raise OwnError(1, "in the caller")
+
+    with pytest.raises(OwnError):
+        by_exception()
+    assert not loader_threads()
+
+    batches = iter(loader)
+    next(batches)
+    batches.close()
+    assert not loader_threads()
+
+    batches = iter(loader)
+    next(batches)
+    del batches
+    assert not loader_threads()
+
+    iter(loader)  # never asked for a batch
+    assert not loader_threads()
+    list(itertools.islice(loader, 2))
+    assert not loader_threads()
+    list(loader)
+    assert not loader_threads()
+
+
+# ---- columns
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_columns_by_layer(workers):
+    graph = random_graph()
+    loader = make(graph=graph, num_workers=workers, ndata={0: ["x"], -1: ["label"]}, edata={1: ["w"]})
+    for batch in loader:
+        assert [list(frame) for frame in batch.ldata] == [["x"], [], ["label"]]
+        assert [list(frame) for frame in batch.fdata] == [[], ["w"]]
+        assert batch.ldata[0]["x"].equal(graph.ndata["x"][batch.front.parent_nid])
+        assert batch.ldata[-1]["label"].equal(graph.ndata["label"][batch.seeds])
+        assert batch.fdata[1]["w"].equal(graph.edata["w"][batch.flows[1].parent_eid])
+
+
+def test_columns_of_every_layer():
+    graph = random_graph()
+    for batch in make(graph=graph, ndata=["x"], edata=["w"], num_workers=1):
+        for layer in batch.layers:
+            assert layer.data["x"].equal(graph.ndata["x"][layer.parent_nid])
+        for flow in batch.flows:
+            assert flow.data["w"].equal(graph.edata["w"][flow.parent_eid])
+
+
+def test_no_columns_unless_asked_for():
+    for batch in make(num_workers=1):
+        assert [list(frame) for frame in (*batch.ldata, *batch.fdata)] == [[]] * 5
+
+
+def test_columns_are_copies():
+    graph = random_graph()
+    before = graph.ndata["x"].clone()
+    for batch in make(graph=graph, ndata={0: ["x"]}):
+        batch.ldata[0]["x"].zero_()
+    assert graph.ndata["x"].equal(before)
+
+
+def test_device():
+    expected = epoch(make())
+    assert [fingerprint(batch) for batch in make(device="cpu", num_workers=1)] == expected
+    for batch in make(device=torch.device("meta"), ndata={0: ["x"]}):
+        assert batch.device.type == "meta"
+        assert batch.ldata[0]["x"].device.type == "meta"
+
+
+# ---- arguments
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda s: NodeFlowLoader(lambda seeds: seeds, [0]), TypeError, "sampler must be a nodeflow Sampler"),
+        (lambda s: NodeFlowLoader(s, [0], 0), ValueError, "batch_size must be at least 1"),
+        (lambda s: NodeFlowLoader(s, [0], 2.0), TypeError, "batch_size must be an integer"),
+        (lambda s: NodeFlowLoader(s, [0], True), TypeError, "batch_size must be an integer"),
+        (lambda s: NodeFlowLoader(s, [0], num_workers=-1), ValueError, "num_workers must be at least 0"),
+        (lambda s: NodeFlowLoader(s, [0], prefetch=-1), ValueError, "prefetch must be at least 0"),
+        (lambda s: NodeFlowLoader(s, [0], seed="a"), TypeError, "seed must be an integer"),
+        (lambda s: NodeFlowLoader(s, [0, 60]), IndexError, r"seeds\[1\] is 60"),
+        (lambda s: NodeFlowLoader(s, [0]).set_epoch(-1), ValueError, "epoch must be at least 0"),
+        (lambda s: NodeFlowLoader(s, [0], device="nonsense"), RuntimeError, "nonsense"),
+    ],
+)
+def test_bad_arguments(call, error, words):
+    with pytest.raises(error, match=words):
+        call(NeighborSampler(random_graph(), [2]))
+
+
+def test_repr():
+    loader = NodeFlowLoader(FullSampler(Graph.from_edges([0], [1]), 1), [0, 1], 1)
+    assert repr(loader).startswith("NodeFlowLoader(2 seeds in 2 batches of 1, ")
+
+
+def test_it_travels():
+    loader = make(shuffle=True)
+    next(iter(loader))
+    for other in (pickle.loads(pickle.dumps(loader)), copy.deepcopy(loader)):
+        assert other.state_dict() == loader.state_dict()
+        other.set_epoch(0)
+        assert epoch(other) == epoch(make(shuffle=True))
+
+
+def test_times_go_with_samplers_that_take_them():
+    graph = random_graph()
+    graph.edata["time"] = torch.arange(500)
+    with pytest.raises(TypeError, match="times must be None: NeighborSampler takes no times"):
+        NodeFlowLoader(NeighborSampler(graph, [1]), [0], times=[1])
+    with pytest.raises(TypeError, match="times is missing: TemporalNeighborSampler needs a time for every seed"):
+        NodeFlowLoader(TemporalNeighborSampler(graph, [1]), [0])

@@ -1,0 +1,162 @@
+"""NodeFlowLoader: its state, stored at any batch, and a loader that goes on from there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from _support.loader_tools import epoch, fingerprint, make, random_graph
+
+from nodeflow import FullSampler, NeighborSampler, NodeFlowLoader
+
+pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
+
+
+@pytest.mark.parametrize(("workers", "prefetch"), [(0, 2), (1, 2), (3, 2), (3, 0)])
+@pytest.mark.parametrize(
+    "options", [{}, {"shuffle": True, "drop_last": True}, {"seeds": [1, 2, 1] * 15, "shuffle": True}]
+)
+def test_resume_at_every_batch(workers, prefetch, options):
+    """The state at any point, given to a new loader with another number of workers: the rest is the same."""
+
+    def loader(w: int) -> NodeFlowLoader:
+        return make(**{"batch_size": 13, **options, "num_workers": w, "prefetch": prefetch})
+
+    straight = loader(0)
+    epochs = [epoch(straight) for _ in range(4)]
+    size = len(straight)
+
+    running = loader(workers)
+    states = [(running.state_dict(), 0, 0)]  # state, epoch and batch that come next
+    for e in range(2):
+        for k, _ in enumerate(running, 1):
+            states.append((running.state_dict(), e, k))
+        states.append((running.state_dict(), e + 1, 0))
+    for state, e, k in states:
+        resumed = loader(2 - workers % 2 if prefetch else 2)
+        resumed.load_state_dict(json.loads(json.dumps(state)))  # plain numbers: it can be stored anywhere
+        assert resumed.state_dict() == state
+        if k == size:
+            e, k = e + 1, 0
+        assert epoch(resumed) == epochs[e][k:]
+        assert epoch(resumed) == epochs[e + 1]
+
+
+def test_state_before_a_batch_is_asked_for():
+    loader = make(shuffle=True)
+    epochs = [epoch(loader) for _ in range(3)]
+    batches = iter(loader)  # epoch 3 has begun, and has given nothing
+    resumed = make(shuffle=True)
+    resumed.load_state_dict(loader.state_dict())
+    assert epoch(resumed) == [fingerprint(batch) for batch in batches]
+    loader.set_epoch(1)
+    resumed.load_state_dict(loader.state_dict())
+    assert epoch(resumed) == epochs[1]
+
+
+def test_workers_that_are_ahead_do_not_count():
+    loader = make(shuffle=True, num_workers=2, prefetch=4)
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    assert (state["epoch"], state["batch"]) == (0, 1)
+    rest = [fingerprint(batch) for batch in batches]
+    resumed = make(shuffle=True)
+    resumed.load_state_dict(state)
+    assert epoch(resumed) == rest
+
+
+def test_a_loader_can_go_back():
+    loader = make(shuffle=True, num_workers=1)
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    rest = [fingerprint(batch) for batch in batches]
+    epoch(loader)
+    loader.load_state_dict(state)
+    assert epoch(loader) == rest
+    assert loader.epoch == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"batch_size": 15}, "batch_size=16, this one has 15"),
+        ({"shuffle": True}, "shuffle"),
+        ({"drop_last": True}, "drop_last"),
+        ({"seed": 1}, "seed=0, this one has 1"),
+        ({"seeds": range(59)}, "num_seeds=60, this one has 59"),
+        ({"seeds": [*range(59), 0]}, "seeds"),
+        ({"seeds": range(59, -1, -1)}, "seeds"),
+    ],
+)
+def test_state_of_another_loader_raises(options, words):
+    state = make().state_dict()
+    loader = make(**options)
+    next(iter(loader))
+    before = loader.state_dict()
+    with pytest.raises(ValueError, match=words):
+        loader.load_state_dict(state)
+    assert loader.state_dict() == before
+
+
+def test_state_of_another_sampler_raises():
+    graph = random_graph()
+    state = NodeFlowLoader(NeighborSampler(graph, [2], seed=1), [0]).state_dict()
+    with pytest.raises(ValueError, match="another sampler: seed is 1 there, and 0 here"):
+        NodeFlowLoader(NeighborSampler(graph, [2]), [0]).load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda s: None, ValueError),
+        (lambda s: {}, ValueError),
+        (lambda s: {k: v for k, v in s.items() if k != "epoch"}, ValueError),
+        (lambda s: {**s, "batch": 5}, ValueError),
+        (lambda s: {**s, "batch": -1}, ValueError),
+        (lambda s: {**s, "epoch": -2}, ValueError),
+        (lambda s: {**s, "epoch": 0.5}, TypeError),
+        (lambda s: {**s, "batch": None}, TypeError),
+    ],
+)
+def test_broken_states_raise(change, error):
+    loader = make()
+    before = loader.state_dict()
+    with pytest.raises(error):
+        loader.load_state_dict(change(before))
+    assert loader.state_dict() == before
+
+
+@pytest.mark.parametrize("other", [{"fanouts": [3]}, {"replace": True}, {"direction": "out"}, {"reuse": True}])
+def test_state_of_a_sampler_with_other_settings_raises(other):
+    graph = random_graph()
+    state = NodeFlowLoader(NeighborSampler(graph, [2]), [0]).state_dict()
+    with pytest.raises(ValueError, match=r"the state is of another sampler: \w+ is .+ there, and .+ here$"):
+        NodeFlowLoader(NeighborSampler(graph, **{"fanouts": [2], **other}), [0]).load_state_dict(state)
+    with pytest.raises(ValueError, match="another sampler: class is NeighborSampler there, and FullSampler here"):
+        NodeFlowLoader(FullSampler(graph, 1), [0]).load_state_dict(
+            NodeFlowLoader(NeighborSampler(graph, [-1]), [0]).state_dict()
+        )
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_iteration_that_goes_on_does_not_undo_what_is_set(workers):
+    loader = make(num_workers=workers)
+    state = loader.state_dict()
+    for number, _ in enumerate(loader):
+        if number == 1:
+            loader.set_epoch(5)
+    assert loader.epoch == 5
+    assert len(list(loader)) == len(loader)
+    assert loader.epoch == 5
+    for number, _ in enumerate(loader):
+        if number == 1:
+            loader.load_state_dict(state)
+    assert loader.state_dict() == state
+    older, newer = iter(loader), iter(loader)
+    next(newer)
+    before = loader.state_dict()
+    next(older)
+    assert loader.state_dict() == before
+    del older, newer

@@ -1,0 +1,164 @@
+"""Work shared between threads: all of it is done, once, on torch's threads or on others, and errors arrive."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+import weakref
+
+import pytest
+import torch
+
+from nodeflow._runtime import threads
+from nodeflow._runtime.threads import run_all
+
+
+@pytest.fixture(params=["torch's", "others"])
+def kind(request, monkeypatch):
+    if request.param == "others":
+        monkeypatch.setattr(threads, "_openmp", lambda: None)
+    elif threads._openmp() is None:
+        pytest.skip("torch has no OpenMP library of GNU's kind here")
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def _as_many_threads_as_before():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 20])
+def test_everything_is_done_once(kind, size, count):
+    torch.set_num_threads(size)
+    done = []
+    run_all(done.append, count)
+    assert sorted(done) == list(range(count))
+
+
+def test_so_many_run_at_a_time(kind):
+    for torchs, asked, expected in ((3, None, 3), (3, 2, 2), (1, None, 1), (1, 4, 4), (2, 4, 4)):
+        torch.set_num_threads(torchs)
+        lock, running, most, seen = threading.Lock(), [0], [0], set()
+
+        def run(_: int, lock=lock, running=running, most=most, seen=seen) -> None:
+            with lock:
+                running[0] += 1
+                most[0] = max(most[0], running[0])
+                seen.add(threading.get_ident())
+            time.sleep(0.02)  # so that others begin meanwhile
+            with lock:
+                running[0] -= 1
+
+        run_all(run, 12, asked)
+        assert most[0] == len(seen) == expected
+        assert threading.get_ident() in seen
+
+
+def test_work_on_torchs_threads_is_work_on_the_very_same_threads():
+    if threads._openmp() is None:
+        pytest.skip("torch has no OpenMP library of GNU's kind here")
+    torch.set_num_threads(2)
+    seen: list[set[int]] = []
+    for _ in range(5):
+        ids: set[int] = set()
+        run_all(lambda _, ids=ids: (ids.add(threading.get_native_id()), time.sleep(0.02)), 2)
+        torch.ones(2**20).add_(1)  # an operation on two threads
+        seen.append(ids)
+    assert len(seen[0]) == 2
+    assert all(ids == seen[0] for ids in seen)
+
+
+def test_inside_of_itself(kind):
+    torch.set_num_threads(3)
+    done = []
+    run_all(lambda k: run_all(lambda m: done.append((k, m)), 4), 5)
+    assert sorted(done) == [(k, m) for k in range(5) for m in range(4)]
+
+
+def test_from_several_threads_at_once(kind):
+    torch.set_num_threads(2)
+    done = []
+
+    def many(k: int) -> None:
+        for _ in range(50):
+            run_all(lambda m: done.append((k, m)), 3)
+
+    others = [threading.Thread(target=many, args=(k,)) for k in range(4)]
+    for thread in others:
+        thread.start()
+    for thread in others:
+        thread.join()
+    assert len(done) == 4 * 50 * 3
+
+
+def test_an_error_is_raised_and_ends_the_work(kind):
+    torch.set_num_threads(2)
+    begun = []
+
+    def run(k: int) -> None:
+        begun.append(k)
+        if k in (3, 4):
+            raise KeyError(k)
+
+    for _ in range(3):
+        begun.clear()
+        with pytest.raises(KeyError, match=r"3|4"):
+            run_all(run, 1000)
+        assert len(begun) < 1000
+    with pytest.raises(KeyboardInterrupt):
+        run_all(lambda k: (_ for _ in ()).throw(KeyboardInterrupt), 2)
+
+
+def test_an_interrupt_that_is_lost_in_c_is_raised(monkeypatch):
+    """Python ends a callback that is interrupted before its first line, says so and goes on."""
+    if threads._openmp() is None:
+        pytest.skip("torch has no OpenMP library of GNU's kind here")
+    torch.set_num_threads(2)
+    called = threads._Called
+    monkeypatch.setattr(threads, "_Called", lambda work: called(lambda number: 0))
+    with pytest.raises(KeyboardInterrupt):
+        run_all(lambda k: None, 4)
+
+
+def test_what_the_work_held_is_free_afterwards_without_collecting_circles(kind):
+    class Held:
+        pass
+
+    torch.set_num_threads(2)
+    held = Held()
+    gone = weakref.ref(held)
+    gc.collect()
+    gc.disable()
+    try:
+        run_all(lambda _, held=held: None, 4)
+        del held
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system starts no processes by fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Python, on forks beside threads
+def test_in_a_forked_process():
+    torch.set_num_threads(2)
+    run_all(lambda _: None, 2)  # threads that the child does not have
+    child = os.fork()
+    if child == 0:
+        done = []
+        run_all(done.append, 5)
+        os._exit(0 if sorted(done) == [0, 1, 2, 3, 4] else 1)
+    for _ in range(600):
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            break
+        time.sleep(0.1)
+    else:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        pytest.fail("the child did not end")
+    assert os.waitstatus_to_exitcode(status) == 0

@@ -1,0 +1,154 @@
+"""Pictures: they are made, they show what they should, and without matplotlib the error says how to install it."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodeflow import FullSampler, Graph, NodeFlow, create_node_flow, flow_from_edges
+from nodeflow.plot import plot_curves, plot_node_flow, require_matplotlib
+from nodeflow.training import EpochRecord
+
+pytest.importorskip("matplotlib")
+
+
+def records(*accuracies: float) -> list[EpochRecord]:
+    return [EpochRecord(i, 1 / i, value, 1.0, 10.0, 100.0) for i, value in enumerate(accuracies, 1)]
+
+
+def size_of_png(path: Path) -> tuple[int, int]:
+    content = path.read_bytes()
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    assert content[-8:-4] == b"IEND"
+    return struct.unpack(">II", content[16:24])
+
+
+@pytest.mark.parametrize("accuracies", [[0.1, 0.5, 0.4], [0.3], [float("nan")] * 3, []])
+def test_curves_are_a_png(accuracies: list[float], tmp_path: Path) -> None:
+    plot_curves(records(*accuracies), tmp_path / "curves.png", title="a title")
+    assert size_of_png(tmp_path / "curves.png") == (960, 408)
+
+
+def test_curves_show_loss_and_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    kept = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: kept.append(self) or save(self, *a, **k))
+    plot_curves(records(0.1, 0.5), tmp_path / "curves.svg", title="a title")
+    left, right = kept[0].axes
+    assert left.lines[0].get_xydata().tolist() == [[1, 1], [2, 0.5]]
+    assert right.lines[0].get_xydata().tolist() == [[1, 10], [2, 50]]
+    assert (left.get_ylabel(), right.get_ylabel()) == ("training loss", "validation accuracy (%)")
+    assert kept[0].get_suptitle() == "a title"
+    assert (tmp_path / "curves.svg").read_text().startswith("<?xml")
+
+
+def texts(figure: Any) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].texts if text.get_text()]
+
+
+def arrows(figure: Any) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+    return [(note.xyann, note.xy) for note in figure.axes[0].texts if getattr(note, "arrow_patch", None) is not None]
+
+
+def test_a_node_flow_has_a_dot_per_node_and_an_arrow_per_edge(graph: Graph, tmp_path: Path) -> None:
+    batch = FullSampler(graph, 2)([3, 2])
+    figure = plot_node_flow(batch)
+    assert texts(figure) == [str(node) for layer in batch.layers for node in layer.parent_nid.tolist()]
+    assert [len(dots.get_offsets()) for dots in figure.axes[0].collections] == list(batch.layer_sizes)
+    assert len(arrows(figure)) == sum(batch.flow_sizes)
+    assert all(end[0] - start[0] == 1 for start, end in arrows(figure))
+    figure.savefig(tmp_path / "batch.png")
+    assert min(size_of_png(tmp_path / "batch.png")) > 100
+
+
+def legend(figure: Any) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def dotted(figure: Any) -> list[tuple[list[float], list[float]]]:
+    lines = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
+    return [tuple(map(list, line.get_xydata())) for line in lines]
+
+
+def test_a_node_is_joined_to_its_own_row_in_the_next_layer(graph: Graph) -> None:
+    for include_dst in (True, False):
+        batch = FullSampler(graph, 2, include_dst=include_dst)([3, 2])
+        figure = plot_node_flow(batch)
+        place = [
+            {int(v): tuple(at) for v, at in zip(layer.parent_nid, dots.get_offsets(), strict=True)}
+            for layer, dots in zip(batch.layers, figure.axes[0].collections, strict=True)
+        ]
+        own = [(list(place[i][v]), list(place[i + 1][v])) for i in (0, 1) for v in place[i + 1] if v in place[i]]
+        assert dotted(figure) == own
+        assert ("the same node" in legend(figure)) == bool(own)
+        assert "seeds" in legend(figure)
+        assert len(own) == 2 + batch.layer_sizes[1] or not include_dst
+
+
+def test_the_picture_is_written_to_a_path(graph: Graph, tmp_path: Path) -> None:
+    figure = plot_node_flow(FullSampler(graph, 2)([3]), tmp_path / "batch.png")
+    assert min(size_of_png(tmp_path / "batch.png")) > 100
+    assert texts(figure)
+    plot_node_flow(FullSampler(graph, 2)([3]), str(tmp_path / "batch.svg"))
+    assert (tmp_path / "batch.svg").read_text().startswith("<?xml")
+
+
+def test_ids_fit_into_their_dots(tmp_path: Path) -> None:
+    src = [7, 88, 999, 1000, 54321]
+    figure = plot_node_flow(FullSampler(Graph.from_edges(src, [0] * 5), 1)([0]), tmp_path / "batch.png")
+    dot = 2 * (330 / 3.141592653589793) ** 0.5 * figure.dpi / 72  # a marker's size is its area in square points
+    assert max(text.get_window_extent().width for text in figure.axes[0].texts if text.get_text()) < 1.15 * dot
+
+
+def test_pooled_nodes_have_local_ids_and_flows_may_skip_layers() -> None:
+    low = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
+    high = flow_from_edges([0], [0], num_src=1, num_dst=1)
+    skip = flow_from_edges([1], [0], num_src=2, num_dst=1)
+    figure = plot_node_flow(create_node_flow({(0, 1): low, (1, 2): high, (0, 2): skip}, [[5, 6], None, [5]]))
+    assert texts(figure) == ["5", "6", "#0", "5"]
+    assert legend(figure) == ["skips layers", "without parent ids", "seeds"]
+    assert not dotted(figure)  # layer 1 has no parent ids, and layer 2 does not follow layer 0
+    faces = [tuple(dots.get_facecolor()[0][:3]) for dots in figure.axes[0].collections]
+    assert faces[1] == (1, 1, 1)  # hollow
+    assert len(set(faces)) == 3
+    patches = [note.arrow_patch for note in figure.axes[0].texts if getattr(note, "arrow_patch", None) is not None]
+    bent = [patch.get_connectionstyle().rad != 0 for patch in patches]
+    assert bent == [False, False, False, True]
+    assert patches[3].get_edgecolor() != patches[0].get_edgecolor()
+    assert sorted(end[0] - start[0] for start, end in arrows(figure)) == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("seeds", [[], [5]])
+def test_a_node_flow_with_little_in_it(seeds: list[int], graph: Graph, tmp_path: Path) -> None:
+    figure = plot_node_flow(FullSampler(graph, 1)(seeds))
+    figure.savefig(tmp_path / "batch.png")
+    assert sum(len(dots.get_offsets()) for dots in figure.axes[0].collections) == 2 * len(seeds)
+
+
+def test_a_large_node_flow_is_refused() -> None:
+    graph = Graph.from_edges([0] * 3, [1, 2, 3])
+    batch: NodeFlow = FullSampler(graph, 1)([1, 2, 3])
+    assert sum(batch.layer_sizes) == 7
+    with pytest.raises(ValueError, match="has more than 6 nodes, too many to draw; raise max_nodes"):
+        plot_node_flow(batch, max_nodes=6)
+    plot_node_flow(batch, max_nodes=7)
+
+
+def test_without_matplotlib_the_error_says_how_to_install_it(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    how = r"pip install matplotlib$"
+    with pytest.raises(ImportError, match=how):
+        require_matplotlib()
+    with pytest.raises(ImportError, match=how):
+        plot_node_flow(FullSampler(graph, 1)([1]))
+    with pytest.raises(ImportError, match=how):
+        plot_curves(records(0.5), tmp_path / "curves.png")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,195 @@
+"""What a training run saves: the files, the model that comes back from them, and files that are damaged."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+from _support.training_tools import FAST, planted, trained
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+import nodeflow
+from nodeflow.nn import GCN, FlowModel, GraphSAGE
+from nodeflow.training import Result, load_model, save, train
+from nodeflow.training._checkpoint import holds_run, output_folder
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture
+def result(one_thread: None) -> Result:
+    return trained()
+
+
+# what is saved
+
+
+@pytest.mark.parametrize("model", ["sage", "gcn"])
+def test_a_saved_model_gives_the_same_outputs(model: str, tmp_path: Path) -> None:
+    data = planted()
+    made = train(data, replace(FAST, model=model, epochs=1, fanouts=(3, 2, -1)))
+    save(made, tmp_path)
+    torch.manual_seed(9)
+    before = torch.get_rng_state()
+    loaded = load_model(tmp_path / "checkpoint.safetensors")
+    assert torch.equal(torch.get_rng_state(), before)
+    assert type(loaded) is {"sage": GraphSAGE, "gcn": GCN}[model]
+    assert not loaded.training
+    assert loaded.dropout.p == 0.2
+    x = data.graph.ndata["feat"]
+    assert torch.equal(loaded.inference(data.graph, x), made.model.inference(data.graph, x))
+    assert isinstance(load_model(str(tmp_path / "checkpoint.safetensors")), FlowModel)
+
+
+def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    written = save(result, folder)
+    assert written == [folder / name for name in ("checkpoint.safetensors", "log.csv", "result.json")]
+    assert sorted(folder.iterdir()) == sorted(written)
+    assert load_file(written[0]).keys() == result.model.state_dict().keys()
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no JSON")
+
+    facts = json.loads(written[2].read_text(), parse_constant=refuse)
+    expected = {
+        "dataset": "planted",
+        "test_accuracy": result.test_accuracy,
+        "best_epoch": result.best_epoch,
+        "best_val_accuracy": max(record.val_accuracy for record in result.records),
+    }
+    versions = {"nodeflow": nodeflow.__version__, "torch": str(torch.__version__)}
+    settings = {**asdict(FAST), "fanouts": [4, 4]}
+    assert facts == {**expected, **settings, "versions": versions}
+    with safe_open(written[0], "pt") as stored:
+        metadata = json.loads(stored.metadata()["nodeflow"], parse_constant=refuse)
+    widths = {"in_features": 3, "out_features": 3}
+    assert metadata == {**expected, "settings": settings, "widths": widths, "versions": versions}
+    with written[1].open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    known = [{name: value for name, value in asdict(r).items() if name != "age"} for r in result.records]
+    assert [{name: float(value) for name, value in row.items()} for row in rows] == known
+
+
+def test_a_title_adds_the_picture_and_old_files_are_replaced(result: Result, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "log.csv").write_text("old")
+    (tmp_path / "notes.txt").write_text("mine")
+    written = save(result, tmp_path, curves="title")
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in written} | {"notes.txt"}
+    assert written[-1].read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "log.csv").read_text().startswith("epoch,loss,")
+
+
+def test_a_picture_of_an_earlier_run_goes(result: Result, tmp_path: Path) -> None:
+    assert not holds_run(tmp_path / "none")
+    (tmp_path / "curves.png").write_bytes(b"of an earlier run")
+    (tmp_path / "other.png").touch()
+    assert holds_run(tmp_path)
+    written = save(result, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in written} | {"other.png"}
+
+
+@pytest.mark.parametrize("failing", ["checkpoint.safetensors", "log.csv", "result.json"])
+def test_when_a_file_cannot_be_written_none_is(
+    failing: str, result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(method):
+        def call(self: Path, *args, **kwargs):
+            if self.name == failing:
+                raise OSError(28, "No space left on device")
+            return method(self, *args, **kwargs)
+
+        return call
+
+    for method in ("open", "write_bytes", "write_text"):
+        monkeypatch.setattr(Path, method, full(getattr(Path, method)))
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "log.csv").touch()
+    for folder in (tmp_path / "new" / "deep", old):
+        with pytest.raises(OSError, match="No space left"):
+            save(result, folder)
+    assert [path.name for path in tmp_path.rglob("*")] == ["old", "log.csv"]
+    assert (old / "log.csv").stat().st_size == 0
+
+
+def test_a_folder_in_the_place_of_a_file_is_refused(result: Result, tmp_path: Path) -> None:
+    (tmp_path / "result.json").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"result\.json: it is a folder"):
+        save(result, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_output_folder(tmp_path: Path) -> None:
+    (tmp_path / ".probe").write_text("a user's own")
+    with output_folder(tmp_path):
+        assert {path.name for path in tmp_path.iterdir()} == {".probe"}
+    with output_folder(tmp_path / "a" / "b"):
+        pass
+    assert (tmp_path / "a" / "b").is_dir()
+    with pytest.raises(KeyError), output_folder(tmp_path / "a" / "c" / "d"):
+        raise KeyError
+    assert not (tmp_path / "a" / "c").exists()
+    block = output_folder(tmp_path / "x" / "y")
+    block.__enter__()
+    (tmp_path / "x" / "kept").touch()
+    assert not block.__exit__(KeyError, KeyError(), None)
+    assert [path.name for path in (tmp_path / "x").iterdir()] == ["kept"]
+    with pytest.raises(OSError, match=r"output folder .*\.probe: it is a file"), output_folder(tmp_path / ".probe"):
+        pass
+    with pytest.raises(OSError, match=r"output folder .*: Not a directory"), output_folder(tmp_path / ".probe" / "z"):
+        pass
+    assert (tmp_path / ".probe").read_text() == "a user's own"
+
+
+def test_equal_runs_write_equal_files(result: Result, tmp_path: Path) -> None:
+    contents = {tuple(path.read_bytes() for path in save(result, tmp_path / str(i))) for i in range(20)}
+    assert len(contents) == 1
+
+
+# damaged checkpoints
+
+
+def test_a_missing_checkpoint(tmp_path: Path) -> None:
+    for path in (tmp_path / "no.safetensors", tmp_path):
+        with pytest.raises(FileNotFoundError, match="no checkpoint at"):
+            load_model(path)
+
+
+@pytest.mark.parametrize("cut", [0, 4, 100, -1])
+def test_a_checkpoint_cut_short(cut: int, result: Result, tmp_path: Path) -> None:
+    checkpoint = save(result, tmp_path)[0]
+    checkpoint.write_bytes(checkpoint.read_bytes()[:cut])
+    with pytest.raises(ValueError, match=r"checkpoint\.safetensors is damaged, or no safetensors file"):
+        load_model(checkpoint)
+
+
+def test_a_checkpoint_of_something_else(result: Result, tmp_path: Path) -> None:
+    other = tmp_path / "other.safetensors"
+    save_file({"x": torch.ones(1)}, other)
+    with pytest.raises(ValueError, match="is no checkpoint of a training run"):
+        load_model(other)
+    checkpoint = save(result, tmp_path)[0]
+    with safe_open(checkpoint, "pt") as file:
+        stored = json.loads(file.metadata()["nodeflow"])
+    weights, settings = load_file(checkpoint), stored["settings"]
+    changes = [
+        (weights, "{"),
+        (weights, "{}"),
+        (weights, json.dumps({**stored, "settings": {**settings, "model": "gat"}})),
+        (weights, json.dumps({**stored, "settings": {**settings, "unknown": 1}})),
+        (weights, json.dumps({**stored, "settings": {**settings, "hidden": 5}})),
+        (weights, json.dumps({**stored, "widths": {}})),
+        (weights, json.dumps({**stored, "widths": []})),
+        ({"convs.0.own.weight": weights["convs.0.own.weight"]}, json.dumps(stored)),
+    ]
+    for tensors, facts in changes:
+        save_file(tensors, other, {"nodeflow": facts})
+        with pytest.raises(ValueError, match=r"other\.safetensors does not hold the model that it says it holds"):
+            load_model(other)

@@ -1,0 +1,341 @@
+"""The command: what it prints and writes, that every option counts, and that it works as a process."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.cli_tools import SMALL, status, train, two_communities
+
+import nodeflow
+from nodeflow.training import _loop as training
+from nodeflow.training import _methods as methods
+from nodeflow.training import load_model
+from nodeflow.training._cli import main
+
+pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+FILES = ["checkpoint.safetensors", "curves.png", "log.csv", "result.json"]
+ROOT = Path(nodeflow.__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return two_communities(tmp_path / "two")
+
+
+def untimed(folder: Path) -> tuple[Any, ...]:
+    """Everything in the output that does not tell time."""
+    rows = [line.split(",")[:3] for line in (folder / "log.csv").read_text().splitlines()]
+    return (folder / "checkpoint.safetensors").read_bytes(), rows, (folder / "result.json").read_text()
+
+
+# train
+
+
+def test_train_prints_epochs_and_writes_the_results(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "runs" / "first"
+    assert train(data, output) == 0
+    out, err = capsys.readouterr()
+    assert err == ""  # no terminal, no bar
+    lines = out.splitlines()
+    assert lines[0] == "Dataset(two: 120 nodes, 600 edges, 4 features, 2 classes, train/val/test 60/30/30)"
+    assert lines[3].split() == ["epoch", "loss", "val", "acc", "seconds", "seeds/s", "edges/s"]
+    rows = [line for line in lines if re.fullmatch(r" +\d+ +[\d.]+ +[\d.]+% +[\d.]+ +[\d,]+ +[\d,]+", line)]
+    assert [row.split()[0] for row in rows] == ["1", "2"]
+    facts = json.loads((output / "result.json").read_text())
+    accuracy = 100 * facts["test_accuracy"]
+    assert f"best epoch {facts['best_epoch']}, test accuracy {accuracy:.2f} % (with full neighbourhoods)" in lines
+    assert lines[-1].endswith(f"wrote {', '.join(str(output / f) for f in (FILES[0], *FILES[2:], FILES[1]))}")
+    assert sorted(path.name for path in output.iterdir()) == FILES
+    assert load_model(output / FILES[0]).convs[0].own.in_features == 4
+    logged = (output / "log.csv").read_text().splitlines()
+    losses = [float(line.split(",")[1]) for line in logged[1:]]
+    assert losses == pytest.approx([float(row.split()[1]) for row in rows], abs=1e-4)
+
+
+@pytest.mark.parametrize("model", ["sage", "gcn"])
+def test_control_variates_add_a_column_with_the_age(
+    model: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    assert train(data, output, "--sampler", "cv", "--model", model) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    lines = out.splitlines()
+    assert lines[1] == f"{model} with sampler cv, fanouts [3, 3], hidden 8, seed 0"
+    assert lines[3].split() == ["epoch", "loss", "val", "acc", "seconds", "seeds/s", "edges/s", "age"]
+    rows = lines[4:6]
+    assert all(re.fullmatch(r" +\d+ +[\d.]+ +[\d.]+% +[\d.]+ +[\d,]+ +[\d,]+ +\d+\.\d", row) for row in rows)
+    assert {len(line) for line in lines[3:6]} == {len(lines[3])}  # the columns stand below each other
+    header, *logged = (line.split(",") for line in (output / "log.csv").read_text().splitlines())
+    assert header[-1] == "age"
+    assert [f"{float(values[-1]):.1f}" for values in logged] == [row.split()[-1] for row in rows]
+    facts = json.loads((output / "result.json").read_text())
+    assert facts["sampler"] == "cv"
+    assert f"test accuracy {100 * facts['test_accuracy']:.2f} % (with full neighbourhoods)" in out
+    assert sorted(path.name for path in output.iterdir()) == FILES
+    assert type(load_model(output / FILES[0])) is methods.METHODS["cv"].models[model]
+
+
+def test_the_picture_is_a_png_of_sane_size(data: Path, tmp_path: Path) -> None:
+    assert train(data, tmp_path / "out") == 0
+    content = (tmp_path / "out" / "curves.png").read_bytes()
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", content[16:24])
+    assert 400 <= width <= 4000
+    assert 200 <= height <= 4000
+    assert len(content) > 5000  # not blank
+
+
+def test_the_same_options_give_the_same_files_for_any_number_of_workers(data: Path, tmp_path: Path) -> None:
+    outputs = [tmp_path / name for name in ("a", "b", "c")]
+    for output in outputs[:2]:
+        assert train(data, output) == 0
+    assert untimed(outputs[0]) == untimed(outputs[1])
+    assert train(data, outputs[2], "--workers", "3") == 0
+    weights = [load_model(output / FILES[0]).state_dict() for output in outputs]
+    assert all(torch.equal(weights[0][name], weights[2][name]) for name in weights[0])
+    assert untimed(outputs[0])[1] == untimed(outputs[2])[1]
+
+
+OPTIONS = {
+    "--model": ("gcn", "model", "gcn"),
+    "--sampler": ("cv", "sampler", "cv"),
+    "--fanouts": ("2", "fanouts", [2]),
+    "--batch-size": ("30", "batch_size", 30),
+    "--hidden": ("9", "hidden", 9),
+    "--dropout": ("0.1", "dropout", 0.1),
+    "--lr": ("0.01", "learning_rate", 0.01),
+    "--epochs": ("3", "epochs", 3),
+    "--seed": ("7", "seed", 7),
+    "--direction": ("out", "direction", "out"),
+    "--workers": ("2", "workers", 2),
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_every_option_is_used(option: str, data: Path, tmp_path: Path) -> None:
+    value, name, expected = OPTIONS[option]
+    for folder, more in (("plain", []), ("other", [option, value])):
+        assert train(data, tmp_path / folder, *more) == 0
+    plain, other = untimed(tmp_path / "plain"), untimed(tmp_path / "other")
+    facts = json.loads(other[2])
+    assert facts[name] == expected
+    assert json.loads(plain[2])[name] != expected
+    assert (plain[1] == other[1]) == (option == "--workers")  # the only one that must change no number
+
+
+def test_every_option_of_a_run_is_tried() -> None:
+    settings = set(training.Settings.__dataclass_fields__)
+    assert {name for _, name, _ in OPTIONS.values()} == settings
+
+
+def test_fanouts_are_in_flow_order(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    real = methods.NeighborSampler
+
+    def spy(graph, fanouts, **options):
+        sampler = real(graph, fanouts, **options)
+        seen.append(sampler([0]).flow_sizes)
+        return sampler
+
+    monkeypatch.setattr(methods, "NeighborSampler", spy)
+    assert train(data, tmp_path / "out", "--fanouts", "1", "4", "--direction", "in") == 0
+    assert {sizes[-1] for sizes in seen} == {4}  # the seed draws four, each node below one
+    assert {sizes[0] for sizes in seen} == {5}
+
+
+def test_without_a_picture(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    for options in ([], ["--no-plot"]):
+        output = tmp_path / f"out{len(options)}"
+        assert train(data, output, *options) == 0
+        assert sorted(path.name for path in output.iterdir()) == [name for name in FILES if "png" not in name]
+        out, err = capsys.readouterr()
+        assert err == ""
+        said = [line for line in out.splitlines() if "matplotlib" in line]
+        assert len(said) == 1 - len(options)  # silence where no picture is wanted
+        assert all("pip install matplotlib" in line and "--no-plot" in line for line in said)
+
+
+def test_an_earlier_run_is_replaced_and_the_command_says_so(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    says = f"replaces the earlier run in {output}"
+    assert train(data, output) == 0
+    assert says not in capsys.readouterr().out
+    assert train(data, output, "--no-plot", "--seed", "5") == 0
+    assert capsys.readouterr().out.splitlines().count(says) == 1
+    assert sorted(path.name for path in output.iterdir()) == [name for name in FILES if "png" not in name]
+    assert json.loads((output / "result.json").read_text())["seed"] == 5
+
+
+def test_a_split_without_validation_or_test_nodes(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(data / "train.npy", np.arange(0, 120, 2))
+    assert train(data, tmp_path / "out") == 0
+    out = capsys.readouterr().out
+    assert "nan" not in out
+    assert "best epoch 2, no test nodes" in out.splitlines()
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["test_accuracy"] is None
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_on_a_terminal_only(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert train(data, tmp_path / "out") == 0
+    assert "epoch 1" in terminal.getvalue()
+    assert "/2 [" in terminal.getvalue()  # two batches
+    assert "\r" not in capsys.readouterr().out
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", pipe)
+    assert train(data, tmp_path / "out") == 0
+    assert pipe.getvalue() == ""
+
+
+def test_two_epochs_on_the_bundled_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--epochs", "2", "--output", str(tmp_path / "out")]) == 0
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["test_accuracy"] >= 0.7
+    assert "Dataset(debian:" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_default_job_reaches_80_percent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    assert main(["train", "--output", str(tmp_path / "out")]) == 0
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["test_accuracy"] >= 0.8
+
+
+# info
+
+
+def test_info_describes_the_bundled_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    plain = capsys.readouterr().out
+    assert plain.startswith("debian: packages of Debian")
+    assert main(["info", "debian"]) == 0
+    assert capsys.readouterr().out == plain
+    subjects = [line.split()[0] for line in plain.splitlines()[1:]]
+    assert subjects == ["nodes", "edges", "in-degree", "out-degree", "features", "classes", "split"]
+
+
+def test_info_describes_a_folder_with_and_without_labels(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(data)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("two\n  nodes       120 (0 isolated)\n  edges       600 (")
+    assert "train 60, val 30, test 30" in out
+    (data / "labels.npy").unlink()
+    (data / "features.npy").unlink()
+    assert main(["info", str(data)]) == 0
+    out = capsys.readouterr().out
+    assert "  features    none\n  classes     none\n  split       train 0, val 0, test 0\n" in out
+
+
+# help
+
+
+@pytest.mark.parametrize("command", [[], ["train"], ["info"]])
+def test_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert status([*command, "--help"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    words = " ".join(out.split())
+    if command == ["train"]:
+        assert "one number per layer in flow order: the last belongs to the seeds; -1 = all" in words
+        for word in (*OPTIONS, "--output", "--no-plot", *FILES):
+            assert word in out
+        assert words.count("(default: ") == 13  # DATA, and all options but flags
+    if command:
+        for name in ("adjacency.npz", "edges.npz", "features.npz", "features.npy", "labels.npy", "train.npy"):
+            assert name in words
+    else:
+        assert "train" in words
+        assert "info" in words
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["--version"]) == 0
+    assert capsys.readouterr().out == f"nodeflow {nodeflow.__version__} (torch {torch.__version__})\n"
+
+
+# as a process
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", "OMP_NUM_THREADS": "1"}
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment(), check=False)
+
+
+def check_process(command: list[str], data: Path, tmp_path: Path) -> None:
+    done = run([*command, "train", str(data), *SMALL], tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "test accuracy" in done.stdout
+    assert sorted(path.name for path in (tmp_path / "runs" / "latest").iterdir()) == FILES
+    (data / "labels.npy").unlink()
+    failed = run([*command, "train", str(data), "--output", "other"], tmp_path)
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert re.fullmatch(
+        r"nodeflow train: data set .* has no labels, so a model cannot be trained on it\n", failed.stderr
+    )
+    assert not (tmp_path / "other").exists()
+
+
+def test_python_m_nodeflow(data: Path, tmp_path: Path) -> None:
+    check_process([sys.executable, "-m", "nodeflow"], data, tmp_path)
+
+
+def test_the_installed_command(data: Path, tmp_path: Path) -> None:
+    script = Path(sys.executable).parent / "nodeflow"
+    if not script.exists():
+        pytest.skip("the package is not installed here")
+    check_process([str(script)], data, tmp_path)
+
+
+@pytest.mark.parametrize("what", ["train", "info", "--help", "--version"])
+def test_a_reader_that_leaves_early_is_no_error(what: str, data: Path, tmp_path: Path) -> None:
+    options = {"train": [str(data), *SMALL], "info": [str(data)]}.get(what, [])
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "nodeflow", what, *options],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=environment(),
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+    if what == "train":
+        assert sorted(path.name for path in (tmp_path / "runs" / "latest").iterdir()) == FILES

@@ -1,0 +1,222 @@
+"""The command, given what cannot be: one line on stderr for every mistake, and nothing left behind."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from _support.cli_tools import status, train, two_communities
+
+from nodeflow.training import _checkpoint as checkpoint
+from nodeflow.training import _cli as cli
+from nodeflow.training import _loop as training
+from nodeflow.training._cli import main
+
+pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return two_communities(tmp_path / "two")
+
+
+def truncate(path: Path, size: int = -100) -> None:
+    path.write_bytes(path.read_bytes()[:size])
+
+
+def remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def overwrite(name: str, array: Any) -> Callable[[Path], None]:
+    return lambda data: np.save(data / name, array)
+
+
+BAD_DATA: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no folder": (remove, "there is no folder .*two"),
+    "a file": (lambda data: (remove(data), data.touch()), "two is a file"),
+    "no edges": (lambda data: remove(data / "edges.npz"), r"neither adjacency\.npz nor edges\.npz"),
+    "no labels": (
+        lambda data: remove(data / "labels.npy"),
+        r"data set 'two' has no labels, so a model cannot be trained on it",
+    ),
+    "no features": (lambda data: remove(data / "features.npy"), "'two' has no features"),
+    "truncated edges": (lambda data: truncate(data / "edges.npz"), r"edges\.npz must be .* cut short"),
+    "truncated features": (lambda data: truncate(data / "features.npy"), r"features\.npy must be .* cut short"),
+    "truncated labels": (lambda data: truncate(data / "labels.npy"), r"labels\.npy must be .* cut short"),
+    "empty labels": (lambda data: truncate(data / "labels.npy", 0), r"labels\.npy must be"),
+    "too few labels": (overwrite("labels.npy", np.zeros(7, int)), "must have one row per node"),
+    "a feature that is no number": (
+        overwrite("features.npy", np.where(np.arange(120)[:, None] == 70, np.nan, np.ones((120, 4)))),
+        "the features of data set 'two' must be finite, but row 70 has NaN or inf",
+    ),
+    "no label anywhere": (overwrite("labels.npy", np.full(120, -1)), "'two' has no training nodes"),
+    "pickled labels": (overwrite("labels.npy", np.array([{}] * 120)), "pickled objects"),
+    "ids out of range": (overwrite("train.npy", np.array([0, 500])), r"train\.npy must hold ids of nodes"),
+}
+
+
+def one_line(capsys: pytest.CaptureFixture[str], command: str = "train") -> str:
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.endswith("\n")
+    assert err.startswith(f"nodeflow {command}: ")
+    assert "Traceback" not in err
+    return err
+
+
+@pytest.mark.filterwarnings("ignore:.*:DeprecationWarning:numpy")
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data(case: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    damage, message = BAD_DATA[case]
+    damage(data)
+    assert train(data, tmp_path / "deep" / "out") == 2
+    assert re.search(message, one_line(capsys))
+    assert not (tmp_path / "deep").exists()
+
+
+BAD_OPTIONS = {
+    "--fanouts 0 5": r"fanouts\[0\] must be -1",
+    "--fanouts 5 -2": r"fanouts\[1\] must be -1",
+    "--fanouts": "--fanouts: expected at least one argument",
+    "--fanouts ten": "--fanouts: invalid int value: 'ten'; DATA goes before --fanouts",
+    "--batch-size 0": "batch_size must be at least 1, got 0",
+    "--hidden -3": "hidden must be at least 1, got -3",
+    "--hidden 100000000000000": "memory",
+    "--hidden 99999999999999999999999999": "Overflow",
+    "--epochs 0": "epochs must be at least 1, got 0",
+    "--epochs 1.5": "--epochs: invalid int value: '1.5'",
+    "--dropout 1": "dropout must be at least 0 and below 1, got 1.0",
+    "--dropout nan": "dropout must be at least 0 and below 1, got nan",
+    "--lr 0": "learning_rate must be a number above 0, got 0.0",
+    "--lr inf": "learning_rate must be a number above 0, got inf",
+    "--seed x": "--seed: invalid int value: 'x'",
+    "--workers -1": "workers must be at least 0, got -1",
+    "--model gat": "--model: invalid choice: 'gat'",
+    "--sampler best": "--sampler: invalid choice: 'best'",
+    "--sampler cv --fanouts 5": "fanouts must have two numbers or more with sampler 'cv'",
+    "--direction up": "--direction: invalid choice: 'up'",
+    "--unknown": "unrecognized arguments: --unknown",
+    "--output": "--output: expected one argument",
+}
+
+
+@pytest.mark.parametrize("options", BAD_OPTIONS)
+def test_bad_options(options: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(data, tmp_path / "deep" / "out", *options.split()) == 2
+    out, err = capsys.readouterr()
+    assert err.count("\n") == 1
+    assert err.startswith("nodeflow")
+    assert BAD_OPTIONS[options].replace("\\", "") in err
+    assert not (tmp_path / "deep").exists()
+    late = options.startswith(("--hidden 1000", "--hidden 9999"))  # found out when the model is made
+    assert ("epoch" in out) == late
+    assert bool(out) == late
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["info", "--hidden", "3"]])
+def test_bad_commands(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(r"nodeflow: .* \(see nodeflow --help\)\n", err)
+
+
+def test_an_output_folder_that_is_a_file(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("mine")
+    for output, why in ((tmp_path / "file", "it is a file"), (tmp_path / "file" / "out", "Not a directory")):
+        assert train(data, output) == 2
+        assert f"cannot write into the output folder {output}: {why}" in one_line(capsys)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs /proc")
+def test_an_output_folder_where_nobody_can_write(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for output in (Path("/proc/nodeflow"), Path("/proc")):
+        assert train(data, output) == 2
+        assert f"cannot write into the output folder {output}: " in one_line(capsys)
+
+
+def test_an_output_folder_without_permission(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(checkpoint, "TemporaryFile", refuse)
+    assert train(data, tmp_path / "out") == 2
+    assert "output folder" in (line := one_line(capsys))
+    assert line.endswith(": Permission denied\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_disk_that_fills_up_leaves_nothing_half_written(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(records: object, path: Path, *, title: str) -> None:
+        path.write_bytes(b"half a picture")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "plot_curves", full)
+    assert train(data, tmp_path / "new" / "out") == 2
+    err = capsys.readouterr().err
+    assert err == "nodeflow train: [Errno 28] No space left on device\n"
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_loss_that_is_no_number_ends_training(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(data, tmp_path / "deep" / "out", "--lr", "1e30") == 2
+    err = capsys.readouterr().err
+    assert re.fullmatch(r"nodeflow train: the loss became (nan|inf) in epoch \d; a lower learning rate, .*\n", err)
+    assert not (tmp_path / "deep").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (KeyError("no column 'x'"), "no column 'x'"),
+        (KeyError(), "KeyError"),
+        (MemoryError(), "MemoryError"),
+        (ValueError("first\nsecond"), "first"),
+        (ValueError("\n"), "ValueError"),
+    ],
+)
+def test_what_goes_wrong_inside_is_one_line_too(
+    error: Exception, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "debian", fail)
+    assert main(["info"]) == 2
+    assert one_line(capsys, "info") == f"nodeflow info: {text}\n"
+    with pytest.raises(type(error)):
+        main(["info", "--traceback"])
+
+
+def test_a_defect_of_the_program_is_not_called_a_mistake_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise RuntimeError("a shape is wrong")
+
+    monkeypatch.setattr(cli, "debian", fail)
+    with pytest.raises(RuntimeError, match="a shape is wrong"):
+        main(["info"])
+
+
+def test_an_interruption_leaves_nothing_behind(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "_epoch", interrupt)
+    assert train(data, tmp_path / "out") == 130
+    assert capsys.readouterr().err == "nodeflow train: interrupted\n"
+    assert not (tmp_path / "out").exists()

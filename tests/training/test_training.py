@@ -1,0 +1,332 @@
+"""Training on a planted graph: it learns, the records are right, and the same settings give the same result."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from _support.training_tools import FAST, planted, same_result, trained
+
+from nodeflow import Graph, NodeFlow
+from nodeflow.datasets import Dataset
+from nodeflow.nn import FlowModel
+from nodeflow.training import EpochRecord, Result, Settings, check_dataset, save, train
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture
+def result(one_thread: None) -> Result:
+    return trained()
+
+
+# learning
+
+
+@pytest.mark.parametrize("model", ["sage", "gcn"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("direction", ["in", "out", "both"])
+def test_it_learns(model: str, sparse: bool, direction: str) -> None:
+    data = planted(sparse=sparse)
+    result = train(data, replace(FAST, model=model, direction=direction))
+    assert result.test_accuracy > 0.75  # chance is 0.33, the features alone give about 0.6
+    assert max(record.val_accuracy for record in result.records) > 0.75
+    assert result.records[-1].loss < 0.8 * result.records[0].loss
+
+
+def test_features_alone_are_not_enough() -> None:
+    """What the neighbours add is what the accuracy above measures."""
+    data = planted()
+    lonely = replace(data, graph=Graph.from_edges([], [], num_nodes=300, ndata=data.graph.ndata))
+    assert train(lonely, FAST).test_accuracy < 0.7
+
+
+def test_the_direction_is_that_of_the_edges() -> None:
+    """Pairs: the class of a node is a feature of the node at the other end of its one edge."""
+    label = np.tile([0, 1], 100)
+    feat = np.zeros((400, 2), np.float32)
+    feat[200 + np.arange(200), label] = 1
+    columns = {"feat": feat, "label": np.concatenate([label, label])}
+    ends = {"in": (np.arange(200, 400), np.arange(200)), "out": (np.arange(200), np.arange(200, 400))}
+    for way, (src, dst) in ends.items():
+        graph = Graph.from_edges(src, dst, num_nodes=400, ndata=columns)
+        data = Dataset("pairs", graph, np.arange(100), np.arange(100, 150), np.arange(150, 200), 2)
+        for direction in ("in", "out", "both"):
+            result = train(data, replace(FAST, fanouts=(2,), direction=direction))
+            assert result.test_accuracy == (1 if direction in (way, "both") else 0.5)
+            assert result.records[-1].val_accuracy == result.test_accuracy
+
+
+def test_double_precision_and_integer_features_are_trained_in_float32() -> None:
+    data = planted()
+    for dtype in (np.float64, np.int64):
+        given = planted(dtype=dtype)
+        found = train(given, FAST)
+        assert given.graph.ndata["feat"].numpy().dtype == dtype
+        exact = data.graph.ndata["feat"] if dtype is np.float64 else given.graph.ndata["feat"].float()
+        columns = {**given.graph.ndata, "feat": exact}
+        src, dst = given.graph.edges()
+        single = replace(given, graph=Graph.from_edges(src, dst, num_nodes=300, ndata=columns))
+        assert same_result(found, train(single, FAST))
+
+
+# epochs
+
+
+def test_an_epoch_is_all_training_nodes_in_a_new_order_then_all_validation_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[bool, list[int]]] = []
+    forward = FlowModel.forward
+
+    def spy(self: FlowModel, batch: NodeFlow, h: torch.Tensor) -> torch.Tensor:
+        seen.append((self.training, batch.seeds.tolist()))
+        return forward(self, batch, h)
+
+    monkeypatch.setattr(FlowModel, "forward", spy)
+    data, orders = planted(), []
+    for seed in (0, 1):
+        seen.clear()
+        train(data, replace(FAST, epochs=2, seed=seed))
+        assert [training for training, _ in seen] == [True, True, False, False] * 2
+        assert [len(seeds) for _, seeds in seen] == [64, 46, 64, 26] * 2
+        assert seen[2:4] == seen[6:8]
+        assert seen[2][1] + seen[3][1] == data.val.tolist()
+        orders += [seen[i][1] + seen[i + 1][1] for i in (0, 4)]
+    assert all(sorted(order) == sorted(data.train.tolist()) for order in orders)
+    assert len({tuple(order) for order in orders}) == 4
+
+
+def test_epochs_are_validated_on_the_same_draws() -> None:
+    """A model that does not learn gets the same accuracy every time."""
+    records = train(planted(), replace(FAST, fanouts=(1, 1), learning_rate=1e-30)).records
+    assert len({record.val_accuracy for record in records}) == 1
+    assert len({record.loss for record in records}) == len(records)
+
+
+# records
+
+
+def test_records(result: Result) -> None:
+    assert [record.epoch for record in result.records] == [1, 2, 3, 4, 5, 6]
+    for record in result.records:
+        assert record.seconds > 0
+        assert 0 <= record.val_accuracy <= 1
+        assert record.seeds_per_second * record.seconds == pytest.approx(110)
+        # each seed and each node of the layer below draws at most 4 of its 6 in-edges
+        edges = record.edges_per_second * record.seconds
+        assert 110 * 4 + 110 * 4 <= edges <= 110 * 4 + 110 * 5 * 4
+
+
+def test_reports_are_the_records_as_they_come() -> None:
+    seen: list[EpochRecord] = []
+    result = train(planted(), replace(FAST, epochs=2), seen.append)
+    assert seen == result.records
+    assert len(seen) == 2
+
+
+def test_the_test_accuracy_is_that_of_all_neighbours(result: Result) -> None:
+    data = planted()
+    outputs = result.model.inference(data.graph, data.graph.ndata["feat"]).argmax(1)
+    right = (outputs == data.graph.ndata["label"])[data.test]
+    assert result.test_accuracy == float(right.double().mean())
+
+
+def test_the_weights_are_those_of_the_best_epoch() -> None:
+    """A long enough run is not best at its end; stopped at its best epoch, it gives the same model."""
+    data = planted(val=12)
+    settings = replace(FAST, epochs=12, learning_rate=0.05)
+    long = train(data, settings)
+    accuracies = [record.val_accuracy for record in long.records]
+    assert long.best_epoch == 1 + accuracies.index(max(accuracies))
+    assert long.best_val_accuracy == max(accuracies)
+    assert long.best_epoch < 12
+    short = train(data, replace(settings, epochs=long.best_epoch))
+    assert short.best_epoch == long.best_epoch
+    assert short.test_accuracy == long.test_accuracy
+    weights = long.model.state_dict()
+    assert all(torch.equal(weights[name], value) for name, value in short.model.state_dict().items())
+
+
+def test_without_validation_nodes_the_last_epoch_counts() -> None:
+    result = train(planted(val=0), FAST)
+    assert all(math.isnan(record.val_accuracy) for record in result.records)
+    assert result.best_epoch == 6
+    assert math.isnan(result.best_val_accuracy)
+    first = train(planted(val=0), replace(FAST, epochs=1))
+    assert not torch.equal(first.model.convs[0].own.weight, result.model.convs[0].own.weight)
+
+
+def test_without_test_nodes_there_is_no_test_accuracy(tmp_path: Path) -> None:
+    result = train(planted(test=0), replace(FAST, epochs=1))
+    assert math.isnan(result.test_accuracy)
+    save(result, tmp_path)
+    assert json.loads((tmp_path / "result.json").read_text())["test_accuracy"] is None
+
+
+# the same settings, the same result
+
+
+@pytest.mark.parametrize("model", ["sage", "gcn"])
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_the_same_seed_gives_the_same_result_for_any_number_of_workers(model: str, workers: int) -> None:
+    settings = replace(FAST, model=model, epochs=2, batch_size=16)
+    assert same_result(train(planted(), settings), train(planted(), replace(settings, workers=workers)))
+
+
+CHANGES = [
+    {"seed": 1},
+    {"seed": -1},
+    {"seed": 10**30},
+    {"model": "gcn"},
+    {"fanouts": (4, 3)},
+    {"fanouts": (3, 4)},
+    {"fanouts": (-1, 4)},
+    {"fanouts": (4,)},
+    {"batch_size": 50},
+    {"hidden": 17},
+    {"dropout": 0.3},
+    {"learning_rate": 0.01},
+    {"epochs": 5},
+    {"direction": "out"},
+    {"direction": "both"},
+    {"sampler": "cv"},
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_another_setting_gives_another_result(change: dict[str, object], result: Result) -> None:
+    assert not same_result(result, train(planted(), replace(FAST, **change)))
+
+
+def test_every_setting_is_tried() -> None:
+    assert {name for change in CHANGES for name in change} == {f.name for f in fields(Settings)} - {"workers"}
+
+
+def test_global_random_state_is_neither_read_nor_touched(result: Result) -> None:
+    torch.manual_seed(123)
+    np.random.seed(4)  # noqa: NPY002  the global state is what is meant
+    before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    assert same_result(result, train(planted(), FAST))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert np.random.get_state()[1].tolist() == numpy_before  # noqa: NPY002
+
+
+# settings and data sets that cannot be
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "gat"}, "model must be one of sage, gcn, got 'gat'"),
+        ({"sampler": "best"}, "sampler must be one of neighbor, cv, got 'best'"),
+        ({"direction": "up"}, "direction must be 'in', 'out' or 'both', got 'up'"),
+        ({"fanouts": ()}, "fanouts must have one number per flow, got none"),
+        ({"fanouts": (4, 0)}, r"fanouts\[1\] must be -1 .* or at least 1, got 0"),
+        ({"fanouts": (-2, 4)}, r"fanouts\[0\] must be -1"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"hidden": 0}, "hidden must be at least 1, got 0"),
+        ({"epochs": 0}, "epochs must be at least 1, got 0"),
+        ({"workers": -1}, "workers must be at least 0, got -1"),
+        ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
+        ({"dropout": -0.1}, "dropout must be"),
+        ({"dropout": math.nan}, "dropout must be"),
+        ({"learning_rate": 0.0}, "learning_rate must be a number above 0, got 0.0"),
+        ({"learning_rate": math.inf}, "learning_rate must be a number above 0, got inf"),
+        ({"learning_rate": math.nan}, "learning_rate must be a number above 0"),
+    ],
+    ids=str,
+)
+def test_settings_out_of_range(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(FAST, **change)
+
+
+def test_settings_of_the_wrong_type() -> None:
+    for change in ({"fanouts": 5}, {"hidden": 2.5}, {"seed": 1.5}, {"epochs": True}):
+        with pytest.raises(TypeError, match=next(iter(change))):
+            replace(FAST, **change)
+    assert Settings(fanouts=[3, 2]).fanouts == (3, 2)
+
+
+def without(column: str) -> Dataset:
+    return with_columns({k: v for k, v in planted().graph.ndata.items() if k != column})
+
+
+def with_columns(columns: dict[str, torch.Tensor], **changes: object) -> Dataset:
+    return replace(planted(), graph=Graph.from_edges([0], [1], num_nodes=300, ndata=columns), **changes)
+
+
+def with_label(node: int, label: int) -> Dataset:
+    columns = {name: column.clone() for name, column in planted().graph.ndata.items()}
+    columns["label"][node] = label
+    return with_columns(columns)
+
+
+def bad_data() -> list[tuple[Dataset, str]]:
+    data = planted()
+    feat, label = data.graph.ndata["feat"], data.graph.ndata["label"]
+    train_node, val_node, test_node = int(data.train[7]), int(data.val[0]), int(data.test[3])
+    return [
+        (without("feat"), "data set 'planted' has no features, so a model cannot be trained on it"),
+        (without("label"), "data set 'planted' has no labels"),
+        (with_columns({"feat": feat, "label": torch.zeros(300, 3)}), "several labels per node"),
+        (with_columns({"feat": feat, "label": label.float()}), "must be int64, got torch.float32"),
+        (with_columns({"feat": feat[:, 0], "label": label}), r"a row of features per node, got \(300,\)"),
+        (replace(data, train=[]), "has no training nodes"),
+        (with_label(train_node, -1), f"the train nodes .* from 0 to 2, but node {train_node} has -1"),
+        (with_label(val_node, -1), f"the val nodes .* but node {val_node} has -1"),
+        (with_label(test_node, 3), f"the test nodes .* but node {test_node} has 3"),
+    ]
+
+
+@pytest.mark.parametrize("case", range(9))
+def test_data_sets_that_cannot_be_trained_on(case: int) -> None:
+    data, message = bad_data()[case]
+    for call in (check_dataset, lambda data: train(data, FAST)):
+        with pytest.raises(ValueError, match=message):
+            call(data)
+    assert len(bad_data()) == 9
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_that_are_not_finite_are_refused(value: float, sparse: bool) -> None:
+    data = planted(sparse=sparse)
+    feat = data.graph.ndata["feat"].to_dense().clone()
+    for row in (299, 41):  # the first row counts, not the first found
+        feat[row, 2] = value
+    bad = feat.to_sparse_csr() if sparse else feat
+    with pytest.raises(ValueError, match="features of data set 'planted' must be finite, but row 41 has NaN or inf"):
+        check_dataset(with_columns({"feat": bad, "label": data.graph.ndata["label"]}))
+
+
+def test_finite_features_are_looked_for_in_all_rows_of_a_large_set() -> None:
+    graph = Graph.from_edges(
+        [], [], num_nodes=70_000, ndata={"feat": torch.zeros(70_000, 1), "label": np.zeros(70_000, int)}
+    )
+    data = Dataset("large", graph, [0], [], [], 1)
+    check_dataset(data)
+    graph.ndata["feat"][69_000] = math.nan
+    with pytest.raises(ValueError, match="row 69000 has"):
+        check_dataset(data)
+
+
+def test_a_loss_that_is_no_number_ends_training() -> None:
+    seen: list[EpochRecord] = []
+    with pytest.raises(FloatingPointError, match=r"the loss became (nan|inf) in epoch \d; a lower learning rate"):
+        train(planted(), replace(FAST, learning_rate=1e30), seen.append)
+    assert all(math.isfinite(record.loss) for record in seen)
+
+
+def test_nodes_outside_the_split_need_no_label() -> None:
+    data = planted()
+    used = torch.cat([data.train, data.val, data.test])
+    label = torch.full((300,), -1)
+    label[used] = data.graph.ndata["label"][used]
+    check_dataset(with_columns({"feat": data.graph.ndata["feat"], "label": label}))

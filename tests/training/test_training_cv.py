@@ -1,0 +1,259 @@
+"""Training with control variates: the same loop, with a history that batches read and steps write."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.training_tools import FAST, planted, same_result, trained
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from nodeflow import NodeFlow
+from nodeflow.datasets import Dataset
+from nodeflow.nn import VRGCN, GraphSAGE, VRGraphSAGE, VRModel
+from nodeflow.training import build_model, load_model, save, train
+from nodeflow.training._methods import METHODS
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+CV = replace(FAST, sampler="cv", fanouts=(2, 2))
+KINDS = {"sage": VRGraphSAGE, "gcn": VRGCN}
+
+
+def dense_outputs(model: VRModel, data: Dataset, kind: str, direction: str) -> Tensor:
+    """The model on full neighbourhoods, from the definitions: a dense matrix of the propagation in float64."""
+    src, dst = data.graph.edges()
+    size = data.graph.num_nodes
+    a = torch.zeros(size, size, dtype=torch.float64)
+    a.index_put_((dst, src), torch.ones(len(src), dtype=torch.float64), accumulate=True)
+    if direction == "both":
+        a = a + (a - torch.diag(a.diag())).T
+    elif direction == "out":
+        a = a.T
+    if kind == "gcn":
+        a = a + torch.eye(size)
+        p = a / (a.sum(1, keepdim=True) * a.sum(0)).sqrt().clamp(min=1)
+    else:
+        p = a / a.sum(1, keepdim=True).clamp(min=1)
+    h = data.graph.ndata["feat"].to_dense().double()
+    for i, conv in enumerate(model.convs):
+        h = h.relu() if i else h
+        own = 0 if conv.own is None else h @ conv.own.weight.double().T
+        h = p @ h @ conv.linear.weight.double().T + conv.linear.bias.double() + own
+    return h
+
+
+def dense_accuracy(model: VRModel, data: Dataset, nodes: Tensor, kind: str, direction: str) -> float:
+    right = dense_outputs(model, data, kind, direction).argmax(1) == data.graph.ndata["label"]
+    return float(right[nodes].double().mean())
+
+
+# learning
+
+
+@pytest.mark.parametrize("model", KINDS)
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("direction", ["in", "out", "both"])
+def test_it_learns(model: str, sparse: bool, direction: str) -> None:
+    data = planted(sparse=sparse)
+    result = train(data, replace(CV, model=model, direction=direction, epochs=12))
+    assert type(result.model) is KINDS[model]
+    assert result.test_accuracy > 0.75  # chance is 0.33, the features alone give about 0.6
+    assert max(record.val_accuracy for record in result.records) > 0.75
+    assert result.records[-1].loss < 0.8 * result.records[0].loss
+
+
+@pytest.mark.parametrize("model", KINDS)
+@pytest.mark.parametrize("direction", ["in", "out", "both"])
+def test_accuracies_are_those_of_the_definition(model: str, direction: str) -> None:
+    """With all neighbours the estimate on the validation nodes is exact too, whatever the history holds."""
+    data = planted(val=90)
+    result = train(data, replace(CV, model=model, direction=direction, fanouts=(-1, -1, -1), epochs=3))
+
+    def exact(way: str) -> list[float]:
+        return [dense_accuracy(result.model, data, nodes, model, way) for nodes in (data.val, data.test)]
+
+    found = [result.best_val_accuracy, result.test_accuracy]
+    assert found == pytest.approx(exact(direction))
+    for other in {"in", "out", "both"} - {direction}:  # so that the above says something
+        assert found != pytest.approx(exact(other))
+
+
+def test_drawn_neighbours_estimate_the_accuracy_on_the_validation_nodes() -> None:
+    data = planted()
+    result = train(data, replace(CV, epochs=12))
+    exact = dense_accuracy(result.model, data, data.val, "sage", "in")
+    assert result.best_val_accuracy == pytest.approx(exact, abs=0.1)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float16])
+def test_features_of_other_types(dtype: type) -> None:
+    result = train(planted(dtype=dtype), replace(CV, epochs=1))
+    assert math.isfinite(result.records[0].loss)
+    assert {value.dtype for value in result.model.state_dict().values()} == {torch.float32}
+
+
+def test_the_data_set_stays_as_it_was() -> None:
+    data = planted()
+    data.graph.edata["propagation"] = torch.full((data.graph.num_edges,), 7.0)
+    try:
+        for direction in ("in", "out", "both"):
+            result = train(data, replace(CV, epochs=1, direction=direction))
+            assert list(data.graph.edata) == ["propagation"]
+            assert (data.graph.edata["propagation"] == 7).all()
+            assert list(data.graph.ndata) == ["feat", "label"]
+            assert result.test_accuracy == pytest.approx(
+                dense_accuracy(result.model, data, data.test, "sage", direction)
+            )
+    finally:
+        del data.graph.edata["propagation"]
+
+
+# the history
+
+
+@pytest.mark.parametrize("model", KINDS)
+def test_the_age_is_that_of_the_rows_that_training_read(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against a record of our own of who wrote when; rows of validation neither count nor are written."""
+    ages: list[list[int]] = []
+    written: dict[tuple[int, int], int] = defaultdict(int)  # the full pass at the start wrote all, before step 0
+    step = 0
+    forward = VRModel.forward
+
+    def spy(self: VRModel, batch: NodeFlow, h: Tensor) -> Tensor:
+        nonlocal step
+        if self.training:
+            rows = [(i, v) for i in (1, 2) for v in batch.layers[i].parent_nid.tolist()]
+            ages.append([step - written[row] for row in rows])
+            step += 1
+            written.update(dict.fromkeys(rows, step))
+        return forward(self, batch, h)
+
+    monkeypatch.setattr(VRModel, "forward", spy)
+    result = train(planted(), replace(CV, model=model, fanouts=(2, 2, 2), epochs=3, batch_size=20))
+    steps = 6  # of 110 training nodes
+    assert len(ages) == 3 * steps
+    assert set(ages[0]) == {0}
+    for epoch, record in enumerate(result.records):
+        read = [age for batch in ages[epoch * steps : (epoch + 1) * steps] for age in batch]
+        assert record.age == pytest.approx(sum(read) / len(read))
+    assert result.records[-1].age > 0.5
+
+
+def test_rows_are_written_as_the_model_computed_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With weights that do not change, rows from before dropout and of exact sums are those that the pass made."""
+    kept: list[Any] = []
+    real = METHODS["cv"]
+
+    class Kept(real):  # type: ignore[valid-type,misc]
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            kept.append((self, self.history.rows(1, range(300)).clone()))
+
+    monkeypatch.setitem(METHODS, "cv", Kept)
+    train(planted(), replace(CV, learning_rate=1e-30, epochs=2))
+    method, first = kept[0]
+    assert first.abs().max() > 0.1
+    torch.testing.assert_close(method.history.rows(1, range(300)), first)
+    assert int((method.history.age(1) < 4).sum()) >= 110  # the training nodes at least were written anew
+    assert int(method.history.step) == 1 + 4  # the pass, and two epochs of two steps
+
+
+def test_neighbour_sampling_has_no_age(tmp_path: Path) -> None:
+    assert all(record.age is None for record in trained().records)
+    save(trained(), tmp_path)
+    header = (tmp_path / "log.csv").read_text().splitlines()[0]
+    assert header == "epoch,loss,val_accuracy,seconds,seeds_per_second,edges_per_second"
+
+
+def test_the_log_has_the_age(tmp_path: Path) -> None:
+    result = train(planted(), replace(CV, epochs=2))
+    save(result, tmp_path)
+    header, *rows = (tmp_path / "log.csv").read_text().splitlines()
+    assert header == "epoch,loss,val_accuracy,seconds,seeds_per_second,edges_per_second,age"
+    assert [float(row.split(",")[-1]) for row in rows] == [record.age for record in result.records]
+
+
+# settings
+
+
+@pytest.mark.parametrize("model", KINDS)
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_the_same_seed_gives_the_same_result_for_any_number_of_workers(model: str, workers: int) -> None:
+    settings = replace(CV, model=model, epochs=2, batch_size=16)
+    assert same_result(train(planted(), settings), train(planted(), replace(settings, workers=workers)))
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"fanouts": (2, 3)}, {"fanouts": (2, 2, 2)}, {"model": "gcn"}], ids=str
+)
+def test_another_setting_gives_another_result(change: dict[str, Any]) -> None:
+    settings = replace(CV, epochs=1)
+    assert not same_result(train(planted(), settings), train(planted(), replace(settings, **change)))
+
+
+@pytest.mark.parametrize("sampler", METHODS)
+def test_draws_depend_on_the_seed_and_on_nothing_else(sampler: str) -> None:
+    graph, settings = planted().graph, replace(CV, sampler=sampler)
+    methods = [METHODS[sampler](graph, settings, build_model(settings, 3, 3)) for _ in range(2)]
+    batches = [method.sampler(seed)(range(50)) for method in methods for seed in (1, 2)]
+    drawn = [batch.flows[1].parent_eid.tolist() for batch in batches]
+    assert drawn[:2] == drawn[2:]
+    assert drawn[0] != drawn[1]
+
+
+def test_the_number_of_the_first_flow_changes_nothing() -> None:
+    """The features' sums over all neighbours are exact."""
+    settings = replace(CV, epochs=2)
+    one, other = (train(planted(), replace(settings, fanouts=(k, 2))) for k in (3, -1))
+    assert same_result(replace(one, settings=settings), replace(other, settings=settings))
+    edges = [record.edges_per_second * record.seconds for record in one.records]
+    assert edges == pytest.approx([record.edges_per_second * record.seconds for record in other.records])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "gat"}, "model must be one of sage, gcn, got 'gat'"),
+        ({"fanouts": (4,)}, r"fanouts must have two numbers or more with sampler 'cv': .*; got \[4\]"),
+        ({"fanouts": (4, 0)}, r"fanouts\[1\] must be -1 .* or at least 1, got 0"),
+    ],
+    ids=str,
+)
+def test_settings_that_cannot_be(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(CV, **change)
+
+
+def test_a_model_without_history_is_refused() -> None:
+    with pytest.raises(TypeError, match="model must be one of sage, gcn with history, got GraphSAGE"):
+        METHODS["cv"](planted().graph, CV, GraphSAGE(3, 16, 3))
+
+
+@pytest.mark.parametrize("model", KINDS)
+def test_a_saved_model_gives_the_same_outputs(model: str, tmp_path: Path) -> None:
+    data = planted()
+    result = train(data, replace(CV, model=model, epochs=1))
+    save(result, tmp_path)
+    loaded = load_model(tmp_path / "checkpoint.safetensors")
+    assert type(loaded) is KINDS[model]
+    outputs = (dense_outputs(m, data, model, "in") for m in (loaded, result.model))
+    assert torch.equal(*outputs)
+
+
+def test_checkpoints_that_name_no_sampler_are_of_neighbour_sampling(tmp_path: Path) -> None:
+    checkpoint = save(trained(), tmp_path)[0]
+    with safe_open(checkpoint, "pt") as file:
+        facts = json.loads(file.metadata()["nodeflow"])
+    assert facts["settings"].pop("sampler") == "neighbor"
+    save_file(load_file(checkpoint), checkpoint, {"nodeflow": json.dumps(facts)})
+    assert type(load_model(checkpoint)) is GraphSAGE
