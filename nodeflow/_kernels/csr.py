@@ -31,7 +31,7 @@ def csr_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
 
 
 @njit(inline="always")
-def step_past(left_out, first, last, p):  # type: ignore[no-untyped-def]
+def step_past(left_out, first, last, p):
     """Return position p moved on past those of ``left_out[first:last]`` (ascending) that lie before it, then or now."""
     low, high = first, last
     while low < high:
@@ -44,7 +44,7 @@ def step_past(left_out, first, last, p):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def transpose_into(indptr, indices, count, rows, position):  # type: ignore[no-untyped-def]
+def transpose_into(indptr, indices, count, rows, position):
     """Transpose as ``transpose`` does into given arrays.
 
     ``count`` ``[columns + 2]`` becomes the indptr of the columns and a number more, ``rows`` and ``position``
@@ -76,7 +76,7 @@ def transpose_into(indptr, indices, count, rows, position):  # type: ignore[no-u
 
 
 @njit(nogil=True, cache=True)
-def transpose(indptr, indices, num_columns):  # type: ignore[no-untyped-def]
+def transpose(indptr, indices, num_columns):
     """Transpose a CSR structure by counting sort: ``(indptr, rows, positions)`` of the columns, stable."""
     count = np.empty(num_columns + 2, np.int64)
     rows = np.empty(indices.shape[0], np.int64)
@@ -86,7 +86,7 @@ def transpose(indptr, indices, num_columns):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def sort_by_destination(dst, num_nodes):  # type: ignore[no-untyped-def]
+def sort_by_destination(dst, num_nodes):
     """Return ``(indptr, order)``: edge numbers grouped by destination, input order kept inside each group."""
     indptr = np.zeros(num_nodes + 1, np.int64)
     for e in range(dst.shape[0]):

@@ -25,7 +25,7 @@ _called: Any = intrinsic(_call)
 
 
 @cfunc(types.void(types.CPointer(types.int64)), cache=True)
-def member(plan):  # type: ignore[no-untyped-def]
+def member(plan):
     """Run a thread's part of ``plan``: the addresses of ``int64 run(int64)`` and ``int64 number(int64)``, and a count.
 
     Each thread calls ``number`` for its own; those below the count call ``run`` with it, the others are done at once.

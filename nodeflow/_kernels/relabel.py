@@ -15,7 +15,7 @@ MAX_ID = 2**31 - 1
 
 
 @njit(inline="always")
-def _shift(table):  # type: ignore[no-untyped-def]
+def _shift(table):
     bits = 0
     while (1 << bits) < table.shape[0]:
         bits += 1
@@ -23,12 +23,12 @@ def _shift(table):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _slot(v, shift):  # type: ignore[no-untyped-def]
+def _slot(v, shift):
     return int64((U64(v) * GOLDEN) >> shift)
 
 
 @njit(nogil=True, cache=True)
-def insert(table, ids):  # type: ignore[no-untyped-def]
+def insert(table, ids):
     """Number the distinct ``ids`` 0, 1, 2, ... in an empty table."""
     mask, shift = table.shape[0] - 1, _shift(table)
     for i in range(ids.shape[0]):
@@ -40,7 +40,7 @@ def insert(table, ids):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def relabel(table, ids, nodes, n):  # type: ignore[no-untyped-def]
+def relabel(table, ids, nodes, n):
     """Replace ``ids`` by their numbers: ids in the table keep theirs, new ones follow from ``n``.
 
     New ids are put in ``nodes``, which has room for all of them and one more. Returns ``(ids done, number of nodes

@@ -12,7 +12,7 @@ _LOW = U64(0xFFFFFFFF)
 
 
 @njit(inline="always")
-def mix(z):  # type: ignore[no-untyped-def]
+def mix(z):
     """The finalizer of SplitMix64 (Steele, Lea, Flood 2014, figure 16): a bijection that spreads every bit."""
     z = (z ^ (z >> U64(30))) * U64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> U64(27))) * U64(0x94D049BB133111EB)
@@ -20,13 +20,13 @@ def mix(z):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def stream(key, ident):  # type: ignore[no-untyped-def]
+def stream(key, ident):
     """State before the first draw of ``ident`` under ``key``; adding GOLDEN gives the next state, mix its bits."""
     return mix(key ^ mix(U64(ident) * GOLDEN + GOLDEN))
 
 
 @njit(inline="always")
-def bounded(state, bound):  # type: ignore[no-untyped-def]
+def bounded(state, bound):
     """Return ``(number uniform in [0, bound), new state)``, exactly uniform (Lemire 2019, algorithm 5).
 
     Draws again where multiply-and-shift would favour some numbers.
@@ -51,7 +51,7 @@ def bounded(state, bound):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def fill_bits(key, ids, draw, out):  # type: ignore[no-untyped-def]
+def fill_bits(key, ids, draw, out):
     """Write 64 random bits for every id: draw number ``draw`` of its stream."""
     step = uint64(draw + 1) * GOLDEN
     for i in range(ids.shape[0]):
@@ -59,7 +59,7 @@ def fill_bits(key, ids, draw, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def fill_bounded(key, ids, draw, bounds, out):  # type: ignore[no-untyped-def]
+def fill_bounded(key, ids, draw, bounds, out):
     """Write a number uniform in ``[0, bounds[i])`` for every id, from a stream that belongs to (id, draw)."""
     for i in range(ids.shape[0]):
         state = stream(stream(key, ids[i]), draw)

@@ -54,7 +54,7 @@ bit_length: Any = intrinsic(_bit_length)
 
 
 @njit(nogil=True, cache=True)
-def build_tables(indptr, weights, table, sums):  # type: ignore[no-untyped-def]
+def build_tables(indptr, weights, table, sums):
     """Fill the entry of every position, uint64 ``[E]``, and sums of every row, float64 ``[num_rows, 3]``, both zeros.
 
     The sums are: of the weights; the largest of them; and the sum of (w / W)^2, which says how often two draws meet.
@@ -92,7 +92,7 @@ def build_tables(indptr, weights, table, sums):  # type: ignore[no-untyped-def]
 
 
 @njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
-def _fill(cells, bits, whole, units):  # type: ignore[no-untyped-def]
+def _fill(cells, bits, whole, units):
     """Fill the cells of a row (Hübschle-Schneider, Sanders 2022): light edges in turn, each filled up by a heavy one.
 
     A heavy edge that is down to a cell or less gets its own cell, which the next heavy edge fills up. Integers add up,
@@ -123,26 +123,26 @@ def _fill(cells, bits, whole, units):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _entry(part, own, other, alias, bits):  # type: ignore[no-untyped-def]
+def _entry(part, own, other, alias, bits):
     return ((U64(part) << U64(16) | own << U64(8) | other) << bits) | alias
 
 
 @njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
-def _next_light(units, o, degree, whole):  # type: ignore[no-untyped-def]
+def _next_light(units, o, degree, whole):
     while o < degree and units[o] > whole:
         o += U64(1)
     return o
 
 
 @njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
-def _next_heavy(units, o, degree, whole):  # type: ignore[no-untyped-def]
+def _next_heavy(units, o, degree, whole):
     while o < degree and units[o] <= whole:
         o += U64(1)
     return o
 
 
 @njit(inline="always")
-def ask(state, first, degree, table, start, stop, pos, lows):  # type: ignore[no-untyped-def]
+def ask(state, first, degree, table, start, stop, pos, lows):
     """Draw a cell for each place from ``start`` to ``stop`` and ask for it.
 
     64 random bits times the degree are the cell (in ``pos``, as a position) and how far into it the point lies (in
@@ -159,7 +159,7 @@ def ask(state, first, degree, table, start, stop, pos, lows):  # type: ignore[no
 
 
 @njit(inline="always")
-def edge_of(entry, cell, low, bits):  # type: ignore[no-untyped-def]
+def edge_of(entry, cell, low, bits):
     """Return ``(place within the row, class of the weight)`` of the edge that a point in a cell hits."""
     own = low >> (bits + U64(18)) < entry >> (bits + U64(16))
     alias = entry & ((U64(1) << bits) - U64(1))
@@ -168,14 +168,14 @@ def edge_of(entry, cell, low, bits):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def read_near(near, start, stop, pos, ids):  # type: ignore[no-untyped-def]
+def read_near(near, start, stop, pos, ids):
     """Read the neighbours at ``pos[start:stop]``."""
     for w in range(start, stop):
         ids[U64(w)] = near[U64(pos[U64(w)])]
 
 
 @njit(nogil=True, cache=True)
-def draw_alias(rows, begin, degree, table, near, ident, key, out_indptr, pos, ids):  # type: ignore[no-untyped-def]
+def draw_alias(rows, begin, degree, table, near, ident, key, out_indptr, pos, ids):
     """Fill ``pos`` with independent draws for the rows with the numbers ``rows``; ``ids`` receives the neighbours.
 
     Draw j of a row takes number j of its stream.

@@ -16,7 +16,7 @@ _LAG = 64  # edges between asking for a neighbour's id and reading it
 
 
 @njit(nogil=True, cache=True)
-def log_rejection(indptr, rows, fanout, rate):  # type: ignore[no-untyped-def]
+def log_rejection(indptr, rows, fanout, rate):
     """Return ``(first position, degree, log(1 - p) [n])`` for n ``rows``; -inf where every edge is kept.
 
     p is ``rate``; where that is 0, the probability to be among ``fanout`` uniform draws with replacement, so that
@@ -37,7 +37,7 @@ def log_rejection(indptr, rows, fanout, rate):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def draw_bernoulli(begin, degree, near, ident, key, rejection):  # type: ignore[no-untyped-def]
+def draw_bernoulli(begin, degree, near, ident, key, rejection):
     """Return ``(indptr of the draw, positions, neighbours)``; the kept edges of a row are in the order of the graph.
 
     The number of edges passed before the next kept one is geometric: floor(log(U) / log(1 - p)) for U uniform on

@@ -16,12 +16,12 @@ _AHEAD = 12  # neighbours whose slot is asked for early
 
 
 @njit(inline="always")
-def _slot(key, shift):  # type: ignore[no-untyped-def]
+def _slot(key, shift):
     return int64((U64(key) * GOLDEN) >> shift)
 
 
 @njit(inline="always")
-def _shift(table):  # type: ignore[no-untyped-def]
+def _shift(table):
     bits = 0
     while (2 << bits) < table.shape[0]:
         bits += 1
@@ -29,7 +29,7 @@ def _shift(table):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def tabulate(keys):  # type: ignore[no-untyped-def]
+def tabulate(keys):
     """Return ``(table of keys and their rows, first row whose key came before or -1)``."""
     size = 2
     while size < 2 * keys.shape[0]:
@@ -50,7 +50,7 @@ def tabulate(keys):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def induced(indptr, near, keys, num_nodes, table):  # type: ignore[no-untyped-def]
+def induced(indptr, near, keys, num_nodes, table):
     """Return ``(indptr [n + 1], source rows [E], positions [E])`` of the edges among the nodes of n ``keys``.
 
     A key is ``context * num_nodes + node``; only nodes of one context are joined. The edges of a destination come in

@@ -44,7 +44,7 @@ lowest_bit: Any = intrinsic(_lowest_bit)
 
 
 @njit(inline="always")
-def _round(x, one, two):  # type: ignore[no-untyped-def]
+def _round(x, one, two):
     """A bijection of 32 bits that spreads every bit, by xorshifts and two multiplications."""
     x = U32(x ^ (x >> U32(16)))
     x = U32(x * one)
@@ -54,7 +54,7 @@ def _round(x, one, two):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _hash(x, before, between, after):  # type: ignore[no-untyped-def]
+def _hash(x, before, between, after):
     """Two rounds with a word of the key before, between and after them: a bijection for every key.
 
     With a word before only, the numbers under two keys would be permutations of each other. The multipliers are those
@@ -66,26 +66,26 @@ def _hash(x, before, between, after):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _words(key):  # type: ignore[no-untyped-def]
+def _words(key):
     first, second = mix(key + GOLDEN), mix(key + GOLDEN + GOLDEN)
     return U32(first), U32(first >> _TOP), U32(second)
 
 
 @njit(inline="always")
-def _fold(t):  # type: ignore[no-untyped-def]
+def _fold(t):
     """32 bits of an id; ids below 2**32 are themselves, so no two of them have the same number."""
     return U32(U32(t) ^ U32(U32(U64(t) >> _TOP) * U32(0x9E3779B9)))
 
 
 @njit(inline="always")
-def is_renewed(t, keys, early):  # type: ignore[no-untyped-def]
+def is_renewed(t, keys, early):
     """Whether node ``t`` takes its number from ``keys[1]``, not from ``keys[0]``: one of ``early`` in 2**32 does."""
     a, b, c = _words(keys[2])
     return _hash(_fold(t), a, b, c) < early
 
 
 @njit(nogil=True, cache=True)
-def hash_block(ids, keys, early, out):  # type: ignore[no-untyped-def]
+def hash_block(ids, keys, early, out):
     """Write the 32-bit number of every id into ``out``, under ``keys[0]`` or ``keys[1]`` (see ``is_renewed``)."""
     a0, b0, c0 = _words(keys[0])
     narrow = ids.itemsize == 4  # known when compiled
@@ -109,7 +109,7 @@ def hash_block(ids, keys, early, out):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _below(numbers, g, size, bound):  # type: ignore[no-untyped-def]
+def _below(numbers, g, size, bound):
     """Which of the 64 numbers from ``g`` are at most ``bound``, as bits; those from ``size`` on are left out."""
     part, mask = numbers[g : g + _MASK], U64(0)
     for q in range(_MASK):  # done in vectors, which an early end or a branch would prevent
@@ -120,12 +120,12 @@ def _below(numbers, g, size, bound):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _trimmed(array, used):  # type: ignore[no-untyped-def]
+def _trimmed(array, used):
     return array[:used] if 2 * used > array.shape[0] else array[:used].copy()
 
 
 @njit(nogil=True, cache=True)
-def draw_poisson(begin, degree, near, fanout, keys, early, expected):  # type: ignore[no-untyped-def]
+def draw_poisson(begin, degree, near, fanout, keys, early, expected):
     """Keep the edges of each row whose source's number is below ``ceil(2**32 * fanout / degree)``.
 
     Returns ``(indptr, positions, sources)``. Rows of at most ``fanout`` edges keep all (-1: all rows do); ``expected``
@@ -172,7 +172,7 @@ def draw_poisson(begin, degree, near, fanout, keys, early, expected):  # type: i
 
 
 @njit(nogil=True, cache=True)
-def draw_smallest(begin, degree, near, fanout, keys, early, again, copies, indptr, pos, src):  # type: ignore[no-untyped-def]
+def draw_smallest(begin, degree, near, fanout, keys, early, again, copies, indptr, pos, src):
     """Fill ``pos`` and ``src`` with the ``fanout`` edges of each row whose sources have the smallest numbers.
 
     They come in the order of the row. ``again`` are the positions (ascending) of edges from a source that the row has
@@ -222,7 +222,7 @@ def draw_smallest(begin, degree, near, fanout, keys, early, again, copies, indpt
 
 
 @njit(inline="always")
-def _sort(array, size):  # type: ignore[no-untyped-def]
+def _sort(array, size):
     """Sort the first entries in place."""
     if size > _FEW:
         ordered = np.sort(array[:size])
@@ -238,13 +238,13 @@ def _sort(array, size):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _number_of_copy(t, keys, early, copy):  # type: ignore[no-untyped-def]
+def _number_of_copy(t, keys, early, copy):
     key = keys[1] if is_renewed(t, keys, early) else keys[0]
     return U32(mix(stream(key, t) + U64(copy) * GOLDEN) >> _TOP)
 
 
 @njit(nogil=True, cache=True)
-def find_repeats(indptr, near, num_nodes):  # type: ignore[no-untyped-def]
+def find_repeats(indptr, near, num_nodes):
     """Return ``(positions, copies)`` of the edges whose source their row has had before, and how many times."""
     last, times = np.full(num_nodes, -1, np.int64), np.zeros(num_nodes, np.int32)
     again, copies = np.empty(16, np.int64), np.empty(16, np.int64)

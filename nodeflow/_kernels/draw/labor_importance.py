@@ -22,7 +22,7 @@ _PIECE = 1024  # edges looked at in one go
 
 
 @njit(nogil=True, cache=True)
-def gather_local(begin, degree, near, table, local):  # type: ignore[no-untyped-def]
+def gather_local(begin, degree, near, table, local):
     """Write the local ids of all edges of the rows, as they first appear, into ``local``; returns the nodes they are.
 
     ``table`` has an int32 -1 for every node of the graph.
@@ -44,7 +44,7 @@ def gather_local(begin, degree, near, table, local):  # type: ignore[no-untyped-
 
 
 @njit(nogil=True, cache=True)
-def update(begin, degree, near, order, c, pi, seen):  # type: ignore[no-untyped-def]
+def update(begin, degree, near, order, c, pi, seen):
     """Multiply every pi by the largest c of its destinations; returns the sum of the new pi.
 
     That sum is the expected number of distinct sources of the draw that the old pi and c belong to. ``order`` are the
@@ -73,7 +73,7 @@ def update(begin, degree, near, order, c, pi, seen):  # type: ignore[no-untyped-
 
 
 @njit(nogil=True, cache=True, error_model="numpy")  # which lets a division be done before it is known to be needed
-def solve(begin, degree, near, fanout, pi, c, spare):  # type: ignore[no-untyped-def]
+def solve(begin, degree, near, fanout, pi, c, spare):
     """Write into ``c`` the solution of ``sum(1 / min(1, c pi)) == degree**2 / fanout`` for every row after an update.
 
     No c and no pi exceeds 1, which makes the equation linear in 1 / c. For pi begins at 1 and is multiplied by c; and
@@ -105,27 +105,27 @@ def solve(begin, degree, near, fanout, pi, c, spare):  # type: ignore[no-untyped
 
 
 @njit(nogil=True, cache=True)
-def _uniform(t, keys, early, copy):  # type: ignore[no-untyped-def]
+def _uniform(t, keys, early, copy):
     """The number of a source, in [0, 1) with 53 bits; ``copy`` tells several edges from it apart."""
     key = keys[1] if early > 0 and is_renewed(t, keys, early) else keys[0]
     return (mix(stream(key, t) + U64(copy + 1) * GOLDEN) >> U64(11)) * _FRACTION
 
 
 @njit(nogil=True, cache=True)
-def _least(t, nodes, keys, early, copy, pi):  # type: ignore[no-untyped-def]
+def _least(t, nodes, keys, early, copy, pi):
     """Number / pi: the c from which a source is kept. ``nodes`` are the sources' ids, or empty: then t is one."""
     return _uniform(nodes[t] if nodes.shape[0] else np.int64(t), keys, early, copy) / pi[t]
 
 
 @njit(inline="always")
-def _code(x):  # type: ignore[no-untyped-def]
+def _code(x):
     """A byte that tells roughly how large ``x`` is: the codes of two numbers are never in the wrong order."""
     fraction, exponent = math.frexp(max(x, 1e-12))
     return min(max((exponent + 30) * 8 + int(fraction * 16.0) - 8, 0), 255)
 
 
 @njit(nogil=True, cache=True)
-def _fill(nodes, keys, early, pi, codes, spare):  # type: ignore[no-untyped-def]
+def _fill(nodes, keys, early, pi, codes, spare):
     """Write the code of number / pi over every 1: bytes stay in the cache, and tell most edges that are not kept.
 
     The numbers themselves go into ``spare``, if there is one.
@@ -139,7 +139,7 @@ def _fill(nodes, keys, early, pi, codes, spare):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def keep_poisson(begin, degree, near, nodes, fanout, keys, early, pi, codes, spare, kept, inverse, c):  # type: ignore[no-untyped-def]
+def keep_poisson(begin, degree, near, nodes, fanout, keys, early, pi, codes, spare, kept, inverse, c):
     """Keep the edges whose source's number is below ``c pi``.
 
     Writes the kept places in ``near`` into ``kept`` and 1 / probability of each into ``inverse``; returns their indptr.
@@ -172,12 +172,12 @@ def keep_poisson(begin, degree, near, nodes, fanout, keys, early, pi, codes, spa
 
 
 @njit(inline="always")
-def _above(keys, places, i, j):  # type: ignore[no-untyped-def]
+def _above(keys, places, i, j):
     return keys[i] > keys[j] or (keys[i] == keys[j] and places[i] > places[j])
 
 
 @njit(nogil=True, cache=True)
-def _keep_smaller(keys, places, size, most, key, place):  # type: ignore[no-untyped-def]
+def _keep_smaller(keys, places, size, most, key, place):
     """Add an entry to a heap of the ``most`` smallest ones, largest first; returns its new size.
 
     Entries are ordered by key, and by place where keys are equal.
@@ -211,7 +211,7 @@ def _keep_smaller(keys, places, size, most, key, place):  # type: ignore[no-unty
 
 
 @njit(nogil=True, cache=True)
-def keep_smallest(begin, degree, near, nodes, fanout, keys, early, pi, codes, spare, kept, inverse):  # type: ignore[no-untyped-def]
+def keep_smallest(begin, degree, near, nodes, fanout, keys, early, pi, codes, spare, kept, inverse):
     """Keep the ``fanout`` edges of each row with the smallest number / pi; the rest is as in ``keep_poisson``.
 
     The inverse is 1 / min(1, pi tau), where tau is the smallest number / pi that was not kept.

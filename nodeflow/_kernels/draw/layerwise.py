@@ -20,7 +20,7 @@ _PIECE = 1024  # edges for which there is room before they are looked at
 
 
 @njit(inline="always")
-def _contains(ascending, value):  # type: ignore[no-untyped-def]
+def _contains(ascending, value):
     low, high = 0, ascending.shape[0]
     while low < high:
         middle = (low + high) // 2
@@ -32,7 +32,7 @@ def _contains(ascending, value):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def near_norms(near, column, num_nodes):  # type: ignore[no-untyped-def]
+def near_norms(near, column, num_nodes):
     """Norm of every node over the edges in which it is the neighbour, float64 ``[num_nodes]``."""
     out = np.zeros(num_nodes, np.float64)
     if column.shape[0] == 0:
@@ -46,7 +46,7 @@ def near_norms(near, column, num_nodes):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def row_norms(indptr, rows, column, out):  # type: ignore[no-untyped-def]
+def row_norms(indptr, rows, column, out):
     """Norm of every one of ``rows``, float64 ``[len(rows)]``; edges are added in their order."""
     found = np.zeros(rows.shape[0], np.float64)
     for i in range(rows.shape[0]):
@@ -60,7 +60,7 @@ def row_norms(indptr, rows, column, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def row_sums(indptr, rows, column, out):  # type: ignore[no-untyped-def]
+def row_sums(indptr, rows, column, out):
     """Sum of the weights of every one of ``rows``, float64 ``[len(rows)]``."""
     found = np.zeros(rows.shape[0], np.float64)
     for i in range(rows.shape[0]):
@@ -71,7 +71,7 @@ def row_sums(indptr, rows, column, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def add_norms(local, positions, column, out):  # type: ignore[no-untyped-def]
+def add_norms(local, positions, column, out):
     """Add the squared weight of every edge to ``out[local[e]]``, where its source is numbered."""
     for e in range(local.shape[0]):
         a = 1.0 if column.shape[0] == 0 else float(column[positions[e]])
@@ -79,7 +79,7 @@ def add_norms(local, positions, column, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def draw_edges(indptr, near, rows, out, size, key):  # type: ignore[no-untyped-def]
+def draw_edges(indptr, near, rows, out, size, key):
     """Draw ``size`` edges of ``rows`` uniformly with replacement; return their neighbours (none without edges)."""
     n = rows.shape[0]
     ends, total = np.empty(n, np.int64), 0
@@ -102,7 +102,7 @@ def draw_edges(indptr, near, rows, out, size, key):  # type: ignore[no-untyped-d
 
 
 @njit(nogil=True, cache=True)
-def draw_edges_weighted(indptr, near, rows, norms, column, out, size, key):  # type: ignore[no-untyped-def]
+def draw_edges_weighted(indptr, near, rows, norms, column, out, size, key):
     """Draw ``size`` edges of ``rows`` with replacement, in proportion to their squared weights; return the neighbours.
 
     ``norms`` are the rows' norms. The points on the line of all squared weights are sorted first, so that each row is
@@ -147,7 +147,7 @@ def draw_edges_weighted(indptr, near, rows, norms, column, out, size, key):  # t
 
 
 @njit(nogil=True, cache=True)
-def edges_from(indptr, near, rows, nodes, column, out):  # type: ignore[no-untyped-def]
+def edges_from(indptr, near, rows, nodes, column, out):
     """Find the edges of ``rows`` whose neighbours are among the distinct ``nodes``.
 
     Returns ``(indptr [rows + 1], positions [E], place in nodes [E], norm of every node over these edges)``. A bitmap
@@ -186,7 +186,7 @@ def edges_from(indptr, near, rows, nodes, column, out):  # type: ignore[no-untyp
 
 
 @njit(nogil=True, cache=True)
-def _scan(row, there, likely):  # type: ignore[no-untyped-def]
+def _scan(row, there, likely):
     w, last = U64(0), U64(8 * there.shape[0] - 1)  # unsigned indices: no look whether they count from the end
     for j in range(row.shape[0]):
         bit = U64(row[j]) & last
@@ -196,7 +196,7 @@ def _scan(row, there, likely):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _sure(near, begin, likely, nodes, table, column, out, norms, places, which, w):  # type: ignore[no-untyped-def]
+def _sure(near, begin, likely, nodes, table, column, out, norms, places, which, w):
     mask = table.shape[0] - 1
     for j in likely:
         p = begin + j
@@ -215,7 +215,7 @@ def _sure(near, begin, likely, nodes, table, column, out, norms, places, which, 
 
 
 @njit(nogil=True, cache=True)
-def edges_by_chance(indptr, near, rows, prob, out, key):  # type: ignore[no-untyped-def]
+def edges_by_chance(indptr, near, rows, prob, out, key):
     """Find the edges of ``rows`` whose neighbour is drawn: each node on its own, with its probability ``prob[node]``.
 
     Returns ``(indptr [rows + 1], positions [E])``.
@@ -241,7 +241,7 @@ def edges_by_chance(indptr, near, rows, prob, out, key):  # type: ignore[no-unty
 
 
 @njit(nogil=True, cache=True)
-def _flip(near, begin, end, prob, key, places, w):  # type: ignore[no-untyped-def]
+def _flip(near, begin, end, prob, key, places, w):
     w = U64(w)
     for p in range(begin, end):
         u = U64(near[p])

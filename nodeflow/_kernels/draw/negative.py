@@ -13,7 +13,7 @@ from nodeflow._kernels.rng import U64, bounded, stream
 
 
 @njit(inline="always")
-def _first_at_least(values, first, end, bound):  # type: ignore[no-untyped-def]
+def _first_at_least(values, first, end, bound):
     """The first place from ``first`` to ``end`` whose value is at least ``bound``; ``end`` where there is none."""
     while first < end:
         middle = (first + end) // 2
@@ -25,7 +25,7 @@ def _first_at_least(values, first, end, bound):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def node_of(rank, first, end, known, before, upto):  # type: ignore[no-untyped-def]
+def node_of(rank, first, end, known, before, upto):
     """The node that owns number ``rank`` when the nodes outside ``known[first:end]`` (ascending) are laid side by side.
 
     Each takes as many numbers as its weight. ``before`` are the weights of the known ones before in the row.
@@ -51,7 +51,7 @@ def node_of(rank, first, end, known, before, upto):  # type: ignore[no-untyped-d
 
 
 @njit(nogil=True, cache=True)
-def draw_any(key, num_nodes, upto, out):  # type: ignore[no-untyped-def]
+def draw_any(key, num_nodes, upto, out):
     """Fill ``out`` ``[rows, count]`` with nodes drawn in proportion to their weights; row i has stream i."""
     even = upto.shape[0] == 0
     total = num_nodes if even else upto[num_nodes]
@@ -64,7 +64,7 @@ def draw_any(key, num_nodes, upto, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def draw_unknown(key, num_nodes, upto, src, indptr, known, before, out):  # type: ignore[no-untyped-def]
+def draw_unknown(key, num_nodes, upto, src, indptr, known, before, out):
     """Like ``draw_any`` among the nodes that are not known to ``src`` of the row (see ``known_rows``).
 
     Returns -1, or the first row for which there is no such node of positive weight.
@@ -87,7 +87,7 @@ def draw_unknown(key, num_nodes, upto, src, indptr, known, before, out):  # type
 
 
 @njit(nogil=True, cache=True)
-def known_rows(indptr, dst, upto):  # type: ignore[no-untyped-def]
+def known_rows(indptr, dst, upto):
     """Return ``(indptr, known, before)``: for every node itself and its distinct out-neighbours, ascending.
 
     ``dst`` are the out-neighbours in ascending order in every row. ``before`` (empty where ``upto`` is) are the weights
@@ -126,7 +126,7 @@ def known_rows(indptr, dst, upto):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def edges_between(indptr, dst, eid, u, v):  # type: ignore[no-untyped-def]
+def edges_between(indptr, dst, eid, u, v):
     """Return the ids of all edges between ``u[i]`` and ``v[i]`` in either direction, pair by pair.
 
     ``dst`` and ``eid`` are out-neighbours and edge ids, the neighbours in ascending order in every row.

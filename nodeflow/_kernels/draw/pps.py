@@ -11,13 +11,13 @@ _UNIT = 2.0**-53
 
 
 @njit(inline="always")
-def uniform(state):  # type: ignore[no-untyped-def]
+def uniform(state):
     """A number in [0, 1) with 53 bits from a state."""
     return float(mix(state) >> U64(11)) * _UNIT
 
 
 @njit(nogil=True, cache=True)
-def cumulated(scores):  # type: ignore[no-untyped-def]
+def cumulated(scores):
     """Running sums, float64, added one after another (so that they are the same on every machine)."""
     out, total = np.empty(scores.shape[0], np.float64), 0.0
     for i in range(scores.shape[0]):
@@ -27,7 +27,7 @@ def cumulated(scores):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def find_between(ends, x, low, high):  # type: ignore[no-untyped-def]
+def find_between(ends, x, low, high):
     """The first i from ``low`` to ``high`` with ``ends[i] > x``; an interval of length 0 is never found."""
     while low < high:
         middle = (low + high) // 2
@@ -39,13 +39,13 @@ def find_between(ends, x, low, high):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def find(ends, x):  # type: ignore[no-untyped-def]
+def find(ends, x):
     """The first i with ``ends[i] > x`` in ascending ``ends``; the last i where there is none."""
     return find_between(ends, x, 0, ends.shape[0] - 1)
 
 
 @njit(nogil=True, cache=True)
-def guide_to(ends, out):  # type: ignore[no-untyped-def]
+def guide_to(ends, out):
     """Where to search in running sums: entry b of ``2**bits + 1`` is the place of the point total * b / 2**bits."""
     number, last, i = out.shape[0] - 1, ends.shape[0] - 1, 0
     for b in range(number):
@@ -57,7 +57,7 @@ def guide_to(ends, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def draw_with_replacement(ends, guide, size, key):  # type: ignore[no-untyped-def]
+def draw_with_replacement(ends, guide, size, key):
     """Draw ``size`` places with probabilities in proportion to the steps of the running sums ``ends``.
 
     ``guide`` is what ``guide_to`` made of them; it makes searching fast, and nothing else.
@@ -74,7 +74,7 @@ def draw_with_replacement(ends, guide, size, key):  # type: ignore[no-untyped-de
 
 
 @njit(nogil=True, cache=True)
-def sum_below(scores, cut):  # type: ignore[no-untyped-def]
+def sum_below(scores, cut):
     """Sum and number of the scores below ``cut``, added in their order."""
     total, count = 0.0, 0
     for i in range(scores.shape[0]):
@@ -85,7 +85,7 @@ def sum_below(scores, cut):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def count_certain(top, rest):  # type: ignore[no-untyped-def]
+def count_certain(top, rest):
     """How many of the draws are certain: the k largest scores, which are drawn with probability 1.
 
     ``top`` are the largest scores, descending, as many as there are draws; ``rest`` is the sum of the others. k is the
@@ -103,7 +103,7 @@ def count_certain(top, rest):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def keep_poisson(prob, ids, key):  # type: ignore[no-untyped-def]
+def keep_poisson(prob, ids, key):
     """Places that are kept, each on its own with its probability, by the random number of its id."""
     out, n = np.empty(ids.shape[0], np.int64), 0
     for i in range(ids.shape[0]):
@@ -113,7 +113,7 @@ def keep_poisson(prob, ids, key):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def hash_order(ids, key):  # type: ignore[no-untyped-def]
+def hash_order(ids, key):
     """The places of ``ids`` in a random order that depends on the ids only, not on how they are given.
 
     A bucket sort by the leading bits of a random number, then insertion inside each bucket (two or so).
@@ -145,7 +145,7 @@ def hash_order(ids, key):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def draw_systematic(ends, size, key):  # type: ignore[no-untyped-def]
+def draw_systematic(ends, size, key):
     """Draw ``size`` distinct places, by Deville's systematic method (Deville 1998; Chauvet 2012).
 
     ``ends`` are the running sums of the probabilities (positive, below 1), which add up to ``size``. The line from 0 to

@@ -9,7 +9,7 @@ from nodeflow._kernels.rng import U64, bounded, stream
 
 
 @njit(nogil=True, cache=True)
-def edge_ends(indptr, near, back_indptr, back_near, joined, key, out):  # type: ignore[no-untyped-def]
+def edge_ends(indptr, near, back_indptr, back_near, joined, key, out):
     """Fill ``out`` with the two ends of random edges, end after end.
 
     A node uniform among ``joined`` and an edge uniform among all at this node, in either direction, is an edge drawn
@@ -28,7 +28,7 @@ def edge_ends(indptr, near, back_indptr, back_near, joined, key, out):  # type: 
 
 
 @njit(nogil=True, cache=True)
-def walks(indptr, near, length, key, out):  # type: ignore[no-untyped-def]
+def walks(indptr, near, length, key, out):
     """Fill ``out`` ``[roots * (length + 1)]`` with uniform roots and the nodes of a uniform walk from each.
 
     A walk that comes to a node without edges stays there.
@@ -48,7 +48,7 @@ def walks(indptr, near, length, key, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def touch_rates(indptr, near, degree):  # type: ignore[no-untyped-def]
+def touch_rates(indptr, near, degree):
     """Return, for every node, the sum of 1 / degree + 1 / degree over the edges at it, each edge once, float64."""
     total = np.zeros(indptr.shape[0] - 1, np.float64)
     for v in range(indptr.shape[0] - 1):

@@ -20,7 +20,7 @@ _EASY, _HARD, _LONG = 2.0, 4.0, 100  # see ``may_reject``
 
 
 @njit(inline="always")
-def may_reject(count, degree, total, most, squares):  # type: ignore[no-untyped-def]
+def may_reject(count, degree, total, most, squares):
     """Whether ``count`` edges of a row are drawn by rejection, with an expected e^x attempts or less, roughly.
 
     x is at least the expected number of draws that do not stay (each with at most the largest pi) and of pairs that
@@ -34,7 +34,7 @@ def may_reject(count, degree, total, most, squares):  # type: ignore[no-untyped-
 
 
 @njit(nogil=True, cache=True)
-def draw_sampford(rows, begin, degree, table, weights, near, ident, key, unit, top, out_indptr, pos, ids):  # type: ignore[no-untyped-def]
+def draw_sampford(rows, begin, degree, table, weights, near, ident, key, unit, top, out_indptr, pos, ids):
     """Fill ``pos`` with a subset for each of the rows with the numbers ``rows``; ``ids`` receives the neighbours.
 
     ``unit`` ``[n]`` is W / k and ``top`` ``[n]`` the largest pi, of every row. An attempt takes 2 k - 1 numbers of

@@ -26,7 +26,7 @@ _LINE, _LINES = 16, 32  # entries per prefetch, and so many prefetches per row: 
 
 
 @njit(nogil=True, cache=True)
-def draw_systematic(rows, begin, degree, weights, near, ident, key, unit, top, out_indptr, pos, ids):  # type: ignore[no-untyped-def]
+def draw_systematic(rows, begin, degree, weights, near, ident, key, unit, top, out_indptr, pos, ids):
     """Fill ``pos`` with a subset for each of the rows with the numbers ``rows``; ``ids`` receives the neighbours.
 
     Certain edges come first, then the others, each in ascending order. ``unit`` ``[n]`` has W / k, and receives the
@@ -70,7 +70,7 @@ def draw_systematic(rows, begin, degree, weights, near, ident, key, unit, top, o
 
 
 @njit(no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
-def lay_out(weights, first, size, unit, ends):  # type: ignore[no-untyped-def]
+def lay_out(weights, first, size, unit, ends):
     """Lay the edges below ``unit`` on a line, the others with length 0; return how many others there are.
 
     ``ends`` receives where each edge ends, and infinity up to the end of a block. Sums are made four by four, since
@@ -103,7 +103,7 @@ def lay_out(weights, first, size, unit, ends):  # type: ignore[no-untyped-def]
 
 
 @njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
-def strata(weights, ends, first, size, most, state, pos, start, begin, stop):  # type: ignore[no-untyped-def]
+def strata(weights, ends, first, size, most, state, pos, start, begin, stop):
     """Draw an edge from each of the strata of a line, into ``pos[begin:stop]``; ``pos[start:begin]`` are certain ones.
 
     ``most`` is at least the longest edge. A stratum takes two numbers of the stream: for its point, and for whether the
@@ -145,7 +145,7 @@ def strata(weights, ends, first, size, most, state, pos, start, begin, stop):  #
 
 
 @njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
-def _below(ends, block, point):  # type: ignore[no-untyped-def]
+def _below(ends, block, point):
     """How many ends of a block are at most ``point``, without a branch, which could be guessed wrong."""
     below = U64(0)
     for t in range(U64(_BLOCK)):
@@ -154,7 +154,7 @@ def _below(ends, block, point):  # type: ignore[no-untyped-def]
 
 
 @njit(no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
-def left_over(weights, first, size, pos, start, stop):  # type: ignore[no-untyped-def]
+def left_over(weights, first, size, pos, start, stop):
     """The place of the last non-zero edge of a row that is not in ``pos[start:stop]``."""
     o = size
     while o > U64(1):

@@ -11,7 +11,7 @@ _AHEAD = 16  # rows whose place in indptr is asked for early
 
 
 @njit(nogil=True, cache=True)
-def plan_past(indptr, stamps, rows, limits, which, fanout, replace, strict):  # type: ignore[no-untyped-def]
+def plan_past(indptr, stamps, rows, limits, which, fanout, replace, strict):
     """Return ``(indptr of the draw [n + 1], first position [n], number of past edges [n])`` for n rows.
 
     Row ``rows[i]`` sees its edges with a stamp up to ``limits[which[i]]``, with ``strict`` those below it, and draws

@@ -15,7 +15,7 @@ _SCAN = 32  # up to this many picks, looking through them is faster than a hash 
 
 
 @njit(nogil=True, cache=True)
-def plan(indptr, dst, fanouts, ident, replace, left_out):  # type: ignore[no-untyped-def]
+def plan(indptr, dst, fanouts, ident, replace, left_out):
     """Return ``(indptr of the draw [n + 1], first position [n], degree [n])`` for n rows ``dst``.
 
     ``fanouts`` has one number per type of rows (-1 = all); the type of row i is ``ident[i]`` modulo their number. The
@@ -43,7 +43,7 @@ def plan(indptr, dst, fanouts, ident, replace, left_out):  # type: ignore[no-unt
 
 
 @njit(nogil=True, cache=True)
-def draw_with(begin, degree, near, dst, key, fanouts, out_indptr, pos, ids):  # type: ignore[no-untyped-def]
+def draw_with(begin, degree, near, dst, key, fanouts, out_indptr, pos, ids):
     """Fill ``pos`` with uniform draws with replacement, as many for each destination as ``out_indptr`` says.
 
     A destination whose fanout is -1 keeps all once. ``ids`` receives the neighbours at these positions.
@@ -64,7 +64,7 @@ def draw_with(begin, degree, near, dst, key, fanouts, out_indptr, pos, ids):  # 
 
 
 @njit(nogil=True, cache=True)
-def draw_without(begin, degree, near, dst, key, out_indptr, pos, ids):  # type: ignore[no-untyped-def]
+def draw_without(begin, degree, near, dst, key, out_indptr, pos, ids):
     """Fill ``pos`` with uniform subsets of the in-edges, by Floyd's method (Bentley and Floyd 1987).
 
     Step j picks from the first ``last + 1`` edges; an edge picked before is replaced by the new one, ``last``. A
@@ -123,7 +123,7 @@ def draw_without(begin, degree, near, dst, key, out_indptr, pos, ids):  # type: 
 
 
 @njit(nogil=True, cache=True)
-def step_over(indptr, dst, left_out, near, out_indptr, pos, ids):  # type: ignore[no-untyped-def]
+def step_over(indptr, dst, left_out, near, out_indptr, pos, ids):
     """Turn ranks among the edges that are not left out (see ``plan``) into positions, and read their neighbours."""
     for i in range(dst.shape[0]):
         first = np.searchsorted(left_out, indptr[dst[i]])
@@ -137,14 +137,14 @@ def step_over(indptr, dst, left_out, near, out_indptr, pos, ids):  # type: ignor
 
 
 @njit(inline="always")
-def _gather(near, pos, ids, start, stop):  # type: ignore[no-untyped-def]
+def _gather(near, pos, ids, start, stop):
     for w in range(start, stop):
         ids[U64(w)] = near[U64(pos[U64(w)])]  # unsigned: a sign would have to be looked at
     return max(start, stop)
 
 
 @njit(inline="always")
-def _add(seen, value):  # type: ignore[no-untyped-def]
+def _add(seen, value):
     """Add a number to an open-addressing set; False when it was there already."""
     mask = seen.shape[0] - 1
     h = int64((U64(value) * U64(0x9E3779B97F4A7C15)) >> U64(32)) & mask

@@ -14,9 +14,7 @@ _UNIT = 2.0**-53
 
 
 @njit(nogil=True, cache=True)
-def count_visits(  # type: ignore[no-untyped-def]
-    indptr, near, patched, patch_indptr, patch_near, dst, key, num_walks, length, restart, most
-):
+def count_visits(indptr, near, patched, patch_indptr, patch_near, dst, key, num_walks, length, restart, most):
     """Return ``(indptr [n + 1], nodes [E], visits [E])``: what the walks of every destination visited most.
 
     Args:
@@ -88,7 +86,7 @@ def count_visits(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _wide(array, size):  # type: ignore[no-untyped-def]
+def _wide(array, size):
     out = np.empty(size, np.int64)
     for i in range(size):
         out[i] = array[i]
@@ -96,7 +94,7 @@ def _wide(array, size):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _row(indptr, patched, patch_indptr, v):  # type: ignore[no-untyped-def]
+def _row(indptr, patched, patch_indptr, v):
     """First position and length of the row of a node, and whether it is one of the other structure."""
     if patched.shape[0] > 0:
         r = np.searchsorted(patched, v)
@@ -106,7 +104,7 @@ def _row(indptr, patched, patch_indptr, v):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _count(table, u, seen, count, slots, distinct):  # type: ignore[no-untyped-def]
+def _count(table, u, seen, count, slots, distinct):
     """Count a visit of ``u`` in an open-addressing table of places in ``seen``; returns how many are seen."""
     mask = table.shape[0] - 1
     h = int64((U64(u) * GOLDEN) >> U64(32)) & mask
@@ -120,7 +118,7 @@ def _count(table, u, seen, count, slots, distinct):  # type: ignore[no-untyped-d
 
 
 @njit(nogil=True, cache=True)
-def _most_visited(seen, count, distinct, rank, limit, nodes, visits):  # type: ignore[no-untyped-def]
+def _most_visited(seen, count, distinct, rank, limit, nodes, visits):
     """Sort by falling count, equal ones in their order, and write the first ``limit``; returns how many these are.
 
     ``rank`` holds zeros before and after.

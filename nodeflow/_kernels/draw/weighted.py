@@ -18,7 +18,7 @@ TABLE, SCAN, KEEP = 0, 1, 2  # how a row draws: from its alias table; all edges 
 
 
 @njit(nogil=True, cache=True)
-def plan_weighted(indptr, sums, weights, rows, ident, fanouts, replace):  # type: ignore[no-untyped-def]
+def plan_weighted(indptr, sums, weights, rows, ident, fanouts, replace):
     """Return ``(indptr of the draw [n + 1], first position, degree, unit, top [n], ways [3, n], sizes [3])``.
 
     Row w of ``ways`` has the numbers of the rows that draw in way w, ascending, ``sizes[w]`` of them. ``unit`` is
@@ -67,7 +67,7 @@ def plan_weighted(indptr, sums, weights, rows, ident, fanouts, replace):  # type
 
 
 @njit(nogil=True, cache=True)
-def keep_nonzero(rows, begin, weights, near, out_indptr, pos, ids):  # type: ignore[no-untyped-def]
+def keep_nonzero(rows, begin, weights, near, out_indptr, pos, ids):
     """Fill ``pos`` with the non-zero edges of the rows with the numbers ``rows``; ``ids`` receives the neighbours."""
     for i in rows:
         p = begin[i] - 1
@@ -79,7 +79,7 @@ def keep_nonzero(rows, begin, weights, near, out_indptr, pos, ids):  # type: ign
 
 
 @njit(nogil=True, cache=True)
-def inverse_probability(weights, positions, out_indptr, unit, replace):  # type: ignore[no-untyped-def]
+def inverse_probability(weights, positions, out_indptr, unit, replace):
     """Return 1 / probability of every drawn edge: ``unit`` of its row over its weight, at least 1 without replacement.
 
     (With replacement 1 / number of times drawn on average.) 1 in rows that keep all.

@@ -15,7 +15,7 @@ from nodeflow._kernels.simd import LANES, add, div, load, mul, splat, store, whe
 
 
 @njit(nogil=True, cache=True)
-def extreme_rows(indptr, indices, x, width, sign, out, ties, first, last):  # type: ignore[no-untyped-def]
+def extreme_rows(indptr, indices, x, width, sign, out, ties, first, last):
     """Write the extremes of the rows ``first <= v < last`` to ``out``, and how many edges have them to ``ties``.
 
     NaN where any number is NaN (then no edge equals it); 0 for rows without edges. Empty ``ties`` are not written.
@@ -42,7 +42,7 @@ def extreme_rows(indptr, indices, x, width, sign, out, ties, first, last):  # ty
 
 
 @njit(nogil=True, cache=True)
-def share_rows(indptr, indices, x, best, ties, g, width, out, first, last):  # type: ignore[no-untyped-def]
+def share_rows(indptr, indices, x, best, ties, g, width, out, first, last):
     """Add ``g / ties`` to ``out`` for every edge whose number is the best of its destination, columns first to last."""
     end, ahead = indptr[indptr.shape[0] - 1], distance(width)
     zero, part = splat(x.dtype.type(0)), np.empty(width, x.dtype)

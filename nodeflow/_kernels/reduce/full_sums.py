@@ -43,7 +43,7 @@ wide: Any = intrinsic(_wide)
 
 
 @njit(nogil=True, cache=True)
-def sum_rows(indptr, near, weights, rows, h, stride, width, out):  # type: ignore[no-untyped-def]
+def sum_rows(indptr, near, weights, rows, h, stride, width, out):
     """Write into ``out[i]`` the sum over the edges p of row ``rows[i]`` of ``weights[p] * h[near[p]]``.
 
     ``h`` and ``out`` are flat: a row of ``h`` has ``width`` numbers and begins ``stride`` after the one before, rows of
@@ -94,6 +94,6 @@ def sum_rows(indptr, near, weights, rows, h, stride, width, out):  # type: ignor
 
 
 @njit(inline="always")
-def _ask(h, begin, width, line):  # type: ignore[no-untyped-def]
+def _ask(h, begin, width, line):
     for c in range(U64(0), width, line):
         prefetch(h, np.int64(begin + c))

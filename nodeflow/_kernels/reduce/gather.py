@@ -13,7 +13,7 @@ _LINES = 256  # that may be asked for at a time: half of the smallest cache
 
 
 @njit(nogil=True, cache=True)
-def gather_rows(words, width, ids, out):  # type: ignore[no-untyped-def]
+def gather_rows(words, width, ids, out):
     """Copy the rows ``ids`` of ``words``, rows of ``width`` words one after another, into ``out``, likewise.
 
     Returns the place of the first id that is not a row, or -1.

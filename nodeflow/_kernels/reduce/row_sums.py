@@ -17,19 +17,19 @@ _LINE = 64  # bytes that the processor fetches at once
 
 
 @njit(inline="always")
-def distance(size):  # type: ignore[no-untyped-def]
+def distance(size):
     """Return how many edges before it is read a row of ``size`` numbers is asked for: the narrower, the more."""
     return max(8, min(32, 1024 // size))
 
 
 @njit(inline="always")
-def row_of(indices, e):  # type: ignore[no-untyped-def]
+def row_of(indices, e):
     """Return the row that edge ``e`` reads: without indices, its own."""
     return indices[U64(e)] if indices.shape[0] > 0 else e
 
 
 @njit(inline="always")
-def ask(x, begin, count):  # type: ignore[no-untyped-def]
+def ask(x, begin, count):
     """Ask for ``x[begin : begin + count]``."""
     c, step = 0, _LINE // x.itemsize
     while c < count:  # a range with a step would divide
@@ -38,7 +38,7 @@ def ask(x, begin, count):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def copy_row(x, begin, out, to, count):  # type: ignore[no-untyped-def]
+def copy_row(x, begin, out, to, count):
     """Write ``out[to : to + count] = x[begin : begin + count]``."""
     c = 0
     while c + LANES <= count:
@@ -49,7 +49,7 @@ def copy_row(x, begin, out, to, count):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def put(out, at, vector, past):  # type: ignore[no-untyped-def]
+def put(out, at, vector, past):
     """Write a whole vector, into the caches or past them."""
     if past:
         stream(out, at, vector)
@@ -58,7 +58,7 @@ def put(out, at, vector, past):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, own, past, out, first, last):  # type: ignore[no-untyped-def]
+def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, own, past, out, first, last):
     """Write ``out[v] = sum of weight[e] * x[indices[e]]`` for the rows ``first <= v < last``, divided by their edges.
 
     Edge e of the structure has the weight of edge ``edges[e]`` (without ``edges``: of e); divided only with ``mean``.
@@ -126,7 +126,7 @@ def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, own, past, 
 
 
 @njit(nogil=True, cache=True)
-def add_rows(indptr, indices, g, weight, groups, width, out, group_range, column_range):  # type: ignore[no-untyped-def]
+def add_rows(indptr, indices, g, weight, groups, width, out, group_range, column_range):
     """Add ``weight[e] * g[v]`` to ``out[indices[e]]`` for all edges e into v: what transposed rows sum, without them.
 
     Of every row it does the columns in ``column_range`` of the groups in ``group_range``, pairs of first and last.
@@ -156,7 +156,7 @@ def add_rows(indptr, indices, g, weight, groups, width, out, group_range, column
 
 
 @njit(nogil=True, cache=True)
-def edge_dots(indptr, indices, a, b, groups, width, out, first, last):  # type: ignore[no-untyped-def]
+def edge_dots(indptr, indices, a, b, groups, width, out, first, last):
     """Write ``out[e, group]``, the dot product of that group of ``a[v]`` and ``b[indices[e]]``, for edges e into v.
 
     For the rows ``first <= v < last``.

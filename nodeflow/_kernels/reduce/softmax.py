@@ -23,7 +23,7 @@ from nodeflow._kernels.simd import (
 
 
 @njit(nogil=True, cache=True)
-def softmax_rows(indptr, scores, width, out, first, last):  # type: ignore[no-untyped-def]
+def softmax_rows(indptr, scores, width, out, first, last):
     """Write the softmax of the edges of the rows ``first <= v < last``; 0 where all scores of a row are -inf."""
     zero, one, least = splat(scores.dtype.type(0)), splat(scores.dtype.type(1)), splat(scores.dtype.type(-np.inf))
     for v in range(first, last):
@@ -44,7 +44,7 @@ def softmax_rows(indptr, scores, width, out, first, last):  # type: ignore[no-un
 
 
 @njit(nogil=True, cache=True)
-def softmax_gradient(indptr, p, g, width, out, first, last):  # type: ignore[no-untyped-def]
+def softmax_gradient(indptr, p, g, width, out, first, last):
     """Write ``p * (g - sum over the row's edges of p * g)`` for the edges of the rows ``first <= v < last``."""
     zero = splat(p.dtype.type(0))
     for v in range(first, last):

@@ -1,0 +1,38 @@
+"""Names for the types that users pass, so that a signature says what is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+Floats: TypeAlias = NDArray[np.float64]
+"""A one-dimensional float64 array."""
+
+Array: TypeAlias = NDArray[Any]
+"""An array of any type of number."""
+
+IdsLike: TypeAlias = "Tensor | Array | Sequence[int] | range"
+"""Ids of nodes or edges, checked by ``checks.as_ids``."""
+
+NumbersLike: TypeAlias = "Tensor | Array | Sequence[float]"
+"""One number per node, edge or entry: weights, rates, probabilities."""
+
+SizesLike: TypeAlias = "int | Sequence[int]"
+"""One number per flow in flow order, or one for all, as fanouts."""
+
+MaskLike: TypeAlias = "Tensor | Array | Sequence[bool]"
+"""One bool per edge."""
+
+EdgeFilter: TypeAlias = "MaskLike | str | Callable[..., Any]"
+"""Which edges are seen; see ``Sampler`` for the forms."""
+
+ColumnsLike: TypeAlias = "Mapping[str, Any]"
+"""Columns of a frame by name: tensors, or what becomes one."""
+
+FileLike: TypeAlias = "str | PathLike[str]"
+"""The path of a file or folder."""
