@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import scipy.sparse
 import torch
@@ -14,6 +14,7 @@ from nodeflow._base.checks import as_ids
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.rows import csr_tensor, first_rows, take_rows
 from nodeflow.graph import Frame
+from nodeflow.ops._own import share_own
 from nodeflow.ops._structure import Structure
 
 
@@ -255,39 +256,49 @@ class Flow(Frozen):
         """
         return ops.aggregate(self._structure, h, reduce, weight)
 
-    def aggregate_with_own(
-        self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Return ``(take_dst(h), aggregate(h, reduce, weight=weight))``, with a cheaper gradient where both are needed.
+    @overload
+    def aggregate_beside_own(
+        self, h: Tensor, reduce: str = ..., *, weight: Tensor | None = ..., pair: Literal[False] = ...
+    ) -> Tensor: ...
 
-        Arguments, results and errors are those of the two; do not write to the first in place.
+    @overload
+    def aggregate_beside_own(
+        self, h: Tensor, reduce: str = ..., *, weight: Tensor | None = ..., pair: Literal[True]
+    ) -> tuple[Tensor, Tensor]: ...
+
+    def aggregate_beside_own(
+        self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None, pair: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Return ``take_dst(h)`` beside ``aggregate(h, reduce, weight=weight)``, with a cheaper gradient for both.
+
+        The result is one matrix, ``[num_src, width, ...]`` to ``[num_dst, 2 * width, ...]``, own rows first. With
+        ``pair`` it is the tuple ``(own, reduced)``; do not write to the own rows in place. Arguments and errors are
+        those of ``take_dst`` and ``aggregate``.
 
         >>> from nodeflow import flow_from_edges, create_node_flow
         >>> flow = create_node_flow([flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)], [[7, 8, 9], [7]]).flows[0]
-        >>> flow.aggregate_with_own(torch.tensor([[1.0], [2.0], [4.0]]))
+        >>> h = torch.tensor([[1.0], [2.0], [4.0]])
+        >>> flow.aggregate_beside_own(h)
+        tensor([[1., 6.]])
+        >>> flow.aggregate_beside_own(h, pair=True)
         (tensor([[1.]]), tensor([[6.]]))
         """
-        own, rows = self._own_and_all(h)
-        return own, self.aggregate(rows, reduce, weight=weight)
+        if self._dst_in_src.get() is None:
+            if pair:
+                return ops.aggregate_beside_own(self._structure, h, reduce, weight, pair=True)
+            return ops.aggregate_beside_own(self._structure, h, reduce, weight)
+        parts = self.take_dst(h), self.aggregate(h, reduce, weight=weight)
+        return parts if pair else torch.cat(parts, 1)
 
-    def aggregate_beside_own(self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None) -> Tensor:
-        """Return ``torch.cat([take_dst(h), aggregate(h, reduce, weight=weight)], 1)`` without making the two first.
+    def share_dst(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``(take_dst(h), h)``, whose gradients are made in one matrix where that is possible.
 
-        Arguments and errors are those of the two: ``[num_src, width, ...]`` to ``[num_dst, 2 * width, ...]``.
-
-        >>> from nodeflow import flow_from_edges, create_node_flow
-        >>> flow = create_node_flow([flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)], [[7, 8, 9], [7]]).flows[0]
-        >>> flow.aggregate_beside_own(torch.tensor([[1.0], [2.0], [4.0]]))
-        tensor([[1., 6.]])
+        For layers that map ``h`` before they aggregate it; others call ``aggregate_beside_own``. Give the second to one
+        operation only. Raises what ``take_dst`` raises.
         """
-        beside = ops.own_beside_sum(self._structure, h, weight, reduce) if self._dst_in_src.get() is None else None
-        return torch.cat(self.aggregate_with_own(h, reduce, weight=weight), 1) if beside is None else beside
-
-    def _own_and_all(self, h: Tensor) -> tuple[Tensor, Tensor]:
-        """``(take_dst(h), h)``, with a cheaper gradient; for what ``ops.own_and_all`` takes."""
         own = self.take_dst(h)
-        prefix = self._dst_in_src.get() is None and h.layout == torch.strided
-        return ops.own_and_all(h, self.num_dst) if prefix else (own, h)
+        shares = self._dst_in_src.get() is None and h.layout == torch.strided
+        return share_own(h, self.num_dst) if shares else (own, h)
 
     def aggregate_edges(self, values: Tensor, reduce: str = "sum") -> Tensor:
         """Reduce a row per edge, ``[num_edges, ...]``, to a row per destination, ``[num_dst, ...]``."""

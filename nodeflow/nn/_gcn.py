@@ -79,7 +79,7 @@ class GraphConv(LinearConv):
         if not self.self_loops:
             out = flow.aggregate(h, "sum", weight=edge)
         else:  # in place: further matrices of this size cost more than what is done with them
-            rows, out = flow.aggregate_with_own(h, "sum", weight=edge)
+            rows, out = flow.aggregate_beside_own(h, "sum", weight=edge, pair=True)
             out = out.add_(rows) if own is None else out.addcmul_(rows.to(out.dtype), own)
         if scale is not None:
             out = out.mul_(scale)

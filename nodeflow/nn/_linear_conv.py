@@ -109,7 +109,7 @@ class LinearConv(FlowConv):
             out = self.aggregate(flow, linear_sum((h, neigh.weight)))
             out = out if neigh.bias is None else out + neigh.bias
         else:
-            rows, h = flow._own_and_all(h)
+            rows, h = flow.share_dst(h)
             total = self.aggregate(flow, linear_sum((h, neigh.weight)))
             out = linear_sum((rows, own.weight), bias=neigh.bias) + total
         return out.relu() if relu else out

@@ -96,7 +96,7 @@ class SAGEConv(LinearConv):
         """Return the means of the neighbours' rows (with "gcn" also the node's own), ``[num_dst, width]``."""
         if self.aggregator == "mean":
             return flow.aggregate(h, "mean")
-        own, total = flow.aggregate_with_own(h, "sum")
+        own, total = flow.aggregate_beside_own(h, "sum", pair=True)
         count = flow.in_degrees.unsqueeze(1).to(torch.promote_types(h.dtype, torch.float32)) + 1
         return total.add_(own).div_(count)  # in place, as a mean is divided
 

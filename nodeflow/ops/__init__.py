@@ -1,7 +1,7 @@
 """Differentiable operations on the edges of one flow, given as a ``nodeflow.ops._structure.Structure``.
 
-``aggregate``, ``segment_reduce``, ``segment_softmax``, ``gather_src``, ``gather_dst``, ``own_and_all`` and
-``own_beside_sum`` are what layers are written with; ``message_reduce`` and ``message`` run any built-in message
+``aggregate``, ``segment_reduce``, ``segment_softmax``, ``gather_src``, ``gather_dst`` and
+``aggregate_beside_own`` are what layers are written with; ``message_reduce`` and ``message`` run any built-in message
 function with or without a reduction; ``sparse_linear`` applies a weight matrix to sparse rows, ``linear_sum`` several
 to several; ``split_messages``, ``split_rows`` and ``join_rows`` group destinations by degree for functions that take a
 mailbox.
@@ -12,7 +12,7 @@ from nodeflow.ops._buckets import join_rows, split_messages, split_rows
 from nodeflow.ops._linear_sum import linear_sum
 from nodeflow.ops._messages import aggregate, message, message_reduce
 from nodeflow.ops._opaque import opaque
-from nodeflow.ops._own import own_and_all, own_beside_sum
+from nodeflow.ops._own import aggregate_beside_own
 from nodeflow.ops._segment import gather_dst, gather_src, segment_reduce, segment_softmax
 from nodeflow.ops._sparse_linear import sparse_linear
 
@@ -23,14 +23,13 @@ join_rows, split_messages, split_rows = opaque(join_rows), opaque(split_messages
 
 __all__ = [
     "aggregate",
+    "aggregate_beside_own",
     "gather_dst",
     "gather_src",
     "join_rows",
     "linear_sum",
     "message",
     "message_reduce",
-    "own_and_all",
-    "own_beside_sum",
     "segment_reduce",
     "segment_softmax",
     "sparse_linear",

@@ -1,8 +1,8 @@
-"""Rows that are read twice: by the sums over the edges, and by the nodes themselves."""
+"""A node's own row beside the reduced rows of its neighbours, with one shared gradient."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
@@ -10,23 +10,59 @@ from torch.autograd import Function
 
 import nodeflow.ops._compiled as native
 from nodeflow.ops._autograd import EdgeDot, Spmm
+from nodeflow.ops._messages import aggregate
+from nodeflow.ops._operands import check_rows
 from nodeflow.ops._structure import Structure
 
 
-def own_and_all(h: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Return ``(h[:count], h)``, for destinations that are the first sources.
+@overload
+def aggregate_beside_own(
+    structure: Structure, h: Tensor, reduce: str = ..., weight: Tensor | None = ..., *, pair: Literal[False] = ...
+) -> Tensor: ...
 
-    The gradient of the first is added into that of the second, where the two apart would fill a matrix of the size of
-    ``h`` with zeros, and add up two of these. So the second must go to one operation only, and that must make its
-    gradient anew, as sums over edges and linear maps do.
+
+@overload
+def aggregate_beside_own(
+    structure: Structure, h: Tensor, reduce: str = ..., weight: Tensor | None = ..., *, pair: Literal[True]
+) -> tuple[Tensor, Tensor]: ...
+
+
+def aggregate_beside_own(
+    structure: Structure, h: Tensor, reduce: str = "sum", weight: Tensor | None = None, *, pair: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Return every destination's own row beside ``aggregate(structure, h, reduce, weight)``.
+
+    The destinations must be the first sources, so their own rows are ``h[:num_dst]``. The two are one matrix
+    ``[num_dst, 2 * width, ...]``, own rows first; with ``pair`` they are a tuple ``(own, reduced)``. The gradient of
+    the own rows is added into that of the reduced rows, so no second matrix of the size of ``h`` is made. Arguments and
+    errors are those of ``aggregate``.
+
+    >>> structure = Structure(torch.tensor([0, 2]), torch.tensor([1, 2]), num_src=3)
+    >>> aggregate_beside_own(structure, torch.tensor([[1.0], [2.0], [4.0]]))
+    tensor([[1., 6.]])
+    """
+    h = check_rows(structure, "u", h, "h")
+    if not pair and _is_joined(h, weight, structure, reduce):
+        joined: Tensor = _OwnBesideSum.apply(structure, h, weight, reduce == "mean")
+        return joined
+    own, rows = share_own(h, structure.num_dst)
+    parts = own, aggregate(structure, rows, reduce, weight)
+    return parts if pair else torch.cat(parts, 1)
+
+
+def share_own(h: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return ``(h[:count], h)``, whose gradients are made in one matrix.
+
+    Autograd alone would fill a second matrix of the size of ``h`` with zeros, and add the two. The second result must
+    be read by one operation only, which makes its gradient anew, as sums over edges and linear maps do.
     """
     if not (torch.is_grad_enabled() and h.requires_grad) or torch.compiler.is_compiling():
         return h[:count], h
-    own, rows = _Fork.apply(h, count)
+    own, rows = _ShareOwn.apply(h, count)
     return own, rows
 
 
-class _Fork(Function):
+class _ShareOwn(Function):
     """``(h [n, ...], count)`` to ``(h[:count], h)``."""
 
     @staticmethod
@@ -45,20 +81,13 @@ class _Fork(Function):
         return _added(rows, own), None
 
 
-def own_beside_sum(structure: Structure, h: Tensor, weight: Tensor | None, reduce: str) -> Tensor | None:
-    """Return ``[num_dst, 2 * width]``: the first rows of ``h``, and beside each what is summed up for it.
-
-    For destinations that are the first sources. None for what the compiled loops do not take in this form: ``h`` that
-    is no matrix, weights that are no vector, another ``reduce`` than "sum" and "mean".
-    """
-    simple = h.layout == torch.strided and h.ndim == 2 and len(h) == structure.num_src and reduce in ("sum", "mean")
+def _is_joined(h: Tensor, weight: Tensor | None, structure: Structure, reduce: str) -> bool:
+    """Whether the compiled loops write own rows and sums into one matrix."""
     weighted = weight is None or (
         weight.layout == torch.strided and weight.shape == (structure.num_edges,) and weight.dtype == h.dtype
     )
-    if not (simple and weighted and native.is_native(h, weight)) or torch.compiler.is_compiling():
-        return None
-    out: Tensor = _OwnBesideSum.apply(structure, h, weight, reduce == "mean")
-    return out
+    simple = h.ndim == 2 and reduce in ("sum", "mean")
+    return simple and weighted and native.is_native(h, weight) and not torch.compiler.is_compiling()
 
 
 class _OwnBesideSum(Function):
