@@ -1,16 +1,20 @@
 # Two commands: `make train` runs the main job, `make test` the tests. Each sets up .venv when it is not there yet.
+# `make test-slow` runs what takes long: statistics, soak tests, and the scripts that make figures.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: train test lint types format clean
+.PHONY: train test test-slow lint types format clean
 
 train: $(VENV)/.run
 	$(BIN)/nodeflow train --output runs/debian
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --maxprocesses 4
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m slow
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -5,6 +5,7 @@ from types import ModuleType
 
 from nodeflow import fn
 from nodeflow._base.checks import ALL
+from nodeflow._base.version import __version__ as __version__
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
 from nodeflow.flow import (
     Flow,
@@ -35,8 +36,6 @@ from nodeflow.sampling import (
     TemporalNeighborSampler,
 )
 
-__version__ = "0.1.0"
-
 __all__ = [
     "ALL",
     "BernoulliSampler",
@@ -62,41 +61,38 @@ __all__ = [
     "ShadowSampler",
     "TemporalNeighborSampler",
     "Updater",
+    "control_variates",
+    "convert",
     "create_full_node_flow",
     "create_node_flow",
+    "datasets",
+    "flow",
     "flow_from_csr",
     "flow_from_edges",
     "fn",
+    "graph",
+    "loader",
+    "nn",
+    "ops",
+    "plot",
     "propagate",
+    "propagation",
+    "random",
+    "sampling",
+    "testing",
+    "training",
+    "transform",
 ]
 
-_SUBMODULES = frozenset(
-    {
-        "control_variates",
-        "convert",
-        "datasets",
-        "flow",
-        "graph",
-        "loader",
-        "nn",
-        "ops",
-        "plot",
-        "propagation",
-        "random",
-        "sampling",
-        "testing",
-        "training",
-        "transform",
-    }
-)
+_ROOMS = frozenset(name for name in __all__ if name.islower() and name not in globals())
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import a submodule when it is first asked for, so that importing the package stays quick."""
-    if name in _SUBMODULES:
+    """Import a room when it is first asked for, so that importing the package stays quick."""
+    if name in _ROOMS:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES})
+    return sorted([*__all__, "__version__"])

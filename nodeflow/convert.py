@@ -13,6 +13,8 @@ from torch import Tensor
 from nodeflow._base.checks import describe
 from nodeflow.graph import Graph
 
+__all__ = ["from_dgl", "from_networkx", "from_pyg", "from_scipy", "to_networkx", "to_pyg", "to_scipy"]
+
 
 def from_scipy(matrix: Any, *, weight: str | None = None, ndata: dict[str, Any] | None = None) -> Graph:
     """Return the graph of a square scipy sparse matrix, in which entry (i, j) is the edge i -> j.

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from nodeflow.flow import Layer, NodeFlow
-    from nodeflow.training import EpochRecord
+
+__all__ = ["plot_curves", "plot_node_flow"]
+
+
+class _Epoch(Protocol):
+    """One point of the curves, as ``nodeflow.training.EpochRecord`` is one."""
+
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def loss(self) -> float: ...
+    @property
+    def val_accuracy(self) -> float: ...
 
 
 def require_matplotlib() -> Any:
@@ -20,7 +32,7 @@ def require_matplotlib() -> Any:
     return Figure
 
 
-def plot_curves(records: Sequence[EpochRecord], path: Path | str, *, title: str = "") -> None:
+def plot_curves(records: Sequence[_Epoch], path: Path | str, *, title: str = "") -> None:
     """Write a picture of loss and validation accuracy by epoch to ``path`` (PNG, SVG or PDF, by its ending)."""
     figure = require_matplotlib()(figsize=(8, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)

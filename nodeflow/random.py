@@ -17,6 +17,8 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, describe
 from nodeflow._base.frozen import Frozen
 
+__all__ = ["Random", "derive_key", "hash_ids"]
+
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 _ANY = int(np.iinfo(np.int64).max)

@@ -16,6 +16,15 @@ from nodeflow._rows.rows import join_rows, take_rows, zero_rows
 from nodeflow.graph import Frame, Graph
 from nodeflow.graph._columns import edge_mask, edge_numbers
 
+__all__ = [
+    "add_reverse_edges",
+    "add_self_loops",
+    "degrees",
+    "edge_norm",
+    "is_symmetric",
+    "reverse",
+]
+
 IN_DEGREE: Final = "in_degree"
 """Name of the node column with the degree of a destination: see ``degrees``."""
 OUT_DEGREE: Final = "out_degree"

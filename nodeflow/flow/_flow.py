@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-import scipy.sparse
 import torch
 from torch import Tensor
 
@@ -16,6 +15,9 @@ from nodeflow._rows.rows import csr_tensor, first_rows, take_rows
 from nodeflow.graph import Frame
 from nodeflow.ops._own import share_own
 from nodeflow.ops._structure import Structure
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 
 class Layer(Frozen):
@@ -322,6 +324,8 @@ class Flow(Frozen):
         Repeated edges stay separate entries, in edge order; products and sums treat them as their sum. Nothing is
         shared with the flow. Raises ValueError for a weight of another shape.
         """
+        import scipy.sparse
+
         values = self._entries(weight).detach().cpu().numpy()
         parts = (values, self.indices.cpu().numpy(), self.indptr.cpu().numpy())
         # a copy, because methods such as sort_indices() change the matrix in place

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -53,6 +52,8 @@ def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
         raise ImportError("partitions are made by METIS; install it with: pip install pymetis") from None
     if count == 1:
         return torch.from_numpy(np.zeros(graph.num_nodes, np.int64))
+    import scipy.sparse  # a third of a second that only partitions need
+
     indptr, near, _ = graph.csc()
     far = np.repeat(np.arange(graph.num_nodes), np.diff(indptr))
     u, v = near[near != far], far[near != far]

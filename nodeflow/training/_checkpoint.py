@@ -15,7 +15,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_safetensors
 
-from nodeflow import __version__
+from nodeflow._base.version import __version__
 from nodeflow.nn import FlowModel
 from nodeflow.plot import plot_curves
 from nodeflow.training._loop import EpochRecord, Result, Settings, build_model, seeded

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from nodeflow import __version__
+from nodeflow._base.version import __version__
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.plot import require_matplotlib
 from nodeflow.training._checkpoint import holds_run, output_folder, save
