@@ -44,7 +44,7 @@ def main() -> None:
         for name, sampler in samplers.items():
             start = time.perf_counter()
             for i, part in enumerate(batches):
-                sampler(part, epoch=number, batch=i)
+                sampler(part, epoch=number, batch_number=i)
             times[name].append(1e3 * (time.perf_counter() - start) / len(batches))
     first = statistics.median(times[options.variants[0]][1:])
     print(f"{options.rounds} rounds in turn of {len(batches)} batches, one process, one thread\n")

@@ -40,7 +40,7 @@ def sample(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
     def run(number: int) -> dict[str, Any]:
         edges = 0
         for i, part in enumerate(batches.split(work.batch_size)):
-            sizes = sampler(part, epoch=number, batch=i).flow_sizes
+            sizes = sampler(part, epoch=number, batch_number=i).flow_sizes
             edges += sizes[0] if work.variant == "reuse" else sum(sizes)  # reused edges were drawn once
         return {"edges": edges}
 

@@ -131,11 +131,11 @@ class NodeFlowLoader:
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the iteration stands: the epoch, the batches it has given, and what must not change."""
-        return {"epoch": self._epoch, "batch": self._next, **self._fixed()}
+        return {"epoch": self._epoch, "batch_number": self._next, **self._fixed()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Let the next iteration go on where ``state`` was taken; raises ValueError for a state of another loader."""
-        if not isinstance(state, Mapping) or not {"epoch", "batch"} <= set(state):
+        if not isinstance(state, Mapping) or not {"epoch", "batch_number"} <= set(state):
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
         for name, value in self._fixed().items():
             theirs = state.get(name)
@@ -147,12 +147,15 @@ class NodeFlowLoader:
                     if here != there:
                         raise ValueError(f"the state is of another sampler: {key} is {there} there, and {here} here")
             raise ValueError(f"the state is of a loader with {name}={theirs}, this one has {value}")
-        batch, epoch = as_count(state["batch"], "state['batch']"), as_count(state["epoch"], "state['epoch']", -1)
-        if batch > len(self):
-            raise ValueError(f"state['batch'] is {batch}, but an epoch has {len(self)} batches")
-        self._epoch, self._next, self._newest = epoch, batch, None
+        batch_number, epoch = (
+            as_count(state["batch_number"], "state['batch_number']"),
+            as_count(state["epoch"], "state['epoch']", -1),
+        )
+        if batch_number > len(self):
+            raise ValueError(f"state['batch_number'] is {batch_number}, but an epoch has {len(self)} batches")
+        self._epoch, self._next, self._newest = epoch, batch_number, None
         # the state of a finished epoch goes on with the next one
-        self._resume = self._epoch >= 0 and batch < len(self)
+        self._resume = self._epoch >= 0 and batch_number < len(self)
 
     def _fixed(self) -> dict[str, Any]:
         names = ("batch_size", "shuffle", "drop_last", "seed")
@@ -222,7 +225,7 @@ class NodeFlowLoader:
 
     def _make(self, order: Tensor, epoch: int, number: int) -> NodeFlow:
         chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
-        which: dict[str, Any] = {"epoch": epoch, "batch": number if self._numbered else None}
+        which: dict[str, Any] = {"epoch": epoch, "batch_number": number if self._numbered else None}
         if self.times is not None:
             which["times"] = self.times[chosen]
         batch = self.sampler.draw_batch(self.seeds[chosen], **which)

@@ -21,13 +21,13 @@ S = TypeVar("S", bound="SamplerBase")
 class Draw(NamedTuple):
     """Which draw a call of a sampler is.
 
-    ``key`` is a random key of this very call, ``epoch_key`` one that all batches of the epoch share; ``batch`` is the
-    batch's number, None where its seeds tell it apart.
+    ``key`` is a random key of this very call, ``epoch_key`` one that all batches of the epoch share; ``batch_number``
+    is None where its seeds tell it apart.
     """
 
     key: int
     epoch_key: int
-    batch: int | None
+    batch_number: int | None
 
 
 _OWN = ("graph", "num_flows", "numbered")  # attributes that other settings imply
@@ -115,7 +115,7 @@ class SamplerBase(ABC):
         settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
         return f"{type(self).__name__}({self.graph}, {settings})"
 
-    def __call__(self, seeds: Any, *, epoch: int = 0, batch: int | None = None, inputs: Any = None) -> NodeFlow:
+    def __call__(self, seeds: Any, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None) -> NodeFlow:
         """Sample the NodeFlow of ``seeds``.
 
         The result is a pure function of the sampler's settings and these arguments, on any thread and in any process.
@@ -126,17 +126,19 @@ class SamplerBase(ABC):
                 a sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader`` (which does not tell it the
                 epoch: equal batches are then equal draws; see ``functools.partial``).
             epoch: another epoch is another, independent draw.
-            batch: number that tells this batch from the others of its epoch; None takes a hash of the seed ids.
+            batch_number: number that tells this batch from the others of its epoch; None takes a hash of the seed ids.
             inputs: anything that the sampler may look at beside its settings, such as present activations.
 
         Raises TypeError for float or bool seeds, IndexError for an id out of range.
         """
-        return self.complete(self.draw_batch(seeds, epoch=epoch, batch=batch, inputs=inputs))
+        return self.complete(self.draw_batch(seeds, epoch=epoch, batch_number=batch_number, inputs=inputs))
 
-    def draw_batch(self, seeds: Any, *, epoch: int = 0, batch: int | None = None, inputs: Any = None) -> NodeFlow:
+    def draw_batch(
+        self, seeds: Any, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None
+    ) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without what ``complete`` adds; arguments as for a call."""
         ids, shape = self._seeds(seeds)
-        return self._shaped(self._sample(ids, self._draw(epoch, batch, hash_ids(ids)), inputs), ids, shape)
+        return self._shaped(self._sample(ids, self._draw(epoch, batch_number, hash_ids(ids)), inputs), ids, shape)
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
         """Add what depends on the moment at which a batch is used, such as history: nothing, unless a sampler has it.
@@ -178,12 +180,12 @@ class SamplerBase(ABC):
         made._set(seed_index=index.reshape(shape))
         return made
 
-    def _draw(self, epoch: int, batch: int | None, *identity: int) -> Draw:
+    def _draw(self, epoch: int, batch_number: int | None, *identity: int) -> Draw:
         """The draw of a batch told apart by its number, or else by ``identity``."""
         # the leading word keeps numbered batches and hashed ones apart
-        named = (0, *identity) if batch is None else (1, as_int(batch, "batch"))
+        named = (0, *identity) if batch_number is None else (1, as_int(batch_number, "batch_number"))
         number = as_int(epoch, "epoch")
-        return Draw(derive_key(self.seed, number, *named), derive_key(self.seed, number, 2), batch)
+        return Draw(derive_key(self.seed, number, *named), derive_key(self.seed, number, 2), batch_number)
 
     def _changed(self: S, **attributes: Any) -> S:
         """A sampler like this one but for some attributes that are not settings."""

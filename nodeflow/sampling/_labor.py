@@ -143,10 +143,10 @@ class LaborSampler(RowSampler):
         return edges
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
-        if self.numbered and draw.batch is None:
+        if self.numbered and draw.batch_number is None:
             raise ValueError(
                 f"batch_dependency={self.batch_dependency} needs the number of the batch: call the sampler with "
-                "batch=0, 1, 2, ..., or give it to a NodeFlowLoader, which numbers its batches"
+                "batch_number=0, 1, 2, ..., or give it to a NodeFlowLoader, which numbers its batches"
             )
         return super()._sample(seeds, draw, inputs, contexts)
 
@@ -267,10 +267,10 @@ class LaborSampler(RowSampler):
         base = derive_key(shared, _SHARED if self.layer_dependency else step.flow)
         if period is None:
             return _Numbers.of(base, base, base, 0)
-        assert step.batch is not None
+        assert step.batch_number is not None
         # node t has number (batch + phase_t) // period of its own numbers, with phase_t uniform in [0, period): it is
         # at the later one of two where a number of 32 bits is below the fraction of the period that has passed
-        window, passed = divmod(step.batch, period)
+        window, passed = divmod(step.batch_number, period)
         keys = derive_key(base, window), derive_key(base, window + 1), derive_key(shared, _PHASE)
         return _Numbers.of(*keys, -(-passed * _WORDS // period))
 

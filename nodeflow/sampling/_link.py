@@ -164,7 +164,7 @@ class LinkSampler(SamplerBase):
         return f"{type(self).__name__}({self.sampler!r}{rest})"
 
     def __call__(
-        self, seeds: Any, *, epoch: int = 0, batch: int | None = None, inputs: Any = None, times: Any = None
+        self, seeds: Any, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None, times: Any = None
     ) -> NodeFlow:
         """Sample the NodeFlow of the edges ``seeds``.
 
@@ -173,7 +173,7 @@ class LinkSampler(SamplerBase):
         Args:
             seeds: edge ids, repeats allowed.
             epoch: another epoch is another, independent draw.
-            batch: number that tells this batch from the others of its epoch; None takes a hash of the edge ids, for the
+            batch_number: tells this batch from the others of its epoch; None takes a hash of the edge ids, for the
                 negatives and for the sampler of nodes (so the same nodes as ends of other edges draw afresh).
             inputs: given to the sampler of nodes.
             times: a time for every seed edge, for a sampler that takes times: all 2 + K nodes of the edge are seen at
@@ -182,14 +182,14 @@ class LinkSampler(SamplerBase):
         Raises TypeError for float or bool seeds, or ``times`` that the sampler does not take; IndexError for an id out
         of range; with ``filter_known`` ValueError for a source that has no negative left.
         """
-        return self.complete(self.draw_batch(seeds, epoch=epoch, batch=batch, inputs=inputs, times=times))
+        return self.complete(self.draw_batch(seeds, epoch=epoch, batch_number=batch_number, inputs=inputs, times=times))
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
         """Add what the sampler of nodes adds."""
         return self.sampler.complete(batch)
 
     def draw_batch(
-        self, seeds: Any, *, epoch: int = 0, batch: int | None = None, inputs: Any = None, times: Any = None
+        self, seeds: Any, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None, times: Any = None
     ) -> NodeFlow:
         """Sample the NodeFlow of the edges ``seeds`` without what ``complete`` adds; arguments as for a call."""
         ids, _ = self._seeds(seeds)
@@ -198,9 +198,9 @@ class LinkSampler(SamplerBase):
         if times is not None:
             when = self._times(times, len(ids))
             identity.append(hash_ids(when.astype(np.int64 if when.dtype.kind in "iu" else np.float64).view(np.int64)))
-        draw = self._draw(epoch, batch, *identity)
+        draw = self._draw(epoch, batch_number, *identity)
         # a sampler that asks to be numbered gets its number or none; any other is told what batch it is by the edges
-        number = batch if batch is not None or self.sampler.numbered else derive_key(*identity) >> 1
+        number = batch_number if batch_number is not None or self.sampler.numbered else derive_key(*identity) >> 1
         return self._sample(ids, draw, _Asked(epoch, number, inputs, when))
 
     def _flat(self, seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
@@ -226,7 +226,7 @@ class LinkSampler(SamplerBase):
             sampler = sampler.without_edges(self._pairs.between(src, dst))
         elif self.exclude is not None:
             sampler = sampler.without_edges(seeds)
-        asked: dict[str, Any] = {"epoch": inputs.epoch, "batch": inputs.number, "inputs": inputs.inputs}
+        asked: dict[str, Any] = {"epoch": inputs.epoch, "batch_number": inputs.number, "inputs": inputs.inputs}
         if inputs.times is not None:
             asked["times"] = inputs.times
         made: NodeFlow = sampler.draw_batch(nodes, **asked)

@@ -27,17 +27,17 @@ class Step(Frozen):
     """Which draw a sampler is asked for.
 
     ``flow`` is the flow's number. ``random`` are the numbers that belong to this flow of this batch, ``batch_random``
-    those that all flows of the batch share, ``epoch_random`` those that all batches of the epoch share. ``batch`` is
-    the batch's number, None where its seeds tell it apart. ``contexts`` is the context of every destination (int64
-    ``[num_dst]``) in samplers that have contexts, else None. ``inputs`` is what the sampler was called with.
+    those that all flows of the batch share, ``epoch_random`` those that all batches of the epoch share.
+    ``batch_number`` is None where the seeds tell the batch apart. ``contexts`` is the context of every destination
+    (int64 ``[num_dst]``) in samplers that have contexts, else None. ``inputs`` is what the sampler was called with.
     """
 
-    __slots__ = ("batch", "batch_random", "contexts", "epoch_random", "flow", "inputs", "random")
+    __slots__ = ("batch_number", "batch_random", "contexts", "epoch_random", "flow", "inputs", "random")
     flow: int
     random: Random
     batch_random: Random
     epoch_random: Random
-    batch: int | None
+    batch_number: int | None
     contexts: Tensor | None
     inputs: Any
 
@@ -48,12 +48,12 @@ class Step(Frozen):
         *,
         batch_random: Random | None = None,
         epoch_random: Random | None = None,
-        batch: int | None = None,
+        batch_number: int | None = None,
         contexts: Tensor | None = None,
         inputs: Any = None,
     ) -> None:
         self._set(
-            flow=flow, random=random, batch=batch, contexts=contexts, inputs=inputs,
+            flow=flow, random=random, batch_number=batch_number, contexts=contexts, inputs=inputs,
             batch_random=random if batch_random is None else batch_random,
             epoch_random=random if epoch_random is None else epoch_random,
         )  # fmt: skip
@@ -139,7 +139,7 @@ class Sampler(BoundSampler):
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
         shared = {
             "batch_random": Random(derive_key(draw.key, -1)), "epoch_random": Random(draw.epoch_key),
-            "batch": draw.batch, "inputs": inputs,
+            "batch_number": draw.batch_number, "inputs": inputs,
         }  # fmt: skip
 
         def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:

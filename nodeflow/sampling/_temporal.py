@@ -127,7 +127,7 @@ class TemporalNeighborSampler(RowSampler):
         return edges
 
     def __call__(
-        self, seeds: Any, *, times: Any = None, epoch: int = 0, batch: int | None = None, inputs: Any = None
+        self, seeds: Any, *, times: Any = None, epoch: int = 0, batch_number: int | None = None, inputs: Any = None
     ) -> NodeFlow:
         """Sample the NodeFlow of ``seeds``, each as the graph was at its time.
 
@@ -136,20 +136,21 @@ class TemporalNeighborSampler(RowSampler):
             times: a time for every seed, ``[num_seeds]`` (for seeds ``[B, m]`` of this shape, or ``[B]``): integers
                 where the time column holds integers, else integers or finite floats. ``NodeFlowLoader`` has an argument
                 ``times`` that it passes on.
-            epoch, batch, inputs: see ``SamplerBase``. Without ``batch``, seeds and times tell this batch from others.
+            epoch, batch_number, inputs: see ``SamplerBase``. Without ``batch_number``,
+                seeds and times tell this batch from others.
 
         Raises what every sampler raises, and TypeError for missing times or floats against an integer column,
         ValueError for times that are not one per seed, or not finite.
         """
-        return self.complete(self.draw_batch(seeds, times=times, epoch=epoch, batch=batch, inputs=inputs))
+        return self.complete(self.draw_batch(seeds, times=times, epoch=epoch, batch_number=batch_number, inputs=inputs))
 
     def draw_batch(
-        self, seeds: Any, *, times: Any = None, epoch: int = 0, batch: int | None = None, inputs: Any = None
+        self, seeds: Any, *, times: Any = None, epoch: int = 0, batch_number: int | None = None, inputs: Any = None
     ) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without what ``complete`` adds; arguments as for a call."""
         ids, shape = self._seeds(seeds)
         stamps = _as_times(_times_of_all(times, shape), len(ids), self._stamps.dtype.kind == "i")
-        draw = self._draw(epoch, batch, hash_ids(ids), hash_ids(stamps.view(np.int64)))
+        draw = self._draw(epoch, batch_number, hash_ids(ids), hash_ids(stamps.view(np.int64)))
         distinct, contexts = np.unique(stamps, return_inverse=True)
         found = self._shaped(self._sample(ids, draw, _Asked(distinct, inputs), contexts), ids, shape)
         times_of = torch.from_numpy(distinct)

@@ -58,17 +58,17 @@ class Keys(NamedTuple):
         return (mix((stream(self.of(t), t) + (copy + 1) * GOLDEN) & MASK) >> 11) * 2.0**-53
 
 
-def keys_of(flow: int, seed: int, epoch: int, batch: int | None, seeds: Sequence[int], **options: Any) -> Keys:
+def keys_of(flow: int, seed: int, epoch: int, batch_number: int | None, seeds: Sequence[int], **options: Any) -> Keys:
     shared, period = options.get("layer_dependency", False), options.get("batch_dependency", 1)
     if period == 1:
-        root = key_of(seed, epoch, *((0, hash_of(seeds)) if batch is None else (1, batch)))
+        root = key_of(seed, epoch, *((0, hash_of(seeds)) if batch_number is None else (1, batch_number)))
         key = key_of(root, -1) if shared else key_of(root, flow)
         return Keys(key, key, key, 0)
     epoch_key = key_of(seed, epoch, 2)
     base = key_of(epoch_key, -1 if shared else flow)
     if period is None:
         return Keys(base, base, base, 0)
-    window, passed = divmod(batch, period)
+    window, passed = divmod(batch_number, period)
     return Keys(
         key_of(base, window),
         key_of(base, window + 1),
@@ -214,7 +214,7 @@ def sample(
     reuse: bool = False,
     seed: int = 0,
     epoch: int = 0,
-    batch: int | None = None,
+    batch_number: int | None = None,
     **dependency: Any,
 ) -> tuple[list[list[int]], list[list[list[int]]], list[list[float]]]:
     """Return the layers (parent ids), and per flow the edge ids drawn by every destination and all weights."""
@@ -223,7 +223,7 @@ def sample(
     layers, flows, weights = [list(dict.fromkeys(seeds))], [], []
     known: dict[int, tuple[list[int], list[float]]] = {}
     for flow in reversed(range(len(fanouts))):
-        keys = keys_of(flow, seed, epoch, batch, seeds, **dependency)
+        keys = keys_of(flow, seed, epoch, batch_number, seeds, **dependency)
         new = [v for v in layers[0] if not (reuse and v in known)]
         ids = [[e for e, ends in enumerate(edges) if ends[end] == v] for v in new]
         rows = [[edges[e][near] for e in row] for row in ids]

@@ -165,13 +165,13 @@ def sample(
     all_edges: Sequence[tuple[int, int, int] | None] | None = None,
     seed: int = 0,
     epoch: int = 0,
-    batch: int | None = None,
+    batch_number: int | None = None,
 ) -> tuple[list[list[int]], list[list[list[tuple[int, float]]]]]:
     """Return the layers (parent ids), and per flow and destination the drawn edges: ids and estimator weights.
 
     ``all_edges`` are what FastGCN's probabilities are of (those that ``without_edges`` leaves out are among them).
     """
-    root = key_of(seed, epoch, *((0, hash_of(seeds)) if batch is None else (1, batch)))
+    root = key_of(seed, epoch, *((0, hash_of(seeds)) if batch_number is None else (1, batch_number)))
     layers: list[list[int]] = [list(dict.fromkeys(seeds))]
     flows: list[list[list[tuple[int, float]]]] = []
     for flow in reversed(range(len(sizes))):

@@ -38,11 +38,11 @@ def negatives(
     filter_known: bool = False,
     seed: int = 0,
     epoch: int = 0,
-    batch: int | None = None,
+    batch_number: int | None = None,
 ) -> list[list[int]]:
     """The negatives of every seed edge, in the order of the seeds."""
     ends, weights = ends_of(graph), node_weights(graph, law, power)
-    key = key_of(key_of(seed, epoch, *((0, hash_of(eid)) if batch is None else (1, batch))), NEGATIVES)
+    key = key_of(key_of(seed, epoch, *((0, hash_of(eid)) if batch_number is None else (1, batch_number))), NEGATIVES)
     found = []
     for b, e in enumerate(eid):
         rng = Stream(key, b // (chunk or 1))
@@ -85,7 +85,7 @@ def assert_equals_reference(
     assert batch.seeds[batch.seed_index].tolist() == rows
     left = [(-1, -1) if e in out else both for e, both in enumerate(ends)]  # which no node is an end of
     number = key_of(hash_of(eid)) >> 1 if number is None else number
-    layers, flows = sample(left, fanouts, [n for row in rows for n in row], batch=number, **options)
+    layers, flows = sample(left, fanouts, [n for row in rows for n in row], batch_number=number, **options)
     assert [layer.parent_nid.tolist() for layer in batch.layers] == layers
     assert [picked_positions(batch, i) for i in range(batch.num_flows)] == flows
     batch.validate()

@@ -93,11 +93,11 @@ def sample(
     reuse: bool = False,
     seed: int = 0,
     epoch: int = 0,
-    batch: int | None = None,
+    batch_number: int | None = None,
 ) -> tuple[list[list[int]], list[list[list[int]]]]:
     """Return the layers (parent ids) and, per flow and destination, the edge ids drawn."""
     near, end = (0, 1) if direction == "in" else (1, 0)
-    root = key_of(seed, epoch, *((0, hash_of(seeds)) if batch is None else (1, batch)))
+    root = key_of(seed, epoch, *((0, hash_of(seeds)) if batch_number is None else (1, batch_number)))
     layers, flows = [list(dict.fromkeys(seeds))], []
     first: dict[int, list[int]] = {}
     for flow in reversed(range(len(fanouts))):

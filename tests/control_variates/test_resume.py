@@ -158,7 +158,7 @@ def test_every_part_of_the_checkpoint_is_needed(left_out: str, tmp_path: Path) -
     graph, run = straight(VRGCN, "on demand", tmp_path, files=False)
     again = Run(graph, VRGCN, "on demand", 1)
     lost = {
-        "loader": {"epoch": 1, "batch": 0}, "random": torch.get_rng_state(), "updater": {"calls": 0},
+        "loader": {"epoch": 1, "batch_number": 0}, "random": torch.get_rng_state(), "updater": {"calls": 0},
         "history": again.history.state_dict(),
     }  # fmt: skip
     state = torch.load(tmp_path / "checkpoint" / "run.pt")

@@ -236,7 +236,7 @@ def test_an_exception_reaches_the_caller_as_it_is(workers, prefetch, error):
         given.extend(seeds_of(batch) for batch in loader)
     assert caught.value is error
     assert given == [list(range(k, k + 8)) for k in (0, 8, 16, 24)]  # all batches before it
-    assert loader.state_dict()["batch"] == 4  # one that resumes here tries the failed batch again
+    assert loader.state_dict()["batch_number"] == 4  # one that resumes here tries the failed batch again
 
 
 @pytest.mark.parametrize("workers", [0, 2])

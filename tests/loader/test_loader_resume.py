@@ -59,7 +59,7 @@ def test_workers_that_are_ahead_do_not_count():
     batches = iter(loader)
     next(batches)
     state = loader.state_dict()
-    assert (state["epoch"], state["batch"]) == (0, 1)
+    assert (state["epoch"], state["batch_number"]) == (0, 1)
     rest = [fingerprint(batch) for batch in batches]
     resumed = make(shuffle=True)
     resumed.load_state_dict(state)
@@ -113,11 +113,11 @@ def test_state_of_another_sampler_raises():
         (lambda s: None, ValueError),
         (lambda s: {}, ValueError),
         (lambda s: {k: v for k, v in s.items() if k != "epoch"}, ValueError),
-        (lambda s: {**s, "batch": 5}, ValueError),
-        (lambda s: {**s, "batch": -1}, ValueError),
+        (lambda s: {**s, "batch_number": 5}, ValueError),
+        (lambda s: {**s, "batch_number": -1}, ValueError),
         (lambda s: {**s, "epoch": -2}, ValueError),
         (lambda s: {**s, "epoch": 0.5}, TypeError),
-        (lambda s: {**s, "batch": None}, TypeError),
+        (lambda s: {**s, "batch_number": None}, TypeError),
     ],
 )
 def test_broken_states_raise(change, error):

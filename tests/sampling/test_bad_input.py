@@ -111,8 +111,8 @@ def test_bad_fanouts(fanouts, error, words):
         (lambda: FullSampler(GRAPH, 1.0), TypeError, "num_flows must be an integer"),
         (lambda: FullSampler(GRAPH, [1]), TypeError, "num_flows must be an integer"),
         (lambda: NeighborSampler(GRAPH, [2])([1], epoch=0.5), TypeError, "epoch must be an integer"),
-        (lambda: NeighborSampler(GRAPH, [2])([1], batch="a"), TypeError, "batch must be an integer"),
-        (lambda: NeighborSampler(GRAPH, [2])([1], batch=True), TypeError, "batch must be an integer"),
+        (lambda: NeighborSampler(GRAPH, [2])([1], batch_number="a"), TypeError, "batch_number must be an integer"),
+        (lambda: NeighborSampler(GRAPH, [2])([1], batch_number=True), TypeError, "batch_number must be an integer"),
         (lambda: NeighborSampler(Graph([0], []), [2])([0]), IndexError, "there is no node at all"),
     ],
 )

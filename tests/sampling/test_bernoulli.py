@@ -114,7 +114,7 @@ def test_draws_of_epochs_batches_seeds_flows_and_nodes_are_independent():
         return found
 
     first = codes()
-    for second in (codes(epoch=1), codes(batch=0), codes(seed=1), codes(1, flows=2), np.roll(first, 1)):
+    for second in (codes(epoch=1), codes(batch_number=0), codes(seed=1), codes(1, flows=2), np.roll(first, 1)):
         assert chi_square(np.bincount(first * 8 + second, minlength=64)) < 1
     assert chi_square(np.bincount(codes(0, flows=2) * 8 + codes(1, flows=2), minlength=64)) < 1
 
@@ -140,7 +140,7 @@ def test_a_hub_of_60_000():
     degree = 60_000
     sampler = BernoulliSampler(star(degree), [2000])
     p = float(chance(degree, 2000))
-    rows = torch.cat([sampler([0], batch=k).flows[0].parent_eid for k in range(300)]).numpy()
+    rows = torch.cat([sampler([0], batch_number=k).flows[0].parent_eid for k in range(300)]).numpy()
     assert abs(len(rows) - 300 * degree * p) < 5 * math.sqrt(300 * degree * p * (1 - p))
     expected = np.bincount(np.arange(degree) * 64 // degree) / degree * len(rows)
     assert chi_square(np.bincount(rows * 64 // degree, minlength=64), expected) < 1

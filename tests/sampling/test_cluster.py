@@ -127,7 +127,7 @@ def test_loader_pickle_and_settings():
     graph = random_graph(3)
     sampler = ClusterSampler(graph, 2, torch.arange(40) % 7)
     assert_reproducible(sampler, [3, 5])
-    assert_same_node_flow(sampler([3, 5]), sampler([3, 5], epoch=4, batch=2))
+    assert_same_node_flow(sampler([3, 5]), sampler([3, 5], epoch=4, batch_number=2))
     copy = pickle.loads(pickle.dumps(sampler))
     assert_same_node_flow(copy([3, 5]), sampler([3, 5]))
     assert repr(copy) == repr(sampler)

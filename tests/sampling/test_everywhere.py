@@ -42,7 +42,7 @@ def test_valid_and_told_apart(name):
     batch = sampled(name, sampler)
     batch.validate()
     assert sampler.num_flows == batch.num_flows
-    prints = {fingerprint(sampled(name, sampler, epoch=e, batch=b)) for e in range(3) for b in range(3)}
+    prints = {fingerprint(sampled(name, sampler, epoch=e, batch_number=b)) for e in range(3) for b in range(3)}
     certain = name in ("full", "temporal, recent", "cluster")
     assert len(prints) == 1 if certain else len(prints) > 6
 

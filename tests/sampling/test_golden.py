@@ -79,7 +79,7 @@ def test_epoch_and_batch_number():
         fingerprint(sampler([5, 11, 30], epoch=2)) == "3f40b057e34d52b5a23e938f265c0835c7de9f8e4ae785c71f56e338b079de88"
     )
     assert (
-        fingerprint(sampler([5, 11, 30], epoch=2, batch=9))
+        fingerprint(sampler([5, 11, 30], epoch=2, batch_number=9))
         == "09519ba600fe5164cbe5d66a26eb36f5e70230dd79c3c01ff532617fab2d0952"
     )
 

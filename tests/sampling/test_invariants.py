@@ -36,7 +36,7 @@ def cases(draw: st.DrawFn):
         order = np.asarray(graph.edge_ids)
         edges = [edges[e] for e in order]
         graph = Graph(np.asarray(graph.indptr), graph.indices.astype(np.int64), copy=False)
-    run = {"epoch": draw(st.integers(0, 2**40)), "batch": draw(st.none() | st.integers(0, 2**40))}
+    run = {"epoch": draw(st.integers(0, 2**40)), "batch_number": draw(st.none() | st.integers(0, 2**40))}
     return graph, edges, fanouts, seeds, options, run
 
 

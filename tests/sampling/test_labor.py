@@ -43,7 +43,7 @@ def labor_options(draw: st.DrawFn) -> dict:
 def cases(draw: st.DrawFn):
     graph = draw(graphs(min_nodes=1, max_nodes=7, max_edges=40))
     fanouts = draw(st.lists(st.sampled_from([-1, 1, 2, 3]), min_size=1, max_size=3))
-    run = {"epoch": draw(st.integers(0, 2**40)), "batch": draw(st.integers(-5, 2**40))}
+    run = {"epoch": draw(st.integers(0, 2**40)), "batch_number": draw(st.integers(-5, 2**40))}
     return graph, fanouts, draw(seed_lists(graph)), labor_options(draw), run
 
 
@@ -85,7 +85,7 @@ def test_wide_ids_and_wide_arrays():
     assert wide.indices.dtype == np.int64
     narrow = Graph(np.asarray(GRAPH.indptr), GRAPH.indices)
     for options in ({}, {"method": "sequential"}, {"iterations": 1}, {"batch_dependency": 3}):
-        batches = [LaborSampler(g, [3, 3], **options)([1, 2, 3], batch=1) for g in (wide, narrow)]
+        batches = [LaborSampler(g, [3, 3], **options)([1, 2, 3], batch_number=1) for g in (wide, narrow)]
         assert fingerprint(batches[0]) == fingerprint(batches[1])
     ids = np.array([0, 1, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**40 + 7, 2**63 - 1])
     for early in (0, 2**31):
@@ -256,7 +256,8 @@ def test_in_the_loader(options):
     sampler = LaborSampler(GRAPH, [3, 3], **options)
     numbered = options.get("batch_dependency", 1) == 3
     alone = [
-        fingerprint(sampler(seeds, batch=k if numbered else None)) for k, seeds in enumerate(torch.arange(40).split(8))
+        fingerprint(sampler(seeds, batch_number=k if numbered else None))
+        for k, seeds in enumerate(torch.arange(40).split(8))
     ]
     for workers in (0, 1, 2):
         loader = NodeFlowLoader(sampler, range(40), 8, num_workers=workers)
@@ -318,7 +319,7 @@ def test_bad_fanouts(fanouts):
 
 
 def test_batches_that_must_be_numbered():
-    words = r"batch_dependency=3 needs the number of the batch: call the sampler with batch=0"
+    words = r"batch_dependency=3 needs the number of the batch: call the sampler with batch_number=0"
     for iterations in (0, 1):
         with pytest.raises(ValueError, match=words):
             LaborSampler(GRAPH, [2], batch_dependency=3, iterations=iterations)([1])

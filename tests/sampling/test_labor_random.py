@@ -122,7 +122,7 @@ def test_sequential_subsets_are_equally_likely():
 def test_hub_of_70_000(method):
     """64 bins of about 1,094 edges, 20,000 draws: one bin drawn twice as often is always found."""
     sampler = LaborSampler(star(70_000), [200], method=method)
-    rows = np.concatenate([sampler([0], batch=k).flows[0].parent_eid.numpy() for k in range(100)])
+    rows = np.concatenate([sampler([0], batch_number=k).flows[0].parent_eid.numpy() for k in range(100)])
     edges = np.linspace(0, 70_000, 65).astype(np.int64)
     assert chi_square(np.histogram(rows, bins=edges)[0], np.diff(edges) / 70_000 * len(rows)) < 1
     if method == "poisson":  # 100 counts of mean 200 and variance 199
@@ -147,7 +147,7 @@ def test_flows_epochs_and_batches_are_independent(options):
     graph = Graph.from_edges([1, 2, 3, 4], [0] * 4)
     sampler = LaborSampler(graph, [2, 2], **options)
     flows = [subsets(sampler, [0], [0], 1500, flow)[:, 0] for flow in (0, 1)]
-    batches = [sum(1 << e for e in picked_positions(sampler([0], batch=k))[0]) for k in range(1500)]
+    batches = [sum(1 << e for e in picked_positions(sampler([0], batch_number=k))[0]) for k in range(1500)]
     for first, second in (flows, (flows[1][:-1], flows[1][1:]), (batches[:-1], batches[1:])):
         values, place = np.unique(np.concatenate([first, second]), return_inverse=True)
         assert len(values) == (16 if options.get("method") != "sequential" else 6)
@@ -159,7 +159,7 @@ def test_layer_dependency():
     """All flows of a batch draw the same for a node; another epoch draws something else."""
     for options in ({}, {"batch_dependency": None}, {"batch_dependency": 4}):
         sampler = LaborSampler(star(30), [5, 5, 5], layer_dependency=True, **options)
-        drawn = [[picked_positions(sampler([0], epoch=k, batch=0), i)[0] for i in range(3)] for k in range(20)]
+        drawn = [[picked_positions(sampler([0], epoch=k, batch_number=0), i)[0] for i in range(3)] for k in range(20)]
         assert all(a == b == c for a, b, c in drawn)
         assert len({tuple(a) for a, _, _ in drawn}) > 10
     # fewer nodes in all than with numbers of their own for each flow
@@ -180,7 +180,7 @@ def test_batch_dependency(iterations):
     sampler = LaborSampler(star(size), [size // 2], batch_dependency=4, iterations=iterations)
     drawn = torch.zeros(10, size, dtype=torch.bool)
     for k in range(10):
-        drawn[k, sampler([0], batch=k).flows[0].parent_eid] = True
+        drawn[k, sampler([0], batch_number=k).flows[0].parent_eid] = True
     sigma = 0.5 / math.sqrt(size)
     for k in range(10):
         assert abs(float(drawn[k].double().mean()) - 0.5) < 5 * sigma
@@ -188,13 +188,13 @@ def test_batch_dependency(iterations):
             same = float((drawn[k] == drawn[k + b]).double().mean())
             assert abs(same - (1 + max(0, 1 - b / 4)) / 2) < 5 * sigma
     other = torch.zeros(size, dtype=torch.bool)
-    other[sampler([0], batch=0, epoch=1).flows[0].parent_eid] = True
+    other[sampler([0], batch_number=0, epoch=1).flows[0].parent_eid] = True
     assert abs(float((drawn[0] == other).double().mean()) - 0.5) < 5 * sigma
 
 
 def test_a_whole_epoch_shares_its_numbers():
     sampler = LaborSampler(star(40, hubs=4), [10], batch_dependency=None)
-    for options in ({}, {"batch": 1}, {"batch": 2}):
+    for options in ({}, {"batch_number": 1}, {"batch_number": 2}):
         drawn = [e % 40 for e in picked_positions(sampler([0], **options))[0]]
         assert drawn == [e % 40 for e in picked_positions(sampler([1, 2]))[0]]
     assert picked_positions(sampler([0], epoch=1)) != picked_positions(sampler([0]))

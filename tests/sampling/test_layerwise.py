@@ -126,7 +126,7 @@ def test_a_batch_is_what_the_reference_says(graph: Graph, data: st.DataObject) -
     sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
     left_out = data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=4)) if graph.num_edges else []
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)), np.bool_)
-    run = {"epoch": data.draw(st.integers(0, 2**40)), "batch": data.draw(st.none() | st.integers(0, 9))}
+    run = {"epoch": data.draw(st.integers(0, 2**40)), "batch_number": data.draw(st.none() | st.integers(0, 9))}
     options = {"draw": draw, "include_dst": data.draw(st.booleans()), "seed": data.draw(st.integers(-(2**63), 2**63))}
     options |= {"direction": data.draw(st.sampled_from(["in", "out"])), "edge_filter": mask}
     options["weight"] = data.draw(st.sampled_from([None, "w"]))
@@ -190,7 +190,10 @@ def test_draws_of_epochs_batches_and_flows_are_independent(draw):
     first = {}
     for epoch in range(2):
         for number in range(2):
-            run = (sampler([0], epoch=2 * k + epoch, batch=number).flows[0].parent_eid.tolist() for k in range(calls))
+            run = (
+                sampler([0], epoch=2 * k + epoch, batch_number=number).flows[0].parent_eid.tolist()
+                for k in range(calls)
+            )
             first[epoch, number] = [min(picked, default=5) for picked in run]
     assert table(first[0, 0], first[1, 0]) < 1
     assert table(first[0, 0], first[0, 1]) < 1

@@ -43,8 +43,8 @@ def test_the_batch_is_that_of_the_reference(exclude, data):
     count, law = data.draw(st.integers(0, 3)), data.draw(st.sampled_from(["uniform", "degree"]))
     sampler = NeighborSampler(graph, fanouts, seed=3, **options)
     links = LinkSampler(sampler, num_negatives=count, negatives=law, exclude=exclude, seed=4)
-    found = links(eid, epoch=epoch, batch=batch)
-    drawn = negatives(graph, eid, count, law=law, seed=4, epoch=epoch, batch=batch)
+    found = links(eid, epoch=epoch, batch_number=batch)
+    drawn = negatives(graph, eid, count, law=law, seed=4, epoch=epoch, batch_number=batch)
     assert found.seed_index.dtype == torch.int64
     assert found.seed_index.shape == (len(eid), 2 + count)
     same = {"exclude": exclude, "number": batch, "epoch": epoch, "seed": 3, **options}
@@ -158,8 +158,8 @@ def test_draws_are_told_apart_by_edges_epoch_batch_and_seeds():
         "plain": LinkSampler(sampler)([0]),
         "another edge with these ends": LinkSampler(sampler)([76]),
         "epoch": LinkSampler(sampler)([0], epoch=1),
-        "batch": LinkSampler(sampler)([0], batch=0),
-        "next batch": LinkSampler(sampler)([0], batch=1),
+        "batch_number": LinkSampler(sampler)([0], batch_number=0),
+        "next batch": LinkSampler(sampler)([0], batch_number=1),
         "sampler's seed": LinkSampler(NeighborSampler(twice, [5], seed=1))([0]),
     }
     positives = {name: tuple(picked_positions(batch)[1]) for name, batch in calls.items()}
@@ -231,7 +231,7 @@ class Named(SamplerBase):
         self.__dict__.update(attributes)
 
     def _sample(self, seeds, draw, inputs):
-        self.calls.append((seeds.tolist(), draw.batch, inputs))
+        self.calls.append((seeds.tolist(), draw.batch_number, inputs))
         return self.make(seeds, inputs)
 
 
@@ -260,7 +260,7 @@ def test_batch_numbers_reach_the_sampler_of_nodes():
         base = Named(GRAPH, lambda seeds, inputs: make(seeds), numbered=numbered)
         links = LinkSampler(base)
         assert links.numbered is numbered
-        links([1], batch=7)
+        links([1], batch_number=7)
         links([1])
         (first, second) = (call[1] for call in base.calls)
         assert first == 7
@@ -378,7 +378,7 @@ BASE = NeighborSampler(GRAPH, [2])
             "give pairs of nodes to",
         ),
         (lambda: LinkSampler(BASE)([1], epoch=0.5), TypeError, "epoch must be an integer"),
-        (lambda: LinkSampler(BASE)([1], batch="a"), TypeError, "batch must be an integer"),
+        (lambda: LinkSampler(BASE)([1], batch_number="a"), TypeError, "batch_number must be an integer"),
     ],
 )
 def test_bad_arguments(make, error, words):

@@ -76,7 +76,7 @@ def test_negatives_are_those_of_the_reference(data):
         weights, src = node_weights(graph, laws["negatives"]), graph.edges()[0].tolist()
         eid = [e for e in eid if any(weights[n] for n in allowed(graph, src[e]))]
     chunk = None if laws["filter_known"] else data.draw(st.none() | st.integers(1, 4))
-    run = {"epoch": data.draw(st.integers(0, 3)), "batch": data.draw(st.none() | st.integers(0, 3))}
+    run = {"epoch": data.draw(st.integers(0, 3)), "batch_number": data.draw(st.none() | st.integers(0, 3))}
     count, seed = data.draw(st.integers(0, 4)), data.draw(st.integers(-2, 2))
     found = drawn(graph, eid, num_negatives=count, chunk=chunk, seed=seed, run=run, **laws)
     options = {"law": laws["negatives"], "filter_known": laws["filter_known"], "chunk": chunk, "seed": seed}
@@ -125,7 +125,9 @@ def test_pairs_of_negatives_have_the_law_of_the_definition(options):
     assert chi_square(counts[joint > 0], 60_000 * joint[joint > 0]) < 1
 
 
-@pytest.mark.parametrize(("which", "options"), [("epoch", LAWS[0]), ("batch", LAWS[3]), ("seed", LAWS[2])], ids=str)
+@pytest.mark.parametrize(
+    ("which", "options"), [("epoch", LAWS[0]), ("batch_number", LAWS[3]), ("seed", LAWS[2])], ids=str
+)
 def test_one_edge_has_that_law_over_epochs_batches_and_seeds(which, options):
     """4,000 calls; a copy of the draw before in a fifth of them is found by the joint counts of neighbours."""
     sampler = NeighborSampler(SMALL, [1])
@@ -152,7 +154,7 @@ PAIRS = {
     "rows one power of two apart": lambda: tuple(drawn(CYCLE, np.zeros(65_536, np.int64)).reshape(2, -1)),
     "columns": lambda: tuple(drawn(CYCLE, MANY, num_negatives=3)[:, 1:].T),
     "epochs": lambda: tuple(drawn(CYCLE, MANY, run={"epoch": k}).ravel() for k in (0, 1)),
-    "batches": lambda: tuple(drawn(CYCLE, MANY, run={"batch": k}).ravel() for k in (0, 1)),
+    "batches": lambda: tuple(drawn(CYCLE, MANY, run={"batch_number": k}).ravel() for k in (0, 1)),
     "seeds": lambda: tuple(drawn(CYCLE, MANY, seed=k).ravel() for k in (0, 1)),
     "seed and epoch": lambda: (drawn(CYCLE, MANY, seed=1).ravel(), drawn(CYCLE, MANY, run={"epoch": 1}).ravel()),
     "lists of edges": lambda: (drawn(CYCLE, MANY).ravel(), drawn(CYCLE, MANY + 1).ravel()),
@@ -173,7 +175,7 @@ def test_negatives_are_independent_of_what_the_node_sampler_draws():
     sampler = LinkSampler(NeighborSampler(graph, [1]))
     joint = np.zeros((7, 7), np.int64)
     for k in range(4_000):
-        batch = sampler([0], batch=k)
+        batch = sampler([0], batch_number=k)
         negative = int(batch.seeds[batch.seed_index[0, 2]])
         joint[negative, int(batch.flows[0].parent_eid[0]) % 7] += 1
     assert chi_square(joint) < 1

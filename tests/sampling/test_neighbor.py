@@ -35,7 +35,7 @@ def test_equals_pure_python(options, fanouts):
     for number, seeds in enumerate([[5], [7, 1, 7, 39, 0], [], list(range(40))]):
         graph = random_graph(number)
         sampler = NeighborSampler(graph, fanouts, seed=number - 1, **options)
-        run = {"epoch": number, "batch": None if number % 2 else number}
+        run = {"epoch": number, "batch_number": None if number % 2 else number}
         batch = sampler(seeds, **run)
         assert_equals_reference(batch, graph, fanouts, seeds, seed=number - 1, **options, **run)
 
@@ -338,8 +338,8 @@ def test_result_depends_on_its_arguments_only():
     assert fingerprint(sampler([1, 2, 3])) == first
     others = [
         sampler([1, 2, 3], epoch=1),
-        sampler([1, 2, 3], batch=0),
-        sampler([1, 2, 3], batch=1),
+        sampler([1, 2, 3], batch_number=0),
+        sampler([1, 2, 3], batch_number=1),
         NeighborSampler(graph, [3, 3], seed=2)([1, 2, 3]),
         NeighborSampler(graph, [3, 3], seed=-1)([1, 2, 3]),
     ]

@@ -41,7 +41,7 @@ def check_subsets() -> None:
 def check_hub() -> None:
     """The same over 64 bins of the 70,000 edges of a hub."""
     many = NeighborSampler(star(70_000), [40])
-    rows = np.concatenate([many([0], batch=k).flows[0].parent_eid.numpy() for k in range(5000)])
+    rows = np.concatenate([many([0], batch_number=k).flows[0].parent_eid.numpy() for k in range(5000)])
     edges = np.linspace(0, 70_000, 65).astype(np.int64)
     assert chi_square(np.histogram(rows, bins=edges)[0], np.diff(edges) / 70_000 * len(rows)) < 1
 

@@ -102,7 +102,7 @@ def test_random_numbers_of_a_step():
 
     calls = list(itertools.product([0, 1], [0, 1], [None, 0, 1, 5]))
     for seed, epoch, batch in calls * 2:
-        With(graph, note, 2, seed=seed)([0], epoch=epoch, batch=batch)
+        With(graph, note, 2, seed=seed)([0], epoch=epoch, batch_number=batch)
     half = len(keys) // 2
     assert keys[:half] == keys[half:]
     assert len(set(keys[:half])) == half == 2 * len(calls)

@@ -178,7 +178,7 @@ def test_hub_of_70_000(walks):
     sampler = RandomWalkSampler(star(70_000), 1, num_walks=walks, walk_length=1)
     counts, edges = np.zeros(64), np.linspace(1, 70_001, 65)
     for k in range(6_000 // walks):
-        flow = sampler([0], batch=k).flows[0]
+        flow = sampler([0], batch_number=k).flows[0]
         ends = flow.src_layer.parent_nid[flow.indices].numpy()
         counts += np.histogram(ends, edges, weights=flow.data["visits"].numpy())[0]
     assert counts.sum() == 6_000 // walks * walks
@@ -198,7 +198,7 @@ def test_walks_of_epochs_batches_flows_and_nodes_are_independent():
     pairs = [(base[0], base[1]), (base[1][:-1], base[1][1:]), (base[0], ends(40_000, seed=1)[0])]
     pairs += [
         (ends(40_000, epoch=0)[0], ends(40_000, epoch=1)[0]),
-        (ends(40_000, batch=0)[1], ends(40_000, batch=1)[1]),
+        (ends(40_000, batch_number=0)[1], ends(40_000, batch_number=1)[1]),
     ]
     for one, other in pairs:
         assert chi_square(np.bincount(one * 7 + other, minlength=49)) < 1
@@ -225,7 +225,7 @@ def cases(draw: st.DrawFn):
         "seed": draw(st.integers(-(2**63), 2**63)),
     }
     ids = st.lists(st.integers(0, max(0, graph.num_edges - 1)), max_size=4) if graph.num_edges else st.just([])
-    which = {"epoch": draw(st.integers(0, 2**40)), "batch": draw(st.none() | st.integers(0, 2**40))}
+    which = {"epoch": draw(st.integers(0, 2**40)), "batch_number": draw(st.none() | st.integers(0, 2**40))}
     return graph, num_flows, options, draw(seeds(graph)), draw(ids), draw(ids), which
 
 
@@ -240,7 +240,7 @@ def test_a_batch_is_what_the_reference_says(case):
     batch.validate()
     out = {*filtered, *gone}
     rows = rows_of(ends_of(graph), graph.num_nodes, options["direction"], sorted(out))
-    identity = (0, hash_of(ids)) if which["batch"] is None else (1, which["batch"])
+    identity = (0, hash_of(ids)) if which["batch_number"] is None else (1, which["batch_number"])
     root = key_of(options["seed"], which["epoch"], *identity)
     most = options["num_neighbors"]
     most = most if isinstance(most, list) else [most] * num_flows
@@ -273,7 +273,7 @@ def test_a_large_batch_is_what_the_reference_says(most):
     graph = random_graph(3, 400, 6000)
     wide = Graph(np.asarray(graph.indptr), graph.indices.astype(np.int64), copy=False)
     rows = rows_of(ends_of(wide), 400)
-    batch = RandomWalkSampler(wide, 1, most, num_walks=60, walk_length=3, restart=0.2)(range(100), batch=7)
+    batch = RandomWalkSampler(wide, 1, most, num_walks=60, walk_length=3, restart=0.2)(range(100), batch_number=7)
     key = key_of(key_of(0, 0, 1, 7), 0)
     assert found_in(batch) == [drawn(rows, v, key, 60, 3, 0.2, most) for v in range(100)]
 
@@ -323,7 +323,7 @@ def test_without_edges_other_walks_stay():
     graph = Graph.from_edges(torch.cat([src, src + 20]), torch.cat([dst, dst + 20]), num_nodes=40)
     sampler = RandomWalkSampler(graph, 1, num_walks=5, walk_length=3)
     less = sampler.without_edges(range(30)).without_edges([31])
-    ids, batch = list(range(40)), {"batch": 1}
+    ids, batch = list(range(40)), {"batch_number": 1}
     before, after = found_in(sampler(ids, **batch)), found_in(less(ids, **batch))
     assert before[20:] == after[20:]
     assert before[:20] != after[:20]

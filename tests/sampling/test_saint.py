@@ -54,7 +54,7 @@ def test_the_same_subgraphs_as_the_description(kind, graph, number, data):
     direction = data.draw(st.sampled_from(["in", "out"]))
     each = st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)
     mask = data.draw(st.just([True] * graph.num_edges) | each)
-    which = {"epoch": data.draw(st.integers(0, 3)), "batch": data.draw(st.none() | st.integers(0, 3))}
+    which = {"epoch": data.draw(st.integers(0, 3)), "batch_number": data.draw(st.none() | st.integers(0, 3))}
     options = KINDS[kind] | {"direction": direction, "seed": data.draw(st.integers(0, 3))}
     if kind != "walk" and not any(mask):
         with pytest.raises(ValueError, match=f"kind='{kind}' draws"):

@@ -120,7 +120,7 @@ def test_rows_of_seeds_have_times(every: bool) -> None:
     assert torch.equal(batch.back.data["time"][batch.seed_index], wanted)
     assert torch.equal(batch.seed_ids, PAIRS)
     loader = NodeFlowLoader(sampler, PAIRS, batch_size=5, times=given)
-    assert_same_node_flow(next(iter(loader)), sampler(PAIRS, times=wanted, batch=0))
+    assert_same_node_flow(next(iter(loader)), sampler(PAIRS, times=wanted, batch_number=0))
     for wrong in (times[:4], wanted[:, :1], wanted.flatten()):
         with pytest.raises(ValueError, match="times must"):
             sampler(PAIRS, times=wrong)

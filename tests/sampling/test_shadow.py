@@ -50,7 +50,7 @@ def test_the_same_scopes_as_the_description(graph, data):
     mask = data.draw(st.none() | st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges))
     kept = None if mask is None else np.array(mask, np.bool_)
     options = {"replace": replace, "direction": direction, "edge_filter": kept, "seed": data.draw(st.integers(0, 3))}
-    which = {"epoch": data.draw(st.integers(0, 3)), "batch": data.draw(st.none() | st.integers(0, 3))}
+    which = {"epoch": data.draw(st.integers(0, 3)), "batch_number": data.draw(st.none() | st.integers(0, 3))}
     sampler = ShadowSampler(graph, num_flows, depth, fanout, **options)
     rows = rows_of(graph, direction, lambda e: mask is None or mask[e])
     key = key_of_batch(asked, seed=options["seed"], **which)
@@ -107,7 +107,7 @@ def test_a_scope_of_one_layer_more_than_its_depth():
     np.testing.assert_allclose(x, expected[:2], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("over", ["epoch", "batch", "position"])
+@pytest.mark.parametrize("over", ["epoch", "batch_number", "position"])
 def test_every_subset_is_equally_likely(over):
     """Ten subsets of 2 out of 5 neighbours, 3000 draws: a deviation of 15 % of all is surely found.
 

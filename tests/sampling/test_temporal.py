@@ -40,7 +40,9 @@ def reference(
     graph: Graph, column: list[Any], fanouts: list[int], seeds: list[int], times: list[Any], options, which, out
 ):
     """Layers as (time, node), and per flow and destination (edges drawn, size of the past)."""
-    identity = (0, hash_of(seeds), hash_of(bits_of(times))) if which["batch"] is None else (1, which["batch"])
+    identity = (
+        (0, hash_of(seeds), hash_of(bits_of(times))) if which["batch_number"] is None else (1, which["batch_number"])
+    )
     root, rank = key_of(options["seed"], which["epoch"], *identity), {t: i for i, t in enumerate(sorted(set(times)))}
     layers, flows = [list(dict.fromkeys(zip(times, seeds, strict=True)))], []
     first: dict[Any, Any] = {}
@@ -88,7 +90,7 @@ def cases(draw: st.DrawFn):
     }
     fanouts = draw(st.lists(st.sampled_from([-1, 1, 2, 3]), min_size=1, max_size=3))
     some = st.lists(st.integers(0, graph.num_edges - 1), max_size=3) if graph.num_edges else st.just([])
-    which = {"epoch": draw(st.integers(0, 2**40)), "batch": draw(st.none() | st.integers(0, 2**40))}
+    which = {"epoch": draw(st.integers(0, 2**40)), "batch_number": draw(st.none() | st.integers(0, 2**40))}
     return graph, column, fanouts, seeds, times, options, which, draw(some), draw(some)
 
 
@@ -232,7 +234,7 @@ def test_one_node_draws_independently_at_different_times_and_in_different_batche
     base = drawn(range(hubs), [5] * hubs)
     assert joint(base, drawn(range(hubs), [6] * hubs)) < 1  # the times tell batches apart
     assert joint(base, drawn(range(hubs), [5] * hubs, epoch=1)) < 1
-    assert joint(drawn(range(hubs), [5] * hubs, batch=1), drawn(range(hubs), [5] * hubs, batch=2)) < 1
+    assert joint(drawn(range(hubs), [5] * hubs, batch_number=1), drawn(range(hubs), [5] * hubs, batch_number=2)) < 1
 
 
 @pytest.mark.parametrize("replace", [False, True])

@@ -53,7 +53,7 @@ def test_every_subset_is_equally_likely_for_one_node(degree, fanout):
     sampler = NeighborSampler(graph, [fanout])
     for draws in (
         (sampler([0], epoch=k) for k in range(6000)),
-        (sampler([0], batch=k) for k in range(6000)),
+        (sampler([0], batch_number=k) for k in range(6000)),
         (NeighborSampler(graph, [fanout], seed=k)([0]) for k in range(6000)),
     ):
         rows = np.array([batch.flows[0].parent_eid.tolist() for batch in draws])
@@ -106,7 +106,7 @@ def test_hub_of_70_000(fanout, replace):
     degree = 70_000
     batches = 20_000 if fanout == 1 else 200_000 // fanout  # one call each
     sampler = NeighborSampler(star(degree), [fanout], replace=replace)
-    rows = np.concatenate([sampler([0], batch=k).flows[0].parent_eid.numpy() for k in range(batches)])
+    rows = np.concatenate([sampler([0], batch_number=k).flows[0].parent_eid.numpy() for k in range(batches)])
     edges = np.linspace(0, degree, 65).astype(np.int64)
     counts = np.histogram(rows, bins=edges)[0]
     assert rows.min() >= 0
@@ -155,10 +155,10 @@ def table(first: np.ndarray, second: np.ndarray, size: int) -> float:
 
 PAIRS = {
     "epochs": lambda: (drawn(7, 1, hubs=60_000, epoch=0), drawn(7, 1, hubs=60_000, epoch=1)),
-    "batches": lambda: (drawn(7, 1, hubs=60_000, batch=0), drawn(7, 1, hubs=60_000, batch=1)),
+    "batches": lambda: (drawn(7, 1, hubs=60_000, batch_number=0), drawn(7, 1, hubs=60_000, batch_number=1)),
     "batch and epoch": lambda: (
-        drawn(7, 1, hubs=60_000, batch=0, epoch=1),
-        drawn(7, 1, hubs=60_000, batch=1, epoch=0),
+        drawn(7, 1, hubs=60_000, batch_number=0, epoch=1),
+        drawn(7, 1, hubs=60_000, batch_number=1, epoch=0),
     ),
     "seeds": lambda: (drawn(7, 1, hubs=60_000, seed=0), drawn(7, 1, hubs=60_000, seed=1)),
     "seed and epoch": lambda: (drawn(7, 1, hubs=60_000, seed=1), drawn(7, 1, hubs=60_000, epoch=1)),
@@ -194,7 +194,7 @@ def test_two_destinations_of_one_batch_are_independent():
     subsets = {frozenset(s): i for i, s in enumerate(itertools.combinations(range(5), 2))}
     pairs = []
     for k in range(20_000):
-        ids = sampler([0, 1], batch=k).flows[0].parent_eid.tolist()
+        ids = sampler([0, 1], batch_number=k).flows[0].parent_eid.tolist()
         pairs.append((subsets[frozenset(ids[:2])], subsets[frozenset(p - 5 for p in ids[2:])]))
     first, second = np.array(pairs).T
     assert table(first, second, 10) < 1

@@ -146,7 +146,7 @@ def test_one_node_over_epochs_batches_and_seeds(weights):
     subsets = sorted(law)
     for draws in (
         (sampler([0], epoch=i) for i in range(1500)),
-        (sampler([0], batch=i) for i in range(1500)),
+        (sampler([0], batch_number=i) for i in range(1500)),
         (NeighborSampler(graph, [k], prob="w", seed=i)([0]) for i in range(1500)),
     ):
         found = [subsets.index(tuple(sorted(picked_positions(batch)[0]))) for batch in draws]
@@ -156,7 +156,7 @@ def test_one_node_over_epochs_batches_and_seeds(weights):
 
 PAIRS = {
     "epochs": ({"epoch": 0}, {"epoch": 1}),
-    "batches": ({"batch": 0}, {"batch": 1}),
+    "batches": ({"batch_number": 0}, {"batch_number": 1}),
     "seed and epoch": ({"seed": 1}, {"epoch": 1}),
 }
 
