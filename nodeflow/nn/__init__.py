@@ -8,10 +8,11 @@ from nodeflow.nn._gcn import GraphConv
 from nodeflow.nn._gin import GINConv
 from nodeflow.nn._jumping import Jumping
 from nodeflow.nn._linear_conv import LinearConv
-from nodeflow.nn._models import GAT, GCN, RGCN, FlowModel, GATv2, GraphSAGE
+from nodeflow.nn._model import FlowModel
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
 from nodeflow.nn._vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel
+from nodeflow.nn._zoo import GAT, GCN, RGCN, GATv2, GraphSAGE
 
 __all__ = [
     "GAT",

@@ -39,7 +39,7 @@ class GraphConv(LinearConv):
         self_loops: add the node's own row, as if every node had an edge to itself besides those of the graph.
         degrees: "sampled" or "parent".
         bias: add a learned bias.
-        order: see ``LinearConv``.
+        order, relu: see ``LinearConv``.
 
     Raises ValueError for another ``norm``, ``degrees`` or ``order``.
 
@@ -54,9 +54,9 @@ class GraphConv(LinearConv):
 
     def __init__(
         self, in_features: int, out_features: int, *, norm: str = "right", self_loops: bool = True,
-        degrees: str = "sampled", bias: bool = True, order: str = "auto",
+        degrees: str = "sampled", bias: bool = True, order: str = "auto", relu: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(order)
+        super().__init__(order, relu=relu)
         if norm not in NORMS:
             raise ValueError(f"norm must be 'right', 'both' or 'none', got {describe(norm)}")
         if degrees not in ("sampled", "parent"):

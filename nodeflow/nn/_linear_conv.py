@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +41,9 @@ class LinearConv(FlowConv):
     Args:
         order: "aggregate" (sum first), "transform" (multiply first), or "auto": the cheaper one, from the sizes of the
             flow and of the matrix, and whether gradients are wanted.
+        relu: return the positive part of h', which costs less than to take it afterwards.
+
+    A subclass that defines ``aggregate`` alone gets the plain ``aggregate_beside_own``, so that its own sum is used.
 
     Raises ValueError for another order.
 
@@ -63,11 +66,21 @@ class LinearConv(FlowConv):
     loops = False
     """Whether ``aggregate`` adds a node's own row to the sum; its gradient takes two matrices of its own."""
 
-    def __init__(self, order: str = "auto") -> None:
+    one_product = True
+    """Whether sums and own rows go through one matrix product; not where a subclass defines ``map_rows``."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "aggregate" in vars(cls) and "aggregate_beside_own" not in vars(cls):
+            cls.aggregate_beside_own = LinearConv.aggregate_beside_own  # type: ignore[method-assign]
+        if "map_rows" in vars(cls):
+            cls.one_product = False
+
+    def __init__(self, order: str = "auto", *, relu: bool = False) -> None:
         super().__init__()
         if order not in ORDERS:
             raise ValueError(f"order must be 'auto', 'aggregate' or 'transform', got {describe(order)}")
-        self.order = order
+        self.order, self.relu = order, bool(relu)
 
     def _set_maps(self, neigh: str, own: str | None = None) -> None:
         """Say which ``nn.Linear`` modules hold W (with the bias) and W_own: names of attributes."""
@@ -88,23 +101,21 @@ class LinearConv(FlowConv):
         return torch.cat([flow.take_dst(h), self.aggregate(flow, h)], 1)
 
     @opaque  # the order depends on sizes, and a model is not to be compiled again for every size
-    def forward(self, flow: Flow, h: Tensor, *, relu: bool = False) -> Tensor:
+    def forward(self, flow: Flow, h: Tensor) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
-
-        With ``relu`` the positive part of that, which costs less than to take it afterwards.
 
         Where the convolution reads a node's own row, raises ValueError when a destination is not in the source layer
         (sample with ``include_dst=True``).
         """
         neigh, own = self.maps
         if self.order_for(flow, h) == "aggregate":
-            if type(self).map_rows is not LinearConv.map_rows:
+            if not self.one_product:
                 out = self.map_rows(self.aggregate(flow, h), None if own is None else flow.take_dst(h))
             elif own is None:
-                return linear_sum((self.aggregate(flow, h), neigh.weight), bias=neigh.bias, relu=relu)
+                return linear_sum((self.aggregate(flow, h), neigh.weight), bias=neigh.bias, relu=self.relu)
             else:
                 weight = torch.cat([own.weight, neigh.weight], 1)
-                return linear_sum((self.aggregate_beside_own(flow, h), weight), bias=neigh.bias, relu=relu)
+                return linear_sum((self.aggregate_beside_own(flow, h), weight), bias=neigh.bias, relu=self.relu)
         elif own is None:
             out = self.aggregate(flow, linear_sum((h, neigh.weight)))
             out = out if neigh.bias is None else out + neigh.bias
@@ -112,7 +123,7 @@ class LinearConv(FlowConv):
             rows, h = flow.share_dst(h)
             total = self.aggregate(flow, linear_sum((h, neigh.weight)))
             out = linear_sum((rows, own.weight), bias=neigh.bias) + total
-        return out.relu() if relu else out
+        return out.relu() if self.relu else out
 
     def map_rows(self, total: Tensor, own: Tensor | None = None) -> Tensor:
         """Return the result for summed rows ``total`` ``[num_dst, in_features]``, however they were found.
@@ -184,8 +195,9 @@ class LinearConv(FlowConv):
         }
 
     def extra_repr(self) -> str:
-        """The order, where it is forced."""
-        return "" if self.order == "auto" else f"order={self.order!r}"
+        """The order where it is forced, and the ReLU where there is one."""
+        words = ["" if self.order == "auto" else f"order={self.order!r}", "relu=True" if self.relu else ""]
+        return ", ".join(filter(None, words))
 
 
 class _Work(NamedTuple):

@@ -33,7 +33,7 @@ class SAGEConv(LinearConv):
         in_features, out_features: widths of the rows of ``h`` and of the result.
         aggregator: "mean", "gcn" or "pool".
         bias: add a learned bias b.
-        order: see ``LinearConv``. A maximum comes before the matrix: with "pool" only "auto" and "aggregate".
+        order, relu: see ``LinearConv``. A maximum comes before the matrix: with "pool" only "auto" and "aggregate".
 
     Raises ValueError for another ``aggregator`` or ``order``.
 
@@ -44,13 +44,14 @@ class SAGEConv(LinearConv):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, *, aggregator: str = "mean", bias: bool = True, order: str = "auto"
-    ) -> None:
+        self, in_features: int, out_features: int, *, aggregator: str = "mean", bias: bool = True, order: str = "auto",
+        relu: bool = False,
+    ) -> None:  # fmt: skip
         if aggregator not in AGGREGATORS:
             raise ValueError(f"aggregator must be 'mean', 'gcn' or 'pool', got {describe(aggregator)}")
         if aggregator == "pool" and order == "transform":
             raise ValueError("order must be 'auto' or 'aggregate' with aggregator='pool': a maximum is not linear")
-        super().__init__(order)
+        super().__init__(order, relu=relu)
         self.aggregator, self.loops = aggregator, aggregator == "gcn"
         self.neigh = nn.Linear(in_features, out_features, bias=bias)
         self._set_maps("neigh", None if aggregator == "gcn" else "own")
@@ -69,18 +70,16 @@ class SAGEConv(LinearConv):
         if self.aggregator == "pool":
             self.pool.reset_parameters()
 
-    def forward(self, flow: Flow, h: Tensor, *, relu: bool = False) -> Tensor:
+    def forward(self, flow: Flow, h: Tensor) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
-
-        With ``relu`` the positive part: see ``LinearConv``.
 
         Raises ValueError when a destination is not in the source layer (sample with ``include_dst=True``).
         """
         if self.aggregator != "pool":
-            return super().forward(flow, h, relu=relu)
+            return super().forward(flow, h)
         pooled = sparse_linear(h, self.pool.weight, self.pool.bias).relu()
         out = self.map_rows(flow.aggregate(pooled, "max"), flow.take_dst(h))
-        return out.relu() if relu else out
+        return out.relu() if self.relu else out
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
         """Return the order in which the convolution is computed: see ``LinearConv``."""
@@ -102,7 +101,7 @@ class SAGEConv(LinearConv):
 
     def aggregate_beside_own(self, flow: Flow, h: Tensor) -> Tensor:
         """Return the nodes' own rows beside what ``aggregate`` returns, ``[num_dst, 2 * width]``."""
-        if self.aggregator == "mean" and type(self).aggregate is SAGEConv.aggregate:
+        if self.aggregator == "mean":
             return flow.aggregate_beside_own(h, "mean")
         return super().aggregate_beside_own(flow, h)
 

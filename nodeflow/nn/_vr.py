@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from nodeflow.control_variates import control_variate, control_variate_dropout, exact_sums, neighbor_sampling
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.nn._linear_conv import LinearConv
-from nodeflow.nn._models import FlowModel, _widths
+from nodeflow.nn._model import FlowModel
+from nodeflow.nn._zoo import stack_widths
 from nodeflow.ops import sparse_linear
 
 ESTIMATORS = ("cv", "cvd", "ns")
@@ -158,7 +159,7 @@ class VRGCN(VRModel):
         self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, estimator: str = "cv",
         dropout: float = 0.0, precomputed: bool = False,
     ) -> None:  # fmt: skip
-        widths = _widths(in_features, hidden, out_features, num_layers)
+        widths = stack_widths(in_features, hidden, out_features, num_layers)
         embed = nn.Linear(*widths.pop(0)) if precomputed else None
         super().__init__([PropagationConv(i, o) for i, o in widths], dropout, estimator=estimator, embed=embed)
 
@@ -173,7 +174,7 @@ class VRGraphSAGE(VRModel):
         self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, estimator: str = "cv",
         dropout: float = 0.0, precomputed: bool = False,
     ) -> None:  # fmt: skip
-        widths = _widths(in_features, hidden, out_features, num_layers)
+        widths = stack_widths(in_features, hidden, out_features, num_layers)
         embed = None
         if precomputed:
             first = widths.pop(0)

@@ -116,7 +116,8 @@ def test_dropout_acts_before_every_layer_but_the_first_and_in_training_only(grap
     assert torch.equal(single(whole, h), single(whole, h))
     entered = model.train().step(1, torch.ones(1000, 4))
     assert set(entered.unique().tolist()) == {0.0, 2.0}
-    assert not model.step(1, -torch.ones(3, 2)).any()
+    apart = GraphSAGE(2, 64, 2, activation=torch.nn.ReLU())
+    assert not apart.step(1, -torch.ones(3, 2)).any()
     assert torch.equal(model.step(0, -torch.ones(3, 2)), -torch.ones(3, 2))
 
 
@@ -154,47 +155,35 @@ def test_inference_with_the_weights_of_the_sampler(graph: Graph) -> None:
     assert not torch.allclose(model.inference(graph, h), model.inference(graph, h, weight="w"))
 
 
-def test_what_looks_between_layers_sees_the_rows_before_the_relu(graph: Graph) -> None:
-    """A convolution takes the ReLU upon itself only where nobody can tell."""
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_relu_is_fused_where_the_model_is_built_without_anything_between(kind: type, graph: Graph) -> None:
+    fused, apart = kind(4, 3, 2, 3), kind(4, 3, 2, 3, activation=torch.nn.ReLU())
+    assert [conv.relu for conv in fused.convs] == [True, True, False]
+    assert [conv.relu for conv in apart.convs] == [False] * 3
+    for option in ({"norm": "layer"}, {"residual": True}, {"jumping": "cat"}, {"activation": torch.tanh}):
+        assert not any(conv.relu for conv in kind(4, 3, 2, 3, **option).convs)
+    assert not any(conv.relu for conv in FlowModel([SAGEConv(4, 3), SAGEConv(3, 2)]).convs)
+    apart.load_state_dict(fused.state_dict())
+    batch = NeighborSampler(graph, [-1, -1, -1])([0, 1])
+    h = values((batch.layer_sizes[0], 4)).float()
+    torch.testing.assert_close(fused(batch, h), apart(batch, h))
+    seen: list[torch.Tensor] = []
+    for model in (fused, apart):
+        model.convs[0].register_forward_hook(lambda _, args, out: seen.append(out))
+        model(batch, h)
+    assert (seen[1] < 0).any()  # a step of its own: hooks see the rows before it
+    torch.testing.assert_close(seen[0], seen[1].relu())
 
+
+def test_an_overridden_activate_is_used(graph: Graph) -> None:
     class Doubled(GraphSAGE):
         def activate(self, i: int, h: torch.Tensor) -> torch.Tensor:
             return super().activate(i, 2 * h) if i else h
 
-    class Plain(SAGEConv):
-        def forward(self, flow: Flow, h: torch.Tensor) -> torch.Tensor:  # without relu=
-            return super().forward(flow, h)
-
     batch = NeighborSampler(graph, [-1, -1])([0, 1])
     h = values((batch.layer_sizes[0], 4))
-    models = [make_model(kind, (4, 3, 2), 2) for kind in (GraphSAGE, GraphSAGE, Doubled)]
-    plain = FlowModel([Plain(4, 3), Plain(3, 2)]).double()
-    plain.load_state_dict(models[0].state_dict())
-    between = models[0].convs[0](batch, 0, h)
-    assert (between < 0).any()
-    expected = models[0].convs[1](batch, 1, between.relu())
-    assert_near(models[0](batch, h), expected)
-    assert_near(plain(batch, h), expected)
-
-    seen: list[torch.Tensor] = []
-    models[1].convs[0].register_forward_hook(lambda _, args, out: seen.append(out))
-    assert_near(models[1](batch, h), expected)
-    assert_near(seen[0], between)
-    assert_near(models[2](batch, h), models[2].convs[1](batch, 1, (2 * between).relu()))
-    last = models[0].convs[1]
-    models[1] = make_model(GraphSAGE, (4, 3, 2), 2)
-    models[1].activate = lambda i, h: h.tanh() if i else h  # type: ignore[method-assign]
-    assert_near(models[1](batch, h), last(batch, 1, between.tanh()))
-    models[1] = make_model(GraphSAGE, (4, 3, 2), 2)
-    forward = models[1].convs[0].forward
-    models[1].convs[0].forward = lambda flow, h: -forward(flow, h)
-    assert_near(models[1](batch, h), last(batch, 1, (-between).relu()))
-    models[1] = make_model(GraphSAGE, (4, 3, 2), 2)
-    models[1].convs[0].register_full_backward_hook(lambda _, into, out: seen.append(out[0]))
-    models[1](batch, h.clone().requires_grad_()).sum().backward()
-    assert (seen[-1][between <= 0] == 0).all()  # the gradient of the rows before the ReLU
-    models[0].activation = torch.tanh
-    assert_near(models[0](batch, h), models[0].convs[1](batch, 1, between.tanh()))
+    model = make_model(Doubled, (4, 3, 2), 2)
+    assert_near(model(batch, h), model.convs[1](batch, 1, 2 * model.convs[0](batch, 0, h).relu()))
 
 
 @pytest.mark.parametrize("aggregator", ["mean", "gcn", "pool"])
@@ -214,7 +203,9 @@ def test_what_a_subclass_changes_is_used(aggregator: str, graph: Graph) -> None:
     for conv in convs[1:]:
         conv.load_state_dict(convs[0].state_dict())
     assert_near(convs[1](batch, 0, h), 2 * convs[0](batch, 0, h))
-    assert_near(convs[1](batch, 0, h, relu=True), 2 * convs[0](batch, 0, h).relu())
+    out = convs[0](batch, 0, h)
+    convs[1].relu = True
+    assert_near(convs[1](batch, 0, h), 2 * out.relu())
     if aggregator != "pool":
         found = convs[2](batch, 0, h)
         convs[2].order = "transform"
@@ -229,4 +220,6 @@ def test_convolutions_return_the_positive_part_when_asked(make: type, order: str
     conv, h = make(4, 3, order=order).double(), values((batch.layer_sizes[0], 4)) - 1
     out = conv(batch, 0, h)
     assert (out < 0).any()
-    assert_near(conv(batch, 0, h, relu=True), out.relu())
+    fused = make(4, 3, order=order, relu=True).double()
+    fused.load_state_dict(conv.state_dict())
+    assert_near(fused(batch, 0, h), out.relu())

@@ -1,39 +1,23 @@
-"""Whole models: one convolution per flow of a NodeFlow."""
+"""FlowModel: a stack of convolutions, one per flow of a NodeFlow."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import as_count
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.nn._gat import GATConv, GATv2Conv
-from nodeflow.nn._gcn import GraphConv
 from nodeflow.nn._jumping import Jumping
-from nodeflow.nn._rgcn import RGCNConv
-from nodeflow.nn._sage import SAGEConv
 from nodeflow.ops import sparse_linear
 from nodeflow.propagation import Propagation
 from nodeflow.propagation._full_pass import FullPass, check_features
 
 NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
 """What ``norm`` of a model may be."""
-
-
-_BETWEEN = ("step", "activate", "convolve")
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-
-
-@cache
-def _takes_relu(forward: Callable[..., Any]) -> bool:
-    return "relu" in inspect.signature(forward).parameters
 
 
 class FlowModel(nn.Module):
@@ -44,8 +28,8 @@ class FlowModel(nn.Module):
         dropout: probability of an entry to be zeroed before every convolution but the first, while training.
         widths: the width of the inputs and of every convolution's outputs, which ``norm``, ``residual`` and ``jumping``
             need to know.
-        activation: what the rows of every layer between go through. ``torch.relu`` is left to convolutions whose
-            ``forward`` takes ``relu=True``, where nothing else comes between.
+        activation: the function that the rows of every inner layer go through; None: none, for convolutions that
+            activate their own results.
         norm: "batch" or "layer": normalise them before (Ioffe, Szegedy 2015; Ba, Kiros, Hinton 2016); None: not.
         residual: add to the rows that a convolution gives a node those that it had; a learned linear map of them where
             the widths differ.
@@ -59,7 +43,7 @@ class FlowModel(nn.Module):
 
     def __init__(
         self, convs: list[nn.Module], dropout: float = 0.0, *, widths: Sequence[int] | None = None,
-        activation: Callable[[Tensor], Tensor] = torch.relu, norm: str | None = None, residual: bool = False,
+        activation: Callable[[Tensor], Tensor] | None = torch.relu, norm: str | None = None, residual: bool = False,
         jumping: str | None = None, out_features: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -103,19 +87,17 @@ class FlowModel(nn.Module):
             raise ValueError(f"a model of {len(self.convs)} layers needs as many flows, got {batch!r}")
         check_features(h)
         kept: list[Tensor] = []  # with jumping: the rows of the layers passed, of the nodes that are still there
-        activated = False
         for i, flow in enumerate(batch.flows):
-            h = self.dropout(h) if activated else self.step(i, h)
+            h = self.step(i, h)
             if self.jumping is not None and i:
                 kept = [flow.take_dst(rows) for rows in (*kept, h)]
-            activated = self._ends_in_relu(i)
-            h = self.convolve(i, flow, h, relu=True) if activated else self.convolve(i, flow, h)
+            h = self.convolve(i, flow, h)
         return h if self.jumping is None else self.jumping([*kept, self.step(len(self.convs), h)])
 
     def step(self, i: int, h: Tensor) -> Tensor:
-        """What happens to the rows of layer ``i``, which enter convolution ``i``: nothing to the inputs.
+        """Return the rows of layer ``i`` as they enter convolution ``i``: ``activate``, then dropout.
 
-        Else what ``activate`` does, and dropout. Those of the last layer get there with ``jumping`` only.
+        The inputs (layer 0) stay as they are. The last layer passes here with ``jumping`` only.
         """
         h = self.activate(i, h)
         return self.dropout(h) if i else h
@@ -124,26 +106,16 @@ class FlowModel(nn.Module):
         """Return the rows of layer ``i`` before dropout: normalised, then activated, but for the inputs."""
         if i == 0:
             return h
-        return self.activation(h if self.norms is None else self.norms[i - 1](h))
+        h = h if self.norms is None else self.norms[i - 1](h)
+        return h if self.activation is None else self.activation(h)
 
-    def _ends_in_relu(self, i: int) -> bool:
-        """Whether convolution ``i`` is to take the positive part itself: nothing is between, and nobody looks there."""
-        if torch.compiler.is_compiling() or self.activation is not torch.relu or i == len(self.convs) - 1:
-            return False
-        between = (self.norms, self.residuals, self.jumping) != (None, None, None)
-        cls, conv = type(self), self.convs[i]
-        changed = any(name in vars(self) or getattr(cls, name) is not getattr(FlowModel, name) for name in _BETWEEN)
-        hooked = nn.modules.module._has_any_global_hook() or any(getattr(conv, name) for name in _HOOKS)
-        own = "forward" not in vars(conv) and _takes_relu(type(conv).forward)
-        return own and not (between or changed or hooked)
+    def convolve(self, i: int, flow: Flow, h: Tensor) -> Tensor:
+        """Return the result of convolution ``i`` for the rows that enter it, plus the residual where there is one.
 
-    def convolve(self, i: int, flow: Flow, h: Tensor, **options: Any) -> Tensor:
-        """Return what convolution ``i`` makes of the rows that enter it, with what ``residual`` adds.
-
-        ``options`` are further arguments of the convolution. Errors get a note that says where they arose.
+        Errors get a note that names the layer.
         """
         try:
-            out: Tensor = self.convs[i](flow, h, **options)
+            out: Tensor = self.convs[i](flow, h)
             if self.residuals is None:
                 return out
             own, linear = flow.take_dst(h), self.residuals[i]
@@ -206,113 +178,3 @@ def _residual(in_features: int, out_features: int) -> nn.Module:
     linear = nn.Linear(in_features, out_features, bias=False)
     nn.init.xavier_uniform_(linear.weight)
     return linear
-
-
-def _widths(in_features: int, hidden: int, out_features: int, num_layers: int) -> list[tuple[int, int]]:
-    count = as_count(num_layers, "num_layers", 1)
-    widths = [in_features, *[hidden] * (count - 1), out_features]
-    return list(pairwise(widths))
-
-
-class _Stack(FlowModel):
-    """A model of convolutions of one kind."""
-
-    conv: ClassVar[Callable[..., nn.Module]]
-
-    def __init__(
-        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, dropout: float = 0.0,
-        activation: Callable[[Tensor], Tensor] = torch.relu, norm: str | None = None, residual: bool = False,
-        jumping: str | None = None, **conv: Any,
-    ) -> None:  # fmt: skip
-        pairs = _widths(in_features, hidden, out_features if jumping is None else hidden, num_layers)
-        convs = [self.make(i, o, jumping is None and n == len(pairs), conv) for n, (i, o) in enumerate(pairs, 1)]
-        super().__init__(
-            convs, dropout, widths=[in_features, *(o for _, o in pairs)], activation=activation, norm=norm,
-            residual=residual, jumping=jumping, out_features=out_features,
-        )  # fmt: skip
-
-    def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
-        """Return a convolution; ``last``: its rows are the outputs."""
-        return type(self).conv(in_features, out_features, **options)
-
-
-class GraphSAGE(_Stack):
-    """GraphSAGE: ``SAGEConv`` layers (Hamilton, Ying, Leskovec 2017).
-
-    Args:
-        in_features, hidden, out_features: widths of the inputs, of every layer between, and of the outputs.
-        num_layers: number of convolutions = number of flows.
-        dropout, activation, norm, residual, jumping: see ``FlowModel``.
-        conv: further keywords go to every convolution.
-
-    >>> from nodeflow import Graph, NeighborSampler
-    >>> batch = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [2, 2])([2])
-    >>> GraphSAGE(4, 8, 3, num_layers=2)(batch, torch.ones(batch.layer_sizes[0], 4)).shape
-    torch.Size([1, 3])
-    """
-
-    conv = SAGEConv
-
-
-class GCN(_Stack):
-    """A graph convolutional network: ``GraphConv`` layers (Kipf, Welling 2017).
-
-    Arguments as for ``GraphSAGE``; ``conv_norm`` is the ``norm`` of the convolutions ("both" is the paper's), since
-    ``norm`` is that between them.
-
-    >>> GCN(4, 8, 3, num_layers=2, norm="layer", conv_norm="both").convs[1].norm
-    'both'
-    """
-
-    conv = GraphConv
-
-    def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
-        """Return a convolution."""
-        others = {name: value for name, value in options.items() if name != "conv_norm"}
-        return super().make(in_features, out_features, last, {**others, "norm": options.get("conv_norm", "right")})
-
-
-class RGCN(_Stack):
-    """A relational graph convolutional network: ``RGCNConv`` layers (Schlichtkrull et al. 2018).
-
-    Arguments as for ``GraphSAGE``, and those of ``RGCNConv``, of which ``num_relations`` must be given.
-
-    >>> RGCN(4, 8, 3, num_layers=2, num_relations=5, num_bases=2).convs[0].coefficients.shape
-    torch.Size([5, 2])
-    """
-
-    conv = RGCNConv
-
-
-class GAT(_Stack):
-    """A graph attention network: ``GATConv`` layers (Velickovic et al. 2018), with ELU between them.
-
-    The heads of every layer between are put side by side, and are ``hidden // heads`` wide; the outputs are the mean of
-    heads (equation 6). Arguments as for ``GraphSAGE``, and those of ``GATConv``.
-
-    Raises ValueError where ``hidden`` is not a multiple of ``heads``.
-
-    >>> [conv.linear.weight.shape[0] for conv in GAT(4, 8, 3, num_layers=2, heads=2).convs]
-    [8, 6]
-    """
-
-    conv: ClassVar[Callable[..., nn.Module]] = GATConv
-
-    def __init__(
-        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, heads: int = 1,
-        activation: Callable[[Tensor], Tensor] = torch.nn.functional.elu, **options: Any,
-    ) -> None:  # fmt: skip
-        if hidden % as_count(heads, "heads", 1):
-            raise ValueError(f"hidden must be a multiple of heads, got hidden={hidden}, heads={heads}")
-        super().__init__(in_features, hidden, out_features, num_layers, heads=heads, activation=activation, **options)
-
-    def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
-        """Return a convolution; ``last``: its rows are the outputs, the mean of heads."""
-        width = out_features if last else out_features // options["heads"]
-        return type(self).conv(in_features, width, concat=not last, **options)
-
-
-class GATv2(GAT):
-    """A graph attention network of ``GATv2Conv`` layers (Brody, Alon, Yahav 2022). Arguments as for ``GAT``."""
-
-    conv = GATv2Conv

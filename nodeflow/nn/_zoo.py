@@ -1,0 +1,146 @@
+"""Models of the literature: GraphSAGE, GCN, RGCN, GAT and GATv2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from nodeflow._base.checks import as_count
+from nodeflow.nn._gat import GATConv, GATv2Conv
+from nodeflow.nn._gcn import GraphConv
+from nodeflow.nn._model import FlowModel
+from nodeflow.nn._rgcn import RGCNConv
+from nodeflow.nn._sage import SAGEConv
+
+
+def stack_widths(in_features: int, hidden: int, out_features: int, num_layers: int) -> list[tuple[int, int]]:
+    """Return the widths in and out of every convolution of a stack."""
+    count = as_count(num_layers, "num_layers", 1)
+    widths = [in_features, *[hidden] * (count - 1), out_features]
+    return list(pairwise(widths))
+
+
+class _Stack(FlowModel):
+    """A model of convolutions of one kind.
+
+    ``fuses_relu``: the convolutions take ``relu=True``. They are built with it, all but the last, where the activation
+    is ``torch.relu`` and no norm, residual or jumping reads the rows before it. A subclass whose ``conv`` takes no
+    such argument sets it to False.
+    """
+
+    conv: ClassVar[Callable[..., nn.Module]]
+    fuses_relu: ClassVar[bool] = False
+
+    def __init__(
+        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, dropout: float = 0.0,
+        activation: Callable[[Tensor], Tensor] = torch.relu, norm: str | None = None, residual: bool = False,
+        jumping: str | None = None, **conv: Any,
+    ) -> None:  # fmt: skip
+        pairs = stack_widths(in_features, hidden, out_features if jumping is None else hidden, num_layers)
+        fused = self.fuses_relu and activation is torch.relu and norm is None and not residual and jumping is None
+        convs = [
+            self.make(
+                i, o, jumping is None and n == len(pairs), {**conv, "relu": True} if fused and n < len(pairs) else conv
+            )
+            for n, (i, o) in enumerate(pairs, 1)
+        ]
+        super().__init__(
+            convs, dropout, widths=[in_features, *(o for _, o in pairs)], activation=None if fused else activation,
+            norm=norm, residual=residual, jumping=jumping, out_features=out_features,
+        )  # fmt: skip
+
+    def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
+        """Return a convolution; ``last``: its rows are the outputs."""
+        return type(self).conv(in_features, out_features, **options)
+
+
+class GraphSAGE(_Stack):
+    """GraphSAGE: ``SAGEConv`` layers (Hamilton, Ying, Leskovec 2017).
+
+    Args:
+        in_features, hidden, out_features: widths of the inputs, of every layer between, and of the outputs.
+        num_layers: number of convolutions = number of flows.
+        dropout, activation, norm, residual, jumping: see ``FlowModel``.
+        conv: further keywords go to every convolution.
+
+    With ``torch.relu``, the default, and no ``norm``, ``residual`` or ``jumping``, every convolution but the last is
+    built with ``relu=True``: its result, which hooks and an overridden ``activate`` see, is that after the ReLU. With
+    ``activation=torch.nn.ReLU()`` the ReLU is a step of its own, and they see the rows before it.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> batch = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [2, 2])([2])
+    >>> GraphSAGE(4, 8, 3, num_layers=2)(batch, torch.ones(batch.layer_sizes[0], 4)).shape
+    torch.Size([1, 3])
+    """
+
+    conv = SAGEConv
+    fuses_relu = True
+
+
+class GCN(_Stack):
+    """A graph convolutional network: ``GraphConv`` layers (Kipf, Welling 2017).
+
+    Arguments as for ``GraphSAGE``; ``conv_norm`` is the ``norm`` of the convolutions ("both" is the paper's), since
+    ``norm`` is that between them.
+
+    >>> GCN(4, 8, 3, num_layers=2, norm="layer", conv_norm="both").convs[1].norm
+    'both'
+    """
+
+    conv = GraphConv
+    fuses_relu = True
+
+    def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
+        """Return a convolution."""
+        others = {name: value for name, value in options.items() if name != "conv_norm"}
+        return super().make(in_features, out_features, last, {**others, "norm": options.get("conv_norm", "right")})
+
+
+class RGCN(_Stack):
+    """A relational graph convolutional network: ``RGCNConv`` layers (Schlichtkrull et al. 2018).
+
+    Arguments as for ``GraphSAGE``, and those of ``RGCNConv``, of which ``num_relations`` must be given.
+
+    >>> RGCN(4, 8, 3, num_layers=2, num_relations=5, num_bases=2).convs[0].coefficients.shape
+    torch.Size([5, 2])
+    """
+
+    conv = RGCNConv
+
+
+class GAT(_Stack):
+    """A graph attention network: ``GATConv`` layers (Velickovic et al. 2018), with ELU between them.
+
+    The heads of every layer between are put side by side, and are ``hidden // heads`` wide; the outputs are the mean of
+    heads (equation 6). Arguments as for ``GraphSAGE``, and those of ``GATConv``.
+
+    Raises ValueError where ``hidden`` is not a multiple of ``heads``.
+
+    >>> [conv.linear.weight.shape[0] for conv in GAT(4, 8, 3, num_layers=2, heads=2).convs]
+    [8, 6]
+    """
+
+    conv: ClassVar[Callable[..., nn.Module]] = GATConv
+
+    def __init__(
+        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, heads: int = 1,
+        activation: Callable[[Tensor], Tensor] = torch.nn.functional.elu, **options: Any,
+    ) -> None:  # fmt: skip
+        if hidden % as_count(heads, "heads", 1):
+            raise ValueError(f"hidden must be a multiple of heads, got hidden={hidden}, heads={heads}")
+        super().__init__(in_features, hidden, out_features, num_layers, heads=heads, activation=activation, **options)
+
+    def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
+        """Return a convolution; ``last``: its rows are the outputs, the mean of heads."""
+        width = out_features if last else out_features // options["heads"]
+        return type(self).conv(in_features, width, concat=not last, **options)
+
+
+class GATv2(GAT):
+    """A graph attention network of ``GATv2Conv`` layers (Brody, Alon, Yahav 2022). Arguments as for ``GAT``."""
+
+    conv = GATv2Conv
