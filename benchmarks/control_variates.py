@@ -38,7 +38,8 @@ from nodeflow import (
     nn,
     transform,
 )
-from nodeflow._rows.rows import fetch_rows, from_scipy
+from nodeflow._rows.csr import from_scipy
+from nodeflow._rows.rows import fetch_rows
 from nodeflow.propagation import Propagation
 
 

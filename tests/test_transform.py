@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph
-from nodeflow._rows.rows import from_scipy as sparse_column
+from nodeflow._rows.csr import from_scipy as sparse_column
 from nodeflow._rows.rows import join_rows, zero_rows
 from nodeflow.testing import graphs
 from nodeflow.transform import add_reverse_edges, add_self_loops, edge_norm, is_symmetric, reverse

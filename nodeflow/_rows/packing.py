@@ -10,7 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._rows.rows import csr_tensor, from_numpy
+from nodeflow._rows.csr import csr_tensor
+from nodeflow._rows.rows import from_numpy
 
 Piece = tuple[NDArray[np.uint8], torch.dtype]
 """Bytes, and the type of the numbers in them."""

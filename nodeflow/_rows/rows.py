@@ -1,9 +1,7 @@
-"""Rows of feature columns: dense tensors and sparse CSR matrices, gathered by parent id."""
+"""Rows of columns, dense or sparse CSR: gathered by id, joined, the first of them, zeros."""
 
 from __future__ import annotations
 
-import threading
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,64 +10,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
+from nodeflow._rows.csr import csr_positions, csr_tensor
 from nodeflow._runtime.buffers import as_tensor, reused
+from nodeflow._runtime.quiet import ignored_warnings
 
-_quiet = threading.Lock()
-_noted = False
 _READ_ONLY = "_nodeflow_read_only"
 _LARGE = 2**16  # bytes from which on a result is gathered by our own loop
 _WORDS = tuple(np.dtype(kind) for kind in (np.uint64, np.uint32, np.uint8))
-
-
-def csr_tensor(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    """Return a torch sparse CSR tensor of the given parts; torch's one-time note on sparse CSR is kept quiet.
-
-    ``indptr`` is int64 ``[rows + 1]``, ``indices`` int64 ``[nnz]``, ``values`` ``[nnz]``. Shares their memory.
-    """
-    _let_torch_note_once()
-    return torch.sparse_csr_tensor(indptr, indices, values, size=shape, check_invariants=False)
-
-
-def _let_torch_note_once() -> None:
-    """Have torch say that sparse CSR is in beta, which it does once in a process, while nobody listens.
-
-    Filters of warnings belong to all threads, so they are changed this once only.
-    """
-    global _noted
-    if not _noted:
-        with _quiet, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            indptr, none = torch.from_numpy(np.zeros(1, np.int64)), torch.from_numpy(np.zeros(0, np.int64))
-            torch.sparse_csr_tensor(indptr, none, none, size=(0, 0), check_invariants=False)
-            _noted = True
-
-
-def from_scipy(matrix: Any) -> Tensor:
-    """Return a scipy sparse matrix ``[rows, columns]`` as a torch sparse CSR tensor, usable as a frame column.
-
-    Values become float32 unless they are float64. Raises TypeError for anything that is not a scipy sparse matrix.
-
-    >>> import scipy.sparse
-    >>> from_scipy(scipy.sparse.eye(3, format="csr")).shape
-    torch.Size([3, 3])
-    """
-    import scipy.sparse
-
-    if not scipy.sparse.issparse(matrix):
-        raise TypeError(f"matrix must be a scipy sparse matrix, got {type(matrix).__name__}")
-    csr = scipy.sparse.csr_array(matrix)
-    values = csr.data if csr.data.dtype == np.float64 else csr.data.astype(np.float32)
-    parts = (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), values.copy())
-    indptr, indices, data = (torch.from_numpy(part) for part in parts)
-    return csr_tensor(indptr, indices, data, (int(csr.shape[0]), int(csr.shape[1])))
 
 
 def from_numpy(array: NDArray[Any]) -> Tensor:
     """Return a tensor that shares the array's memory, also when that is read-only (then never write to it)."""
     if array.flags.writeable:
         return torch.from_numpy(array)
-    with _quiet, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*non-writable.*")
+    with ignored_warnings(".*non-writable.*"):
         tensor = torch.from_numpy(array)
     setattr(tensor, _READ_ONLY, True)  # torch itself has no read-only tensors
     return tensor
@@ -144,14 +98,3 @@ def zero_rows(column: Tensor, count: int) -> Tensor:
         indptr, indices = column.crow_indices().new_zeros(count + 1), column.col_indices()[:0]
         return csr_tensor(indptr, indices, column.values()[:0], (count, column.shape[1]))
     return column.new_zeros((count, *column.shape[1:]))
-
-
-def csr_positions(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``(indptr of the chosen rows, positions of their entries)`` of a CSR structure, int64."""
-    if indptr.device.type == "cpu":
-        counts, position = kernels.csr.csr_rows(indptr.numpy(), rows.numpy())
-        return torch.from_numpy(counts), torch.from_numpy(position)
-    sizes = (indptr[1:] - indptr[:-1])[rows]
-    chosen = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-    shift = torch.repeat_interleave(indptr[rows] - chosen[:-1], sizes)
-    return chosen, shift + torch.arange(len(shift), device=shift.device)

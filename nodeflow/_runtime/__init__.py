@@ -1,1 +1,15 @@
-"""The process: its threads, and memory that results share. All state of the process lives here."""
+"""State of the process: threads, reused buffers, memory outside the heap, filters of warnings.
+
+Every mutable variable of the package that all threads share is in this room. Two devices of speed reach beyond one
+call, and each has an off-switch, for a user with a problem and for tests. The environment variable is read once, when
+nodeflow is imported; "0", "false", "no" and "off" turn the device off.
+
+==========================  =========================  ================================================================
+environment variable        variable in ``switches``   what it turns off
+==========================  =========================  ================================================================
+``NODEFLOW_REUSE_BUFFERS``  ``reuse_buffers``          large results in the memory of results that are no longer used
+``NODEFLOW_TORCH_THREADS``  ``torch_threads``          work on the threads of torch's OpenMP library
+==========================  =========================  ================================================================
+
+Results are the same with and without them.
+"""

@@ -1,4 +1,4 @@
-"""Large results in memory that earlier results have left: fresh pages cost as much as what fills them."""
+"""A pool of reusable buffers for large results: asking the system for fresh pages takes as long as filling them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
+
+from nodeflow._runtime import switches
 
 _KEPT: Final = 16
 _BYTES: Final = 2**30
@@ -32,12 +34,15 @@ _free: deque[_Buffer] = deque(maxlen=_KEPT)
 comes back when a tensor is freed, at any time and in any thread."""
 
 
-def reused(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Return a new array of any content, often in the memory of a result that is no longer used.
+def reused(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array of undefined content, in the memory of a freed result where one of about that size is kept.
 
-    Its memory is given to the next caller as soon as the very array returned is gone; views of it do not count. A
-    tensor that ``torch.from_numpy`` makes of it keeps it. At most 16 unused buffers and 1 GiB of them are kept.
+    The memory goes to the next caller when the returned array object is freed, whether or not views of it are left. A
+    tensor that ``torch.from_numpy`` makes of the array keeps it alive. At most 16 unused buffers, and at most 1 GiB of
+    them, are kept. ``switches.reuse_buffers`` turns the pool off.
     """
+    if not switches.reuse_buffers:
+        return np.empty(shape, dtype)
     size = math.prod(shape) * np.dtype(dtype).itemsize
     buffer = _fitting(size)
     array: NDArray[Any] = buffer.memory[:size].view(dtype).reshape(shape)

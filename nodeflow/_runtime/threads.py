@@ -17,9 +17,12 @@ from typing import Any
 import torch
 
 from nodeflow import _kernels as kernels
+from nodeflow._runtime import switches
 
 _Called = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _forked = False
+_team_ran = False
+"""Whether this process has run OpenMP's threads, so that in a child made by fork OpenMP waits for threads not there."""
 
 
 def run_all(run: Callable[[int], None], count: int, threads: int | None = None) -> None:
@@ -48,7 +51,9 @@ def run_all(run: Callable[[int], None], count: int, threads: int | None = None) 
     team = min(count, torchs if threads is None else threads)
     if team <= 1:
         work()
-    elif team <= torchs and not _forked and (library := _openmp()) is not None:
+    elif switches.torch_threads and team <= torchs and not _forked and (library := _openmp()) is not None:
+        global _team_ran
+        _team_ran = True
         # all of torch's threads come, even if some have nothing to do: a smaller team would end those left out
         called = _Called(work)
         plan = (ctypes.c_int64 * (3 + team))(_address(called), _address(library.omp_get_thread_num), team)
@@ -84,6 +89,8 @@ def _address(function: Any) -> int:
 def _after_fork() -> None:
     global _forked
     _forked = True  # threads do not live on in a forked process, and OpenMP waits for them for ever
+    if _team_ran:
+        torch.set_num_threads(1)  # torch's own operations wait for them too, unless they need no other thread
 
 
 if hasattr(os, "register_at_fork"):

@@ -318,7 +318,7 @@ class History(nn.Module):
     def _aggregated(self, layer: int, ids: Tensor) -> Tensor:
         if self.stored:
             return fetch_rows(self._of("agg_h", layer), ids)
-        return self.propagation._at(self._of("h", layer), ids.cpu().numpy())
+        return self.propagation.sums_at(self._of("h", layer), ids.cpu().numpy())
 
     def _ids(self, nodes: Any) -> Tensor:
         return torch.from_numpy(as_ids(nodes, "nodes", self.graph.num_nodes)).to(self.step.device)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
 from torch import Tensor
 
 _FORMAT = 1
+_PIECE = 2**20  # bytes written at a time
+_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 _POINTER, _DESCRIPTION, _OPEN = "current", "history.json", "commit-begun"
 Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
 
@@ -93,8 +96,7 @@ class Files:
             for array, (shape, dtype) in self.shapes.items():
                 with (path / array).open("wb") as file:
                     size = _bytes(shape, dtype)
-                    if size:  # the disk is asked now: a write to a mapped page that it cannot hold ends the process
-                        os.posix_fallocate(file.fileno(), 0, size)
+                    _allocate(file, size)
         except OSError as error:
             shutil.rmtree(path, ignore_errors=True)
             total = sum(_bytes(*value) for value in self.shapes.values())
@@ -121,6 +123,24 @@ class Files:
                 raw = torch.from_numpy(np.memmap(file, np.uint8, "r+"))
                 found[array] = raw.view(dtype).view(shape)
         return found
+
+
+def _allocate(file: BinaryIO, size: int) -> None:
+    """Give an empty file ``size`` bytes of zeros that the disk has room for; OSError: it has none.
+
+    A write to a mapped page that the disk cannot hold would end the process, so the disk is asked before.
+    """
+    if size and hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+            return
+        except OSError as error:
+            if error.errno not in _NOT_SUPPORTED:
+                raise
+    zeros = bytes(min(size, _PIECE))  # macOS has no such call, and some file systems do not support it
+    for start in range(0, size, _PIECE):
+        file.write(zeros[: size - start])
+    file.flush()
 
 
 def _bytes(shape: tuple[int, ...], dtype: torch.dtype) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nodeflow._rows.rows import csr_tensor
+from nodeflow._rows.csr import csr_tensor
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.graph import Graph
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nodeflow._rows.rows import from_scipy
+from nodeflow._rows.csr import from_scipy
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.datasets._files import (
     check_disjoint,

@@ -11,7 +11,8 @@ from torch import Tensor
 from nodeflow import ops
 from nodeflow._base.checks import as_ids
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._rows.rows import csr_tensor, first_rows, take_rows
+from nodeflow._rows.csr import csr_tensor
+from nodeflow._rows.rows import first_rows, take_rows
 from nodeflow.graph import Frame
 from nodeflow.ops._own import share_own
 from nodeflow.ops._structure import Structure

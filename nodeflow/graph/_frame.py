@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_count, describe
+from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.packing import Piece, Pool, restored
-from nodeflow._rows.rows import from_numpy, from_scipy
+from nodeflow._rows.rows import from_numpy
 
 
 class Frame(MutableMapping[str, Tensor]):

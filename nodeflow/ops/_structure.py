@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.frozen import Frozen
-from nodeflow._rows.rows import csr_positions
+from nodeflow._rows.csr import csr_positions
 
 
 class Bucket(NamedTuple):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sized
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from tqdm import tqdm
 
 from nodeflow._base.checks import Ints, as_count, as_ids, describe
@@ -15,14 +15,35 @@ from nodeflow._rows.rows import take_rows
 from nodeflow.flow import Flow
 from nodeflow.propagation._propagation import Propagation
 
-if TYPE_CHECKING:
-    from nodeflow.nn import FlowModel
+
+class LayeredModel(Protocol):
+    """A model that a full pass can compute one convolution at a time: every ``nodeflow.nn.FlowModel``."""
+
+    @property
+    def convs(self) -> Sized:
+        """The convolutions."""
+
+    @property
+    def jumping(self) -> Callable[[list[Tensor]], Tensor] | None:
+        """Joins the rows of all layers into the outputs; None: the outputs are those of the last convolution."""
+
+    def modules(self) -> Iterator[nn.Module]:
+        """Give all modules of the model, itself included."""
+
+    def eval(self) -> object:
+        """Turn dropout and the like off."""
+
+    def activate(self, i: int, h: Tensor) -> Tensor:
+        """Return the rows that enter convolution ``i``, from the outputs of the one before."""
+
+    def convolve(self, i: int, flow: Flow, h: Tensor) -> Tensor:
+        """Return the outputs of convolution ``i``."""
 
 
 def check_features(h: object) -> None:
     """Raise TypeError for what are no rows of features that models take."""
     if not isinstance(h, Tensor):
-        hint = "; nodeflow._rows.rows.from_scipy and from_numpy make one"
+        hint = ": torch.from_numpy makes one of an array; graph.ndata takes arrays and scipy's sparse matrices"
         raise TypeError(f"h must be a tensor with a row per node, got {describe(h)}{hint}")
     if h.layout not in (torch.strided, torch.sparse_csr):
         raise TypeError(f"h must be dense or sparse CSR, got layout {h.layout}: convert with .to_sparse_csr()")
@@ -35,7 +56,7 @@ class FullPass:
     """
 
     def __init__(
-        self, model: FlowModel, propagation: Propagation, *, nodes: Any = None, rows: int | None = None,
+        self, model: LayeredModel, propagation: Propagation, *, nodes: Any = None, rows: int | None = None,
         progress: bool = False,
     ) -> None:  # fmt: skip
         self.model, self.propagation, self.progress = model, propagation, progress

@@ -11,7 +11,8 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_ids
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._rows.rows import from_scipy, take_rows
+from nodeflow._rows.csr import from_scipy
+from nodeflow._rows.rows import take_rows
 from nodeflow._runtime.threads import run_all
 from nodeflow.flow import Layer
 from nodeflow.flow._full_flow import EdgeColumns, FullFlow
@@ -118,7 +119,7 @@ class Propagation(Frozen):
         size = self.graph.num_nodes
         if len(h) != size:
             raise ValueError(f"h must have a row per node of the graph ({size}), got shape {tuple(h.shape)}")
-        return self._at(h, None if rows is None else as_ids(rows, "rows", size))
+        return self.sums_at(h, None if rows is None else as_ids(rows, "rows", size))
 
     def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:
         """Return the flow of all edges into the nodes ``start`` to ``stop - 1``, from all nodes; its weights are P.
@@ -186,7 +187,7 @@ class Propagation(Frozen):
         step = max(size, 1) if rows is None else as_count(rows, "rows", 1)
         return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]
 
-    def _at(self, h: Tensor, nodes: Ints | None) -> Tensor:
+    def sums_at(self, h: Tensor, nodes: Ints | None) -> Tensor:
         """Return what calling it does, for rows and ids (int64) that are known to be those of the graph."""
         h = h.detach()
         if h.layout != torch.strided:

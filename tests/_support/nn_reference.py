@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from nodeflow import Flow, create_node_flow, flow_from_edges
-from nodeflow._rows.rows import csr_tensor
+from nodeflow._rows.csr import csr_tensor
 from nodeflow.nn import GINConv, GraphConv, PropagationConv, SAGEConv
 
 

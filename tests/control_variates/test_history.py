@@ -317,6 +317,21 @@ def test_a_full_disk(ring: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "h")) == before
 
 
+@pytest.mark.parametrize("number", [None, errno.EOPNOTSUPP, errno.EINVAL])
+def test_files_where_the_system_cannot_allocate(
+    number: int | None, ring: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(number, "not supported")
+
+    if number is None:
+        monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    else:
+        monkeypatch.setattr(os, "posix_fallocate", refuse, raising=False)
+    assert everything(filled(ring, folder=tmp_path / "h")) == everything(filled(ring))
+    assert (tmp_path / "h" / "0" / "h_1").stat().st_size == ring.num_nodes * 2 * 4
+
+
 # ---- sampler and updater
 
 

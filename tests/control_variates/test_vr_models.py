@@ -11,7 +11,8 @@ import scipy.sparse
 import torch
 
 from nodeflow import FullSampler, Graph, NodeFlowLoader, transform
-from nodeflow._rows.rows import from_scipy, take_rows
+from nodeflow._rows.csr import from_scipy
+from nodeflow._rows.rows import take_rows
 from nodeflow.control_variates import ControlVariateSampler, History
 from nodeflow.nn import VRGCN, VRGraphSAGE, VRModel
 from nodeflow.propagation import Propagation

@@ -9,7 +9,7 @@ import scipy.sparse
 import torch
 
 from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader, create_full_node_flow, fn
-from nodeflow._rows.rows import from_scipy
+from nodeflow._rows.csr import from_scipy
 from nodeflow.nn import GCN, GraphSAGE
 from nodeflow.transform import add_reverse_edges
 

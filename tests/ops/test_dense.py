@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nodeflow import create_node_flow, flow_from_edges
-from nodeflow._rows.rows import csr_tensor
+from nodeflow._rows.csr import csr_tensor
 from nodeflow.ops import _linear_sum as dense
 from nodeflow.ops import linear_sum
 

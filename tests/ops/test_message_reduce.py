@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeflow import ops
-from nodeflow._rows.rows import from_scipy
+from nodeflow._rows.csr import from_scipy
 from nodeflow.ops._structure import Structure
 
 SHAPES = [

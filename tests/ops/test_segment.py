@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeflow import ops
-from nodeflow._rows.rows import from_scipy
+from nodeflow._rows.csr import from_scipy
 
 SHAPES = st.sampled_from([(), (2,), (2, 3)])
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph
-from nodeflow._rows.rows import from_scipy
+from nodeflow._rows.csr import from_scipy
 from nodeflow.propagation import Propagation
 from nodeflow.propagation import _propagation as propagation
 from nodeflow.testing import graphs

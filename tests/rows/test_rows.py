@@ -11,7 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow._rows.rows import csr_tensor, fetch_rows, from_numpy, from_scipy, is_read_only, take_rows
+from nodeflow._rows.csr import csr_tensor, from_scipy
+from nodeflow._rows.rows import fetch_rows, from_numpy, is_read_only, take_rows
 
 
 @st.composite

@@ -62,6 +62,13 @@ def test_what_still_uses_the_memory_keeps_it(keep):
     assert tensor(1000, 3).data_ptr() == at
 
 
+def test_buffers_can_be_switched_off(monkeypatch):
+    monkeypatch.setattr(buffers.switches, "reuse_buffers", False)
+    first = tensor(1000, 1)
+    del first
+    assert not buffers._free
+
+
 def test_a_saved_tensor_of_autograd_is_not_overwritten():
     x, w = tensor(1000, 1), torch.ones(1, requires_grad=True)
     out = (x * w).sum()

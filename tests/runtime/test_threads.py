@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -11,7 +13,7 @@ import weakref
 import pytest
 import torch
 
-from nodeflow._runtime import threads
+from nodeflow._runtime import switches, threads
 from nodeflow._runtime.threads import run_all
 
 
@@ -140,6 +142,45 @@ def test_what_the_work_held_is_free_afterwards_without_collecting_circles(kind):
         assert gone() is None
     finally:
         gc.enable()
+
+
+AFTER_A_FORK = """
+import os, signal, sys
+import torch
+from nodeflow import Graph
+from nodeflow.propagation import Propagation
+
+torch.set_num_threads(2)
+graph = Graph.from_edges(torch.arange(4000), torch.arange(4000).roll(1))
+x, weight = torch.ones(4000, 64), torch.ones(64, 64, requires_grad=True)
+
+def work():
+    total = Propagation(graph)(x)
+    (total @ weight).sum().backward()
+    return float(total.sum()) == 4000 * 64
+
+assert work()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)  # ends a child that waits for ever
+    os._exit(0 if work() else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system starts no processes by fork")
+def test_sums_and_a_backward_pass_in_a_child_made_by_fork_after_both_ran():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", AFTER_A_FORK], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_torchs_threads_can_be_switched_off(monkeypatch):
+    torch.set_num_threads(2)
+    monkeypatch.setattr(switches, "torch_threads", False)
+    monkeypatch.setattr(threads, "_openmp", lambda: pytest.fail("torch's threads were asked for"))
+    done = []
+    run_all(done.append, 5)
+    assert sorted(done) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system starts no processes by fork")

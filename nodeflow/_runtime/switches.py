@@ -1,0 +1,18 @@
+"""Off-switches for the two devices of speed that reach beyond one call; see the room's docstring."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+_OFF: Final = ("0", "false", "no", "off")
+
+
+def _is_on(variable: str) -> bool:
+    return os.environ.get(variable, "").strip().lower() not in _OFF
+
+
+reuse_buffers = _is_on("NODEFLOW_REUSE_BUFFERS")
+"""Whether large results are written into the memory of results that are no longer used."""
+torch_threads = _is_on("NODEFLOW_TORCH_THREADS")
+"""Whether work is shared between the threads that torch keeps; else threads are started for every call."""
