@@ -15,7 +15,7 @@ from nodeflow.flow import (
     create_node_flow,
     flow_from_csr,
     flow_from_edges,
-    propagate,
+    message_passing,
 )
 from nodeflow.graph import Frame, Graph
 from nodeflow.loader import NodeFlowLoader
@@ -72,10 +72,10 @@ __all__ = [
     "fn",
     "graph",
     "loader",
+    "message_passing",
     "nn",
     "ops",
     "plot",
-    "propagate",
     "propagation",
     "random",
     "sampling",

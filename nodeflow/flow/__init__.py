@@ -14,9 +14,9 @@ from nodeflow.flow._build import (
 )
 from nodeflow.flow._compute import EdgeBatch as EdgeBatch
 from nodeflow.flow._compute import NodeBatch as NodeBatch
-from nodeflow.flow._compute import propagate as propagate
+from nodeflow.flow._compute import message_passing as message_passing
 from nodeflow.flow._flow import Flow as Flow
-from nodeflow.flow._flow import Layer as Layer
+from nodeflow.flow._layer import Layer as Layer
 from nodeflow.flow._node_flow import NodeFlow as NodeFlow
 
 __all__ = [
@@ -29,5 +29,5 @@ __all__ = [
     "create_node_flow",
     "flow_from_csr",
     "flow_from_edges",
-    "propagate",
+    "message_passing",
 ]

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from nodeflow._base.checks import describe
 from nodeflow._rows.rows import take_rows
-from nodeflow.flow._flow import Flow, Layer, rows_between
+from nodeflow.flow._flow import Flow
+from nodeflow.flow._layer import Layer, rows_between
 from nodeflow.flow._parent import check_fits
 from nodeflow.ops._structure import Structure
 

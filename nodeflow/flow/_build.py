@@ -13,7 +13,8 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_count, as_ids, describe
 from nodeflow._base.frozen import Lazy
 from nodeflow._rows.rows import take_rows
-from nodeflow.flow._flow import Flow, Layer
+from nodeflow.flow._flow import Flow
+from nodeflow.flow._layer import Layer
 from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.flow._parent import check_graph
 from nodeflow.graph import Frame

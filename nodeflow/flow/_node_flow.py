@@ -13,7 +13,8 @@ import nodeflow.flow._parent as parent
 from nodeflow._base.checks import ALL, as_index
 from nodeflow._base.frozen import Frozen
 from nodeflow.flow._append import append
-from nodeflow.flow._flow import Flow, Layer
+from nodeflow.flow._flow import Flow
+from nodeflow.flow._layer import Layer
 from nodeflow.flow._pickle import pack, unpack
 from nodeflow.flow._validate import validate
 from nodeflow.flow._views import FlowView, FrameView, LayerView

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from nodeflow._base.frozen import Lazy
 from nodeflow._rows.packing import Pool, restored
-from nodeflow.flow._flow import Flow, Layer
+from nodeflow.flow._flow import Flow
+from nodeflow.flow._layer import Layer
 from nodeflow.graph import Frame
 from nodeflow.graph._graph import find_graph
 from nodeflow.ops._structure import Structure

@@ -10,7 +10,8 @@ from torch import Tensor
 from nodeflow._base.frozen import Lazy
 
 if TYPE_CHECKING:
-    from nodeflow.flow._flow import Flow, Layer
+    from nodeflow.flow._flow import Flow
+    from nodeflow.flow._layer import Layer
     from nodeflow.flow._node_flow import NodeFlow
     from nodeflow.graph import Graph
 

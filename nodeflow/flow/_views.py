@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_index
-from nodeflow.flow._flow import Flow, Layer
+from nodeflow.flow._flow import Flow
+from nodeflow.flow._layer import Layer
 from nodeflow.graph import Frame
 
 

@@ -1,11 +1,11 @@
 """Message passing on a NodeFlow: executes ``flow_compute``, ``apply_layers`` and their kin.
 
-``run`` is what a NodeFlow calls; ``propagate`` the same from tensors to tensors; ``part`` the edges and nodes one call
-computes; ``reducing`` makes messages and reduces them; ``udf`` is what user-defined functions see; ``guard`` keeps
-frames as they were when one fails.
+``run`` holds the calls of a NodeFlow, ``message_passing`` the same from tensors to tensors. ``part`` holds the edges
+and nodes that one call computes, ``reducing`` makes messages and reduces them, ``udf`` shows batches of nodes and edges
+to user-defined functions, ``guard`` restores the frames when one fails.
 """
 
-from nodeflow.flow._compute.propagate import propagate
+from nodeflow.flow._compute.message_passing import message_passing
 from nodeflow.flow._compute.run import (
     apply_flows,
     apply_layers,
@@ -26,6 +26,6 @@ __all__ = [
     "flow_compute",
     "flow_send_and_recv",
     "forward",
-    "propagate",
+    "message_passing",
     "register_layer_computation",
 ]

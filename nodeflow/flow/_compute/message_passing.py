@@ -9,11 +9,12 @@ from torch import Tensor
 
 from nodeflow.flow._compute.part import Part
 from nodeflow.flow._compute.run import run
-from nodeflow.flow._flow import Flow, Layer
+from nodeflow.flow._flow import Flow
+from nodeflow.flow._layer import Layer
 from nodeflow.graph import Frame
 
 
-def propagate(
+def message_passing(
     flow: Flow,
     message: Any,
     reduce: Any,
@@ -40,7 +41,9 @@ def propagate(
     >>> import torch
     >>> from nodeflow import flow_from_edges, fn
     >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
-    >>> propagate(flow, fn.copy_u("h", "m"), lambda nodes: {"mid": nodes.mailbox["m"].mean(1)}, src={"h": torch.eye(2)})
+    >>> def middle(nodes):
+    ...     return {"mid": nodes.mailbox["m"].mean(1)}
+    >>> message_passing(flow, fn.copy_u("h", "m"), middle, src={"h": torch.eye(2)})
     {'mid': tensor([[0.5000, 0.5000]])}
     """
     source, target = flow.src_layer, flow.dst_layer

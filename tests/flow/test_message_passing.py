@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nodeflow import Flow, Graph, create_node_flow, flow_from_edges, fn, propagate
+from nodeflow import Flow, Graph, create_node_flow, flow_from_edges, fn, message_passing
 from nodeflow.nn import FlowConv, FlowModel
 
 
@@ -33,7 +33,7 @@ def update(nodes):
 def test_columns_are_those_of_flow_compute():
     flow, h, k = example()
     more = torch.arange(10.0).view(5, 2)
-    found = propagate(flow, message, reduce, update, src={"h": h}, dst={"k": k}, edge={"more": more})
+    found = message_passing(flow, message, reduce, update, src={"h": h}, dst={"k": k}, edge={"more": more})
     assert (list(flow.src_layer.data), list(flow.dst_layer.data), list(flow.data)) == ([], [], ["w"])
     batch = create_node_flow([flow], [[5, 6, 7, 8], [5, 6, 7]])
     batch.ldata[0]["h"], batch.ldata[1]["k"], batch.fdata[0]["more"], batch.fdata[0]["w"] = h, k, more, flow.data["w"]
@@ -46,7 +46,7 @@ def test_columns_are_those_of_flow_compute():
 def test_built_in_functions_and_gradients():
     flow, h, _ = example()
     h.requires_grad_()
-    found = propagate(flow, fn.u_mul_e("h", "w", "m"), [fn.sum("m", "a"), fn.max("m", "b")], src={"h": h})
+    found = message_passing(flow, fn.u_mul_e("h", "w", "m"), [fn.sum("m", "a"), fn.max("m", "b")], src={"h": h})
     torch.testing.assert_close(found["a"], flow.aggregate(h, "sum", weight=flow.data["w"]))
     torch.testing.assert_close(found["b"], flow.aggregate(h, "max", weight=flow.data["w"]))
     (grad,) = torch.autograd.grad(found["a"].sum(), h)
@@ -57,15 +57,15 @@ def test_frames_of_the_layers_are_not_read():
     flow, h, _ = example()
     flow.src_layer.data["h"] = h
     with pytest.raises(KeyError, match="no column 'h'"):
-        propagate(flow, fn.copy_u("h", "m"), fn.sum("m", "out"), src={})
+        message_passing(flow, fn.copy_u("h", "m"), fn.sum("m", "out"), src={})
 
 
 def test_mistakes_say_where():
     flow, h, k = example()
     with pytest.raises(ValueError, match="4 rows"):
-        propagate(flow, fn.copy_u("h", "m"), fn.sum("m", "out"), src={"h": h[:3]})
+        message_passing(flow, fn.copy_u("h", "m"), fn.sum("m", "out"), src={"h": h[:3]})
     with pytest.raises(RuntimeError) as caught:
-        propagate(flow, lambda edges: {"m": edges.src["h"] @ edges.dst["k"]}, reduce, src={"h": h}, dst={"k": k})
+        message_passing(flow, lambda edges: {"m": edges.src["h"] @ edges.dst["k"]}, reduce, src={"h": h}, dst={"k": k})
     (note,) = caught.value.__notes__
     assert "flow 0->1" in note
     assert "h" in note
@@ -74,7 +74,7 @@ def test_mistakes_say_where():
 
 class Weighted(FlowConv):
     def forward(self, flow, h):
-        return propagate(flow, fn.u_mul_e("h", "w", "m"), fn.sum("m", "out"), src={"h": h})["out"]
+        return message_passing(flow, fn.u_mul_e("h", "w", "m"), fn.sum("m", "out"), src={"h": h})["out"]
 
 
 @pytest.mark.parametrize("rows", [None, 1, 3])
