@@ -70,8 +70,13 @@ class ControlVariateSampler(NeighborSampler):
             "edge_filter": of.edge_filter, "weight": of.weight, "seed": seed,
         }  # fmt: skip
         self.history = history
-        self.missing = missing
+        self._missing = missing
         super().__init__(graph, fanouts, **options)
+
+    @property
+    def missing(self) -> str:
+        """What rows are that were never written, see ``History.pull``."""
+        return self._missing
 
     def _checked(self, fanouts: Any) -> tuple[int, ...]:
         if not isinstance(fanouts, (list, tuple)) or not fanouts or fanouts[0] != 0:

@@ -130,7 +130,7 @@ class FlowModel(nn.Module):
     @torch.no_grad()
     def inference(
         self, graph: Graph | Propagation, h: Tensor, *, nodes: Any = None, weight: str | None = None,
-        rows: int | None = None, progress: bool = False,
+        edge_filter: Any = None, rows: int | None = None, progress: bool = False,
     ) -> Tensor:  # fmt: skip
         """Return the outputs of all nodes, or of some, from their full neighbourhoods, ``[nodes, out_features]``.
 
@@ -144,18 +144,24 @@ class FlowModel(nn.Module):
             nodes: parent ids, repeats allowed, of the nodes wanted; None: all. Of every layer only the rows that these
                 depend on are computed.
             weight: for convolutions that use ``flow.weight``: the edge column that the sampler had as ``weight``.
+            edge_filter: edges that do not count, as for a ``Sampler``; None: all count.
             rows: how many nodes are computed at a time; None: all at once.
             progress: show a bar.
 
         Memory: the rows of two layers (with ``jumping`` those of all layers for the nodes wanted), and what a
         convolution needs for ``rows`` nodes, their edges and their neighbours.
 
-        Raises ValueError for ``weight`` beside a propagation, IndexError for unknown nodes, and what ``Propagation``
+        Raises ValueError for ``weight`` or ``edge_filter`` beside a propagation, IndexError for unknown nodes, and what
+        ``Propagation``
         raises.
         """
         if isinstance(graph, Propagation) and weight is not None:
             raise ValueError("the propagation has its weights; leave out weight")
-        propagation = graph if isinstance(graph, Propagation) else Propagation(graph, weight=weight)
+        if isinstance(graph, Propagation) and edge_filter is not None:
+            raise ValueError("the propagation has its filter of edges; leave out edge_filter")
+        propagation = (
+            graph if isinstance(graph, Propagation) else Propagation(graph, weight=weight, edge_filter=edge_filter)
+        )
         passing = FullPass(self, propagation, nodes=nodes, rows=rows, progress=progress)
         for out in passing(h):
             h = out

@@ -124,6 +124,8 @@ class Propagation(Frozen):
     def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:
         """Return the flow of all edges into the nodes ``start`` to ``stop - 1``, from all nodes; its weights are P.
 
+        The weights are float64 where the column is, else float32.
+
         Its source layer holds all nodes of the graph in order, so that ``conv(flow, h)`` computes a range of rows from
         the rows ``h`` of all nodes. Its layers have the columns "in_degree" and "out_degree" where the graph has them.
         """
@@ -160,7 +162,9 @@ class Propagation(Frozen):
             eid = Lazy(lambda: self._edges.parent_eid(positions).to(device))
         weight = None
         if self._weights is not None:
-            weight = Lazy.of(torch.from_numpy(self._weights[positions].astype(np.float32)).to(device))
+            exact = self.graph.edata[self.weight].dtype == torch.float64 if self.weight is not None else False
+            kind = np.float64 if exact else np.float32  # as in sampled flows
+            weight = Lazy.of(torch.from_numpy(self._weights[positions].astype(kind)).to(device))
         ends = self._layer(src), self._layer(dst)
         data = EdgeColumns(len(indices), self.graph.edata, eid)
         flow = FullFlow(structure, *ends, (0, 1), parent_eid=eid, weight=weight, data=data, prefix=prefix)

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow import Graph
+from nodeflow import Graph, nn
 from nodeflow._rows.csr import from_scipy
 from nodeflow.propagation import Propagation
 from nodeflow.propagation import _propagation as propagation
@@ -95,3 +95,23 @@ def test_hubs_and_gradients() -> None:
 def test_mistakes(make: Any, error: Any, words: str, graph: Graph) -> None:
     with pytest.raises(error, match=words):
         make(graph, torch.ones(6, 2))
+
+
+def test_flows_of_a_float64_column_are_exact() -> None:
+    graph = Graph.from_edges([0, 1, 2], [2, 2, 2], edata={"p": torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)})
+    propagation, h = Propagation(graph, weight="p"), torch.tensor([[1.0], [2.0], [5.0]], dtype=torch.float64)
+    for flow in (propagation.flow(0, 3), propagation.flow_into(np.array([2]))):
+        assert torch.equal(flow.weight, graph.edata["p"][flow.parent_eid])
+        rows = h[flow.src_layer.parent_nid]
+        sums = flow.aggregate(rows, "sum", weight=flow.weight)
+        assert torch.allclose(sums, propagation(h)[flow.dst_layer.parent_nid], rtol=1e-15, atol=0)
+
+
+def test_inference_through_a_filter_of_edges() -> None:
+    graph = Graph.from_edges([0, 1, 2, 0], [2, 2, 0, 1])
+    keep = torch.tensor([True, False, True, True])
+    model, h = nn.GraphSAGE(2, 3, 2, num_layers=2), torch.tensor([[1.0, 0], [3, 4], [5, 6]])
+    kept = Graph.from_edges([0, 2, 0], [2, 0, 1])
+    assert torch.equal(model.inference(graph, h, edge_filter=keep), model.inference(kept, h))
+    with pytest.raises(ValueError, match="leave out edge_filter"):
+        model.inference(Propagation(graph), h, edge_filter=keep)
