@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_count, as_ids
 from nodeflow.graph import Graph
+from nodeflow.transform import is_symmetric
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -128,6 +129,7 @@ def _graph_rows(graph: Graph) -> dict[str, str]:
     return {
         "nodes": f"{graph.num_nodes:,} ({isolated:,} isolated)",
         "edges": f"{graph.num_edges:,} ({loops:,} self-loops, {repeats:,} repeat an earlier one's ends)"
+        + (", symmetric" if is_symmetric(graph) else "")
         + (f", with columns {columns}" if columns else ""),
         "in-degree": _spread(in_degrees),
         "out-degree": _spread(out_degrees),

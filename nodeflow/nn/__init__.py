@@ -8,7 +8,7 @@ from nodeflow.nn._gcn import GraphConv
 from nodeflow.nn._gin import GINConv
 from nodeflow.nn._jumping import Jumping
 from nodeflow.nn._linear_conv import LinearConv
-from nodeflow.nn._model import FlowModel
+from nodeflow.nn._model import FlowModel, inference
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
 from nodeflow.nn._vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel
@@ -38,4 +38,5 @@ __all__ = [
     "VRGraphSAGE",
     "VRModel",
     "flop_counter",
+    "inference",
 ]

@@ -14,7 +14,8 @@ class FlowConv(nn.Module):
     """A layer that computes the rows of a flow's destinations from the rows of its sources.
 
     Subclasses define ``forward(flow, h, ...)``. They are called as ``conv(flow, h)``, or as ``conv(batch, i, h)`` for
-    flow ``i`` of a NodeFlow; a flow of a whole graph (``create_full_node_flow``) is a flow like any other.
+    flow ``i`` of a NodeFlow, or ``conv(batch, (i, j), h)`` for the flow from layer ``i`` to layer ``j``.
+    A flow of a whole graph (``create_full_node_flow``) is a flow like any other.
 
     >>> import torch
     >>> from nodeflow import flow_from_edges, create_node_flow
@@ -30,8 +31,12 @@ class FlowConv(nn.Module):
     def __call__(self, where: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the layer on a Flow, or on flow ``args[0]`` of a NodeFlow; hooks see the flow."""
         if isinstance(where, NodeFlow):
-            if not args or not isinstance(args[0], int):
-                raise TypeError(f"with a NodeFlow, call {type(self).__name__} as conv(batch, i, h) for flow i")
+            pair = bool(args) and isinstance(args[0], tuple) and len(args[0]) == 2
+            if not args or not (isinstance(args[0], int) or pair):
+                raise TypeError(
+                    f"with a NodeFlow, call {type(self).__name__} as conv(batch, i, h) for flow i, or as "
+                    "conv(batch, (i, j), h) for the flow from layer i to layer j"
+                )
             where, args = where.flows[args[0]], args[1:]
         elif not isinstance(where, Flow):
             raise TypeError(

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from nodeflow._base.checks import describe
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.nn._jumping import Jumping
@@ -77,14 +78,14 @@ class FlowModel(nn.Module):
         """Return the outputs of the seeds, ``[layer_sizes[-1], out_features]``.
 
         Args:
-            batch: a NodeFlow with as many flows as the model has convolutions, else ValueError.
+            batch: a NodeFlow with as many flows as the model has convolutions, from each layer to the next, else
+                ValueError.
             h: rows of the input layer, ``[layer_sizes[0], in_features]``, dense or sparse CSR.
 
         With ``residual`` or ``jumping``, raises ValueError when a destination is not in the source layer (sample with
         ``include_dst=True``).
         """
-        if batch.num_flows != len(self.convs):
-            raise ValueError(f"a model of {len(self.convs)} layers needs as many flows, got {batch!r}")
+        check_batch(self, batch, h)
         check_features(h)
         kept: list[Tensor] = []  # with jumping: the rows of the layers passed, of the nodes that are still there
         for i, flow in enumerate(batch.flows):
@@ -176,6 +177,46 @@ class FlowModel(nn.Module):
         Arguments as for ``inference``; the propagation says along which edges, and with which weights.
         """
         yield from FullPass(self, propagation, rows=rows, progress=progress)(h)
+
+
+def inference(model: nn.Module, graph: Graph | Propagation, h: Tensor, **options: Any) -> Tensor:
+    """Return ``FlowModel.inference`` of the one FlowModel in ``model``: for a wrapped model.
+
+    A wrapper such as ``torch.optim.swa_utils.AveragedModel``, ``DataParallel`` or a module of your own has no method
+    ``inference``. Only the FlowModel inside is computed; steps of the wrapper before or after it are not. ``options``
+    are those of ``FlowModel.inference``.
+
+    Raises ValueError unless ``model`` is or holds exactly one FlowModel.
+
+    >>> from nodeflow.nn import GCN
+    >>> wrapped = torch.optim.swa_utils.AveragedModel(GCN(2, 4, 3))
+    >>> inference(wrapped, Graph.from_edges([0, 1], [1, 2]), torch.ones(3, 2)).shape
+    torch.Size([3, 3])
+    """
+    found = [module for module in model.modules() if isinstance(module, FlowModel)]
+    if len(found) != 1:
+        raise ValueError(f"model must hold one FlowModel, got {len(found)} in {type(model).__name__}")
+    return found[0].inference(graph, h, **options)
+
+
+def check_batch(model: FlowModel, batch: object, h: object) -> None:
+    """Raise TypeError for what is no NodeFlow, ValueError for one whose flows are not those of the model's layers."""
+    name = type(model).__name__
+    if not isinstance(batch, NodeFlow):
+        hint = ""
+        if isinstance(h, NodeFlow):
+            hint = ": the arguments are the other way round"
+        elif isinstance(batch, Graph):
+            hint = ": for a whole graph use model.inference(graph, x), or model(create_full_node_flow(graph, L), x)"
+        raise TypeError(f"call {name} as model(batch, h) with a NodeFlow first, got {describe(batch)}{hint}")
+    if batch.num_flows != len(model.convs):
+        raise ValueError(f"a model of {len(model.convs)} layers needs as many flows, got {batch!r}")
+    skipping = [pair for pair in batch.flows.pairs() if pair[1] != pair[0] + 1]
+    if skipping:
+        raise ValueError(
+            f"{name} computes flow i from layer i to layer i + 1 only, but the batch has a flow {skipping[0]} that "
+            "skips layers: write a model whose forward calls conv(batch, (i, j), h) for it"
+        )
 
 
 def _residual(in_features: int, out_features: int) -> nn.Module:

@@ -54,7 +54,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser that says mistakes in one line, without the usage before it."""
 
     def error(self, message: str) -> NoReturn:
-        if message.startswith("argument --fanouts: invalid int value"):
+        if message.startswith("argument --fanouts: invalid"):
             message += "; DATA goes before --fanouts"
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
@@ -93,10 +93,10 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     fanouts = list(DEFAULT.fanouts)
     job.add_argument(
-        "--fanouts", type=int, nargs="+", default=fanouts, metavar="K",
-        help="neighbours drawn per node, one number per layer in flow order: the last belongs to the seeds; -1 = all; "
-        "cv needs two or more, and computes the first layer from all neighbours, whatever its number (DATA goes before "
-        "this option)",
+        "--fanouts", type=_numbers, nargs="+", default=_Groups([fanouts]), metavar="K",
+        help="neighbours drawn per node, one number per layer in flow order (2 2 or 2,2): the last belongs to the "
+        "seeds; -1 = all; cv needs two or more, and computes the first layer from all neighbours, whatever its number "
+        "(DATA goes before this option)",
     )  # fmt: skip
     job.add_argument("--batch-size", type=int, default=DEFAULT.batch_size, metavar="N", help="seeds per batch")
     job.add_argument("--hidden", type=int, default=DEFAULT.hidden, metavar="N", help="width of hidden layers")
@@ -109,7 +109,8 @@ def _parser() -> argparse.ArgumentParser:
     job.add_argument("--workers", type=int, default=DEFAULT.workers, metavar="N", help="threads that sample ahead")
     job.add_argument(
         "--direction", choices=["in", "out", "both"], default=DEFAULT.direction,
-        help="along which edges neighbours are found; both adds the reverse of every edge",
+        help="along which edges neighbours are found; both adds the reverse of every edge, unless the graph "
+        "is symmetric already",
     )  # fmt: skip
     job.add_argument("--output", type=Path, default=Path("runs/latest"), metavar="FOLDER", help="where results go")
     job.add_argument("--no-plot", action="store_true", help="make no picture of the curves")
@@ -120,6 +121,21 @@ def _parser() -> argparse.ArgumentParser:
     for command in (job, info):
         command.add_argument("--traceback", action="store_true", help="show where an error comes from")
     return parser
+
+
+class _Groups(list[list[int]]):
+    """Groups of fanouts, shown as on the command line."""
+
+    def __str__(self) -> str:
+        return " ".join(str(number) for group in self for number in group)
+
+
+def _numbers(text: str) -> list[int]:
+    """Return the integers of ``"2"`` or ``"2,2"``; raises ArgumentTypeError."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid int value: {text!r}") from None
 
 
 def _data_option(parser: argparse.ArgumentParser) -> None:
@@ -141,6 +157,7 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _train(options: argparse.Namespace) -> int:
+    options.fanouts = [number for group in options.fanouts for number in group]
     settings = Settings(
         options.model, tuple(options.fanouts), options.batch_size, options.hidden, options.dropout,
         options.learning_rate, options.epochs, options.seed, options.workers, options.direction, options.sampler,

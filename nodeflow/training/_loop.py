@@ -83,7 +83,10 @@ class EpochRecord:
 class Result:
     """A finished run: the model with the weights of its best epoch, the records, and the accuracy on the test nodes.
 
-    Accuracies are NaN without nodes to measure them on. ``dataset`` is the data set's name.
+    Accuracies are NaN without nodes to measure them on. ``dataset`` is the data set's name. ``graph`` is the graph that
+    the model was trained on, in float32 and with the reverse edges that ``direction="both"`` added; None in a result
+    made by hand. With ``direction="out"``, ``inference`` needs ``transform.reverse(graph)``. For control variates it is
+    the graph with the edge column ``"propagation"``, the ``weight`` of ``inference``.
     """
 
     settings: Settings
@@ -92,6 +95,7 @@ class Result:
     best_epoch: int
     records: list[EpochRecord] = field(default_factory=list)
     dataset: str = ""
+    graph: Graph | None = field(default=None, repr=False, compare=False)
 
     @property
     def best_val_accuracy(self) -> float:
@@ -175,7 +179,7 @@ def _train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord],
 
     batches = loader(dataset.train, settings.seed, True)
     checks = loader(dataset.val, settings.seed + 1, False)
-    result = Result(settings, model, float("nan"), 0, dataset=dataset.name)
+    result = Result(settings, model, float("nan"), 0, dataset=dataset.name, graph=method.graph)
     best, best_weights = -1.0, {}
     for epoch in range(1, settings.epochs + 1):
         record = _epoch(method, optimizer, batches, checks, epoch)

@@ -339,3 +339,10 @@ def test_a_reader_that_leaves_early_is_no_error(what: str, data: Path, tmp_path:
     assert (done.returncode, done.stderr) == (0, "")
     if what == "train":
         assert sorted(path.name for path in (tmp_path / "runs" / "latest").iterdir()) == FILES
+
+
+def test_fanouts_with_commas_are_understood(data: Path, tmp_path: Path) -> None:
+    for name, words in (("spaces", ["2", "3"]), ("commas", ["2,3"])):
+        assert train(data, tmp_path / name, "--epochs", "1", "--hidden", "4", "--fanouts", *words) == 0
+    results = [(tmp_path / name / "result.json").read_text() for name in ("spaces", "commas")]
+    assert results[0] == results[1]

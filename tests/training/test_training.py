@@ -330,3 +330,11 @@ def test_nodes_outside_the_split_need_no_label() -> None:
     label = torch.full((300,), -1)
     label[used] = data.graph.ndata["label"][used]
     check_dataset(with_columns({"feat": data.graph.ndata["feat"], "label": label}))
+
+
+def test_the_graph_trained_on_is_in_the_result() -> None:
+    data = planted()
+    result = train(data, replace(FAST, epochs=1))
+    outputs = result.model.inference(result.graph, result.graph.ndata["feat"])
+    right = (outputs.argmax(1) == data.graph.ndata["label"])[data.test]
+    assert float(right.double().mean()) == result.test_accuracy
