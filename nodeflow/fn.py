@@ -9,7 +9,8 @@
 ``u`` stands for the source of an edge, ``v`` for its destination, ``e`` for the edge itself. ``{u,v,e}_{op}_{u,v,e}``
 combines two columns, with ``op`` one of add, sub, mul, div and dot; feature dimensions broadcast aligned at the right,
 a column of one number per row fits any shape, and dot contracts the last dimension and keeps it with size 1. The older
-spellings (``copy_src``, ``copy_edge``, ``src_mul_edge`` and so on) make the same functions.
+spellings (``copy_src``, ``copy_edge``, ``src_mul_edge`` and so on) make the same functions, and so do DGL's keywords:
+``copy_u(u=, out=)``, ``copy_e(e=, out=)``, ``u_mul_e(lhs_field=, rhs_field=, out=)``, ``sum(msg=, out=)``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, TypeVar, overload
 
 from nodeflow._base.checks import describe
 
@@ -49,19 +50,36 @@ class ReduceFunction:
         _check_names(self, ("message", "out"))
 
 
+class CopyMaker(Protocol):
+    """Makes a message function of one column."""
+
+    def __call__(self, *columns: str, **keywords: str) -> MessageFunction:
+        """Return the message function ``out`` of one column."""
+
+
 class BinaryMaker(Protocol):
     """Makes a message function of two columns."""
 
-    def __call__(self, lhs: str, rhs: str, out: str) -> MessageFunction:
-        """Return the message function ``out`` of the columns ``lhs`` and ``rhs``."""
+    @overload
+    def __call__(self, lhs: str, rhs: str, out: str) -> MessageFunction: ...
+    @overload
+    def __call__(self, *, lhs_field: str, rhs_field: str, out: str) -> MessageFunction: ...
+    def __call__(self, *columns: str, **keywords: str) -> MessageFunction:
+        """Return the message function ``out`` of two columns."""
 
 
 class ReduceMaker(Protocol):
     """Makes a reduce function."""
 
-    def __call__(self, message: str, out: str) -> ReduceFunction:
-        """Return the reduce function of the messages ``message`` to the column ``out``."""
+    @overload
+    def __call__(self, message: str, out: str) -> ReduceFunction: ...
+    @overload
+    def __call__(self, *, msg: str, out: str) -> ReduceFunction: ...
+    def __call__(self, *columns: str, **keywords: str) -> ReduceFunction:
+        """Return the reduce function of the messages to the column ``out``."""
 
+
+M = TypeVar("M", bound=Callable[..., object])
 
 _ENDS: Final = {"u": "the source", "v": "the destination", "e": "the edge"}
 _WORDS: Final = {"add": "plus", "sub": "minus", "mul": "times", "div": "divided by", "dot": "dot"}
@@ -75,58 +93,80 @@ def _check_names(made: MessageFunction | ReduceFunction, names: tuple[str, ...])
             raise TypeError(f"{field.name} must be the name of a column, a str, got {describe(value)}")
 
 
-def copy_u(column: str, out: str) -> MessageFunction:
-    """Message ``out``: the column ``column`` of the source."""
-    return MessageFunction("copy", "u", column, None, None, out)
+def _taken(
+    name: str, spellings: tuple[tuple[str, ...], ...], args: tuple[str, ...], given: dict[str, str]
+) -> list[str]:
+    """The arguments of a call in order, in whichever of the ``spellings`` its keywords are; TypeError for a mixture."""
+    for names in spellings:
+        rest = names[len(args) :]
+        if len(args) <= len(names) and given.keys() == set(rest):
+            return [*args, *(given[key] for key in rest)]
+    forms = " or ".join(f"{name}({', '.join(names)})" for names in spellings)
+    got = ", ".join([*map(repr, args), *(f"{key}={value!r}" for key, value in given.items())])
+    raise TypeError(f"arguments do not fit: call {forms}, by position or by these names; got {name}({got})")
 
 
-def copy_e(column: str, out: str) -> MessageFunction:
-    """Message ``out``: the column ``column`` of the edge."""
-    return MessageFunction("copy", "e", column, None, None, out)
+def _signature(names: tuple[str, ...]) -> inspect.Signature:
+    return inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
 
 
-def copy_src(src: str, out: str) -> MessageFunction:
-    """Older spelling of ``copy_u``."""
-    return copy_u(src, out)
+def _copier(name: str, kind: str, doc: str, *firsts: str) -> CopyMaker:
+    spellings = tuple((first, "out") for first in firsts)
 
+    def make(*args: str, **keywords: str) -> MessageFunction:
+        column, out = _taken(name, spellings, args, keywords)
+        return MessageFunction("copy", kind, column, None, None, out)
 
-def copy_edge(edge: str, out: str) -> MessageFunction:
-    """Older spelling of ``copy_e``."""
-    return copy_e(edge, out)
+    return _named(make, name, doc, spellings[0])
 
 
 def _binary(left: str, op: str, right: str) -> BinaryMaker:
-    def make(lhs: str, rhs: str, out: str) -> MessageFunction:
+    name = f"{left}_{op}_{right}"
+    spellings = ("lhs", "rhs", "out"), ("lhs_field", "rhs_field", "out")
+
+    def make(*args: str, **keywords: str) -> MessageFunction:
+        lhs, rhs, out = _taken(name, spellings, args, keywords)
         return MessageFunction(op, left, lhs, right, rhs, out)
 
-    make.__name__ = make.__qualname__ = f"{left}_{op}_{right}"
-    make.__doc__ = f"Message ``out``: column ``lhs`` of {_ENDS[left]} {_WORDS[op]} column ``rhs`` of {_ENDS[right]}."
-    return make
+    doc = f"Message ``out``: column ``lhs`` of {_ENDS[left]} {_WORDS[op]} column ``rhs`` of {_ENDS[right]}."
+    return _named(make, name, doc, spellings[0])
 
 
 def _old(left: str, op: str, right: str) -> Callable[..., MessageFunction]:
     """The older spelling: its arguments are called after the ends ("lhs" and "rhs" when both are the same)."""
+    name = f"{left}_{op}_{right}"
     names = (left, right, "out") if left != right else ("lhs", "rhs", "out")
-    signature = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
 
-    def make(*args: str, **kwargs: str) -> MessageFunction:
-        lhs, rhs, out = signature.bind(*args, **kwargs).args
+    def make(*args: str, **keywords: str) -> MessageFunction:
+        lhs, rhs, out = _taken(name, (names,), args, keywords)
         return MessageFunction(op, _OLD[left], lhs, _OLD[right], rhs, out)
 
-    make.__name__ = make.__qualname__ = f"{left}_{op}_{right}"
-    make.__doc__ = f"Older spelling of ``{_OLD[left]}_{op}_{_OLD[right]}``."
-    make.__signature__ = signature  # type: ignore[attr-defined]
-    return make
+    return _named(make, name, f"Older spelling of ``{_OLD[left]}_{op}_{_OLD[right]}``.", names)
 
 
 def _reducer(name: str, doc: str) -> ReduceMaker:
-    def make(message: str, out: str) -> ReduceFunction:
+    spellings = ("message", "out"), ("msg", "out")
+
+    def make(*args: str, **keywords: str) -> ReduceFunction:
+        message, out = _taken(name, spellings, args, keywords)
         return ReduceFunction(name, message, out)
 
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"Column ``out``: the {doc} of the messages ``message`` of each destination."
+    return _named(
+        make, name, f"Column ``out``: the {doc} of the messages ``message`` of each destination.", spellings[0]
+    )
+
+
+def _named(make: M, name: str, doc: str, names: tuple[str, ...]) -> M:
+    made: Any = make
+    made.__name__ = made.__qualname__ = name
+    made.__doc__, made.__signature__ = doc, _signature(names)
     return make
 
+
+copy_u = _copier("copy_u", "u", "Message ``out``: the column ``column`` of the source (``u=`` too).", "column", "u")
+copy_e = _copier("copy_e", "e", "Message ``out``: the column ``column`` of the edge (``e=`` too).", "column", "e")
+copy_src = _copier("copy_src", "u", "Older spelling of ``copy_u``.", "src")
+copy_edge = _copier("copy_edge", "e", "Older spelling of ``copy_e``.", "edge")
 
 sum = _reducer("sum", "sum (0 without messages)")
 mean = _reducer("mean", "mean (0 without messages)")
@@ -228,6 +268,7 @@ edge_dot_edge = _old("edge", "dot", "edge")
 
 __all__ = [
     "BinaryMaker",
+    "CopyMaker",
     "MessageFunction",
     "ReduceFunction",
     "ReduceMaker",

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nodeflow._base.checks import describe
+
 if TYPE_CHECKING:
     from nodeflow.flow import Layer, NodeFlow
 
@@ -58,8 +60,16 @@ def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, *, max_nodes
             ``%matplotlib inline``.
         max_nodes: how many nodes may be drawn.
 
-    Raises ValueError for a NodeFlow with more than ``max_nodes`` nodes, ImportError without matplotlib.
+    Raises TypeError for anything but a NodeFlow, ValueError for a NodeFlow with more than ``max_nodes`` nodes,
+    ImportError without matplotlib.
     """
+    from nodeflow.flow import NodeFlow
+
+    if not isinstance(batch, NodeFlow):
+        raise TypeError(
+            f"batch must be a NodeFlow, got {describe(batch)}; a sampler makes one from a graph and seeds, "
+            "create_full_node_flow(graph, num_layers) one of the whole graph"
+        )
     if sum(batch.layer_sizes) > max_nodes:
         raise ValueError(f"{batch!r} has more than {max_nodes} nodes, too many to draw; raise max_nodes or slice it")
     figure_class = require_matplotlib()

@@ -75,3 +75,27 @@ def test_a_tensor_instead_of_a_name_is_refused():
         fn.sum(fn.copy_u("h", "m"), "h")
     with pytest.raises(TypeError, match="argument"):
         fn.src_mul_edge("h", "w")
+
+
+def test_keywords_of_dgl():
+    assert fn.sum(msg="m", out="h") == fn.sum("m", out="h") == fn.sum("m", "h")
+    assert fn.copy_u(u="h", out="m") == fn.copy_u("h", "m")
+    assert fn.copy_e(e="w", out="m") == fn.copy_e("w", "m")
+    expected = fn.u_mul_e("h", "w", "m")
+    assert fn.u_mul_e(lhs_field="h", rhs_field="w", out="m") == fn.u_mul_e("h", rhs_field="w", out="m") == expected
+
+
+@pytest.mark.parametrize(
+    ("make", "keywords"),
+    [
+        (fn.sum, {"msg": "m", "message": "m", "out": "h"}),
+        (fn.sum, {"msg": "m"}),
+        (fn.copy_u, {"e": "h", "out": "m"}),
+        (fn.copy_e, {"u": "h", "out": "m"}),
+        (fn.u_mul_e, {"lhs": "h", "rhs_field": "w", "out": "m"}),
+        (fn.u_mul_e, {"lhs_field": "h", "rhs_field": "w"}),
+    ],
+)
+def test_a_mixture_of_keywords_is_refused(make, keywords):
+    with pytest.raises(TypeError, match=rf"arguments do not fit: call {make.__name__}\(.* or {make.__name__}\("):
+        make(**keywords)

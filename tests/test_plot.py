@@ -152,3 +152,8 @@ def test_without_matplotlib_the_error_says_how_to_install_it(
     with pytest.raises(ImportError, match=how):
         plot_curves(records(0.5), tmp_path / "curves.png")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_graph_instead_of_a_node_flow_is_refused(graph: Graph) -> None:
+    with pytest.raises(TypeError, match=r"batch must be a NodeFlow, got Graph.*create_full_node_flow"):
+        plot_node_flow(graph)

@@ -26,7 +26,14 @@ def append(first: NodeFlow, second: NodeFlow) -> NodeFlow:
         raise ValueError(
             f"append needs NodeFlows of one parent graph, got one of {first.parent} and one of another, {second.parent}"
         )
-    rows = _match(first.back, second.front)
+    try:
+        rows = _match(first.back, second.front)
+    except ValueError as error:
+        if _fits(second.back, first.front):
+            raise ValueError(
+                f"{error}; the other's last layer is this one's first: call other.append(this) instead"
+            ) from None
+        raise
     graph = second.parent if first.parent is None else first.parent
     for part in (first, second):
         if graph is not None and part.parent is None:
@@ -58,6 +65,17 @@ def append(first: NodeFlow, second: NodeFlow) -> NodeFlow:
     if place is not None and second.num_flows == 0:  # the joint layer is the last one
         index = place[index]
     return type(first)(layers, consecutive, flows, parent=graph, seed_index=index, seed_ids=second._seed_ids)
+
+
+def _fits(back: Layer, front: Layer) -> bool:
+    """Whether the two layers hold the same parent nodes."""
+    if not (back.has_parent and front.has_parent):
+        return False
+    try:
+        _match(back, front)
+    except ValueError:
+        return False
+    return True
 
 
 def _match(back: Layer, front: Layer) -> Tensor | None:
