@@ -57,7 +57,8 @@ def append(first: NodeFlow, second: NodeFlow) -> NodeFlow:
             turned = Structure(s.indptr, place[s.indices], s.num_src)
             ends = layers[pair[0]], layers[pair[1]], pair
             eid, weight, columns = flow._parent_eid, flow._weight, flow.data.copy()
-            flows[pair] = Flow(turned, *ends, parent_eid=eid, weight=weight, data=columns)
+            needed = flow._needs_weight
+            flows[pair] = Flow(turned, *ends, parent_eid=eid, weight=weight, needs_weight=needed, data=columns)
         else:
             flows[pair] = flow._between(layers[pair[0]], layers[pair[1]], pair)
     consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]

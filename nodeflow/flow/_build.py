@@ -231,7 +231,7 @@ def create_full_node_flow(
     layer = Layer(graph.num_nodes, torch.from_numpy(np.arange(graph.num_nodes)))
     scale = None if column is None else Lazy.of(torch.from_numpy(column[edges].astype(np.float32)))
     eid = Lazy.of(torch.from_numpy(edges))
-    return shared_node_flow(graph, layer, structure, count, parent_eid=eid, weight=scale)
+    return shared_node_flow(graph, layer, structure, count, parent_eid=eid, weight=scale, needs_weight=True)
 
 
 def shared_node_flow(
@@ -242,6 +242,7 @@ def shared_node_flow(
     *,
     parent_eid: Lazy[Tensor] | None = None,
     weight: Lazy[Tensor] | None = None,
+    needs_weight: bool | None = None,
     seed_index: Tensor | None = None,
     seed_ids: Tensor | None = None,
 ) -> NodeFlow:
@@ -251,6 +252,6 @@ def shared_node_flow(
     The parts are trusted.
     """
     layers = [layer, *(layer._map(lambda x: x) for _ in range(num_flows))]  # which share the lookup of parent ids too
-    shared: dict[str, Any] = {"parent_eid": parent_eid, "weight": weight, "prefix": True}
+    shared: dict[str, Any] = {"parent_eid": parent_eid, "weight": weight, "needs_weight": needs_weight, "prefix": True}
     flows = [Flow(structure, layers[i], layers[i + 1], (i, i + 1), **shared) for i in range(num_flows)]
     return NodeFlow(layers, flows, parent=graph, seed_index=seed_index, seed_ids=seed_ids)

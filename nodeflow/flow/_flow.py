@@ -29,7 +29,10 @@ class Flow(Frozen):
     the layers it joins; ``layers`` are their numbers.
     """
 
-    __slots__ = ("_dst_in_src", "_parent_eid", "_structure", "_weight", "data", "dst_layer", "layers", "src_layer")
+    __slots__ = (
+        "_dst_in_src", "_needs_weight", "_parent_eid", "_structure", "_weight", "data", "dst_layer", "layers",
+        "src_layer",
+    )  # fmt: skip
     layers: tuple[int, int]
     src_layer: Layer
     dst_layer: Layer
@@ -37,6 +40,7 @@ class Flow(Frozen):
     _structure: Structure
     _parent_eid: Lazy[Tensor] | None
     _weight: Lazy[Tensor] | None
+    _needs_weight: bool | None
     _dst_in_src: Lazy[Tensor | None]
 
     def __init__(
@@ -48,15 +52,19 @@ class Flow(Frozen):
         *,
         parent_eid: Lazy[Tensor] | None = None,
         weight: Lazy[Tensor] | None = None,
+        needs_weight: bool | None = None,
         data: Frame | None = None,
         prefix: bool = False,
     ) -> None:
+        # needs_weight None: nobody has said it, so the weights are compared when it is asked for
+        needed = False if weight is None else needs_weight
         # None is "destination i is source row i", the common case that needs no index
         device = structure.device
         rows: Lazy[Tensor | None] = Lazy(lambda: None if prefix else _dst_in_src(src_layer, dst_layer, device))
         self._set(
             _structure=structure, src_layer=src_layer, dst_layer=dst_layer, layers=layers, _parent_eid=parent_eid,
-            _weight=weight, data=Frame(structure.num_edges) if data is None else data, _dst_in_src=rows,
+            _weight=weight, _needs_weight=needed, data=Frame(structure.num_edges) if data is None else data,
+            _dst_in_src=rows,
         )  # fmt: skip
 
     @property
@@ -120,6 +128,23 @@ class Flow(Frozen):
         if self._weight is None:
             return torch.ones(self.num_edges, dtype=torch.float32, device=self._structure.device)
         return self._weight.get()
+
+    @property
+    def needs_weight(self) -> bool:
+        """Whether a plain mean over the edges is biased, so that layers must use ``weight``.
+
+        False where all edges of a destination have the same estimator weight, as from uniform neighbour sampling and
+        in flows made by hand: then the mean over the edges estimates the mean over all edges of the parent graph. True
+        where weights vary within a destination, as they do with ``prob=``, a ``weight`` column and layer-wise samplers.
+        A sampler says it for all its batches; else the weights of this flow are compared when first asked for.
+
+        >>> from nodeflow import flow_from_edges
+        >>> flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1, weight=torch.tensor([1.0, 3.0])).needs_weight
+        True
+        """
+        if self._needs_weight is None:
+            self._set(_needs_weight=_varies(self.weight, self._structure))
+        return bool(self._needs_weight)
 
     @property
     def in_degrees(self) -> Tensor:
@@ -294,11 +319,18 @@ class Flow(Frozen):
         if change is not None:
             structure, data = change(structure), change(data)
             edge, weight = (None if cell is None else Lazy.of(change(cell.get())) for cell in (edge, weight))
-        moved = Flow(structure, src, dst, layers, parent_eid=edge, weight=weight, data=data)
+        needed = self._needs_weight
+        moved = Flow(structure, src, dst, layers, parent_eid=edge, weight=weight, needs_weight=needed, data=data)
         same = src._parent_nid is self.src_layer._parent_nid and dst._parent_nid is self.dst_layer._parent_nid
         if change is None and same:
             moved._set(_dst_in_src=self._dst_in_src)
         return moved
+
+
+def _varies(weight: Tensor, structure: Structure) -> bool:
+    """Whether the weights ``[num_edges]`` of some destination are not all the same."""
+    first = weight[structure.indptr[:-1].clamp(max=max(len(weight) - 1, 0))] if len(weight) else weight
+    return len(weight) > 0 and not torch.equal(first[structure.dst], weight)
 
 
 def _dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:

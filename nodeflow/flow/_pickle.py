@@ -36,7 +36,7 @@ def pack(batch: NodeFlow) -> dict[str, Any]:
             structures[id(s)] = len(parts)
             parts.append((pool.add(s.indptr), pool.add(s.indices), s.num_src))
         cells = [None if cell is None else pool.add(cell.get()) for cell in (flow._parent_eid, flow._weight)]
-        flows.append((pair, structures[id(s)], cells, _columns(pool, flow.data)))
+        flows.append((pair, structures[id(s)], cells, flow._needs_weight, _columns(pool, flow.data)))
     uid = None if batch.parent is None else batch.parent._uid
     seeds = pool.add(batch.seed_index), pool.add(batch._seed_ids)
     state = {"layers": layers, "structures": parts, "flows": flows, "seeds": seeds, "graph": uid}
@@ -56,11 +56,11 @@ def unpack(cls: type[NodeFlow], state: dict[str, Any]) -> NodeFlow:
     ]
     parts = [Structure(restored(memory, p), restored(memory, i), n) for p, i, n in state["structures"]]
     flows: dict[tuple[int, int], Flow] = {}
-    for pair, at, cells, columns in state["flows"]:
+    for pair, at, cells, needed, columns in state["flows"]:
         edge, weight = (None if cell is None else Lazy.of(restored(memory, cell)) for cell in cells)
         ends = layers[pair[0]], layers[pair[1]]
         data = frame(parts[at].num_edges, columns)
-        flows[pair] = Flow(parts[at], *ends, pair, parent_eid=edge, weight=weight, data=data)
+        flows[pair] = Flow(parts[at], *ends, pair, parent_eid=edge, weight=weight, needs_weight=needed, data=data)
     consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
     index, ids = (restored(memory, value) for value in state["seeds"])
     return cls(layers, consecutive, flows, parent=find_graph(state["graph"]), seed_index=index, seed_ids=ids)

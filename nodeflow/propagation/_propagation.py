@@ -167,7 +167,8 @@ class Propagation(Frozen):
             weight = Lazy.of(torch.from_numpy(self._weights[positions].astype(kind)).to(device))
         ends = self._layer(src), self._layer(dst)
         data = EdgeColumns(len(indices), self.graph.edata, eid)
-        flow = FullFlow(structure, *ends, (0, 1), parent_eid=eid, weight=weight, data=data, prefix=prefix)
+        cells: dict[str, Any] = {"parent_eid": eid, "weight": weight, "needs_weight": weight is not None}
+        flow = FullFlow(structure, *ends, (0, 1), **cells, data=data, prefix=prefix)
         flow._set(_leaving=Lazy(lambda: self._leaving.get()[src.cpu()]))
         return flow
 

@@ -123,6 +123,8 @@ class _Parts:
         context = whole.context
         eid = Lazy(lambda: torch.cat([_parent_eid(self.edges, choice).get() for choice in choices]))
         weight = None if all(choice.weight is None for choice in choices) else _joined_weight(choices)
+        said = {choice.needs_weight for choice in choices}
+        needed = True if True in said else None if None in said else False
         layers = [
             Layer(size, whole.parent_nid[:size], context=None if context is None else context[:size])
             for size in reversed(num_nodes)
@@ -132,7 +134,8 @@ class _Parts:
             size, ends = num_edges[self.num_flows - i], (layers[i], layers[i + 1], (i, i + 1))
             structure = Structure(indptr[: layers[i + 1].num_nodes + 1], indices[:size], layers[i].num_nodes)
             scale = None if weight is None else _prefix(weight, size)
-            flows.append(Flow(structure, *ends, parent_eid=_prefix(eid, size), weight=scale, prefix=True))
+            cells: dict[str, Any] = {"parent_eid": _prefix(eid, size), "weight": scale, "needs_weight": needed}
+            flows.append(Flow(structure, *ends, **cells, prefix=True))
         return layers, flows
 
     def chosen(self, keys: Ints, flow: int) -> tuple[Choice, Ints]:
@@ -168,7 +171,18 @@ class _Parts:
         """The flow of the chosen edges, whose sources have the local ids ``local``."""
         structure = Structure(torch.from_numpy(choice.indptr), torch.from_numpy(local), src.num_nodes)
         eid, data = _parent_eid(self.edges, choice), Frame(len(local), choice.edata)
-        return Flow(structure, src, dst, (i, i + 1), parent_eid=eid, weight=choice.weight, data=data, prefix=prefix)
+        weight, needed = choice.weight, choice.needs_weight
+        return Flow(
+            structure,
+            src,
+            dst,
+            (i, i + 1),
+            parent_eid=eid,
+            weight=weight,
+            needs_weight=needed,
+            data=data,
+            prefix=prefix,
+        )
 
 
 def _spread(columns: Mapping[str, Tensor], rows: Tensor, size: int) -> dict[str, Tensor]:

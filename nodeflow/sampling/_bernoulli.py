@@ -95,7 +95,7 @@ class BernoulliSampler(RowSampler):
         def inverse() -> NDArray[np.float64]:
             return np.repeat(-1 / np.expm1(rejection), np.diff(indptr))
 
-        return Drawn(indptr, positions, src, None if fanout < 0 and rate in (0, 1) else inverse)
+        return Drawn(indptr, positions, src, None if fanout < 0 and rate in (0, 1) else inverse, False)
 
 
 def _check_rates(rates: Any) -> tuple[float, ...]:

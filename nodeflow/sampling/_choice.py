@@ -32,12 +32,15 @@ class Choice(Frozen):
             of the source layer, where the other nodes get zeros.
     """
 
-    __slots__ = ("_fresh", "edata", "eid", "indptr", "ndata", "nodes", "positions", "src", "trusted", "weight")
+    __slots__ = (
+        "_fresh", "edata", "eid", "indptr", "ndata", "needs_weight", "nodes", "positions", "src", "trusted", "weight",
+    )  # fmt: skip
     indptr: Ints
     positions: Ints | None
     src: Ints | None
     eid: Tensor | None
     weight: Lazy[Tensor] | None
+    needs_weight: bool | None
     edata: Mapping[str, Tensor]
     nodes: Tensor | None
     ndata: Mapping[str, Tensor]
@@ -80,7 +83,7 @@ class Choice(Frozen):
         named = None if nodes is None else torch.from_numpy(_int64(nodes, "nodes"))
         self._set(
             indptr=ends, positions=places, src=sources, eid=edge, weight=cell, trusted=False, _fresh=[],
-            edata=dict(edata or {}), nodes=named, ndata=dict(ndata or {}),
+            needs_weight=False if cell is None else None, edata=dict(edata or {}), nodes=named, ndata=dict(ndata or {}),
         )  # fmt: skip
 
     @classmethod
@@ -91,19 +94,22 @@ class Choice(Frozen):
         src: Ints,
         weight: Callable[[], Tensor] | None,
         *,
+        needs_weight: bool | None,
         edata: Mapping[str, Tensor] | None = None,
         nodes: Tensor | None = None,
         ndata: Mapping[str, Tensor] | None = None,
     ) -> Choice:
         """A Choice made by a compiled kernel, whose arrays need no checks; ``src`` are the sources at ``positions``.
 
-        ``positions`` None is for edges that are no edges of the parent graph.
+        ``positions`` None is for edges that are no edges of the parent graph. ``needs_weight`` says whether weights may
+        vary within a destination (see ``Flow.needs_weight``), None that they must be compared.
         """
         choice = cls.__new__(cls)
         cell = None if weight is None else Lazy(weight)
         choice._set(
             indptr=indptr, positions=positions, src=src if positions is None else None, eid=None, weight=cell,
-            trusted=True, _fresh=[] if positions is None else [src], edata=edata or {}, nodes=nodes, ndata=ndata or {},
+            needs_weight=False if cell is None else needs_weight, trusted=True,
+            _fresh=[] if positions is None else [src], edata=edata or {}, nodes=nodes, ndata=ndata or {},
         )  # fmt: skip
         return choice
 

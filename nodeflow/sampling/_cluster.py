@@ -165,6 +165,9 @@ class ClusterSampler(SubgraphSampler):
         own = self.parts.numbers[part.nodes]
         return np.where(own[part.indices] == own[part.dst], 1.0, (self.parts.count - 1) / (q - 1))
 
+    def _needs_weight(self, seeds: Ints) -> bool:
+        return self._weights is not None or len(_distinct(seeds)) >= 2
+
 
 def _distinct(seeds: Ints) -> Ints:
     """The seeds without repeats, in their order."""

@@ -161,12 +161,14 @@ class LaborSampler(RowSampler):
                 begin, degree, edges.near, fanout, numbers.keys, numbers.early, int(indptr[-1])
             )
             indptr, positions, src = found
-            return Drawn(indptr, positions, src, self._inverse(indptr, degree, lambda: _rates(fanout, degree, indptr)))
+            return Drawn(
+                indptr, positions, src, self._inverse(indptr, degree, lambda: _rates(fanout, degree, indptr)), False
+            )
         again, copies = self._repeats if edges is self._edges else _repeats_of(edges)
         positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
         given = (fanout, numbers.keys, numbers.early, again, copies)
         kernels.labor.draw_smallest(begin, degree, edges.near, *given, indptr, positions, src)
-        return Drawn(indptr, positions, src, lambda: inverse_rate(degree, indptr))
+        return Drawn(indptr, positions, src, lambda: inverse_rate(degree, indptr), False)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose edges of the destinations ``dst`` for flow ``step.flow``."""
@@ -214,8 +216,8 @@ class LaborSampler(RowSampler):
             kept += np.repeat(ahead, np.diff(indptr)).astype(kept.dtype)
         positions = kept if places is None else places[kept]
         src = nodes[src] if len(nodes) else src
-        drawn = Drawn(indptr, positions, src, self._inverse(indptr, degree, lambda: inverse))
-        return Choice.of_kernel(indptr, positions, drawn.src, self._weight(edges, drawn))
+        drawn = Drawn(indptr, positions, src, self._inverse(indptr, degree, lambda: inverse), True)
+        return Choice.of_kernel(indptr, positions, drawn.src, self._weight(edges, drawn), needs_weight=True)
 
     def _importance(
         self,

@@ -172,7 +172,8 @@ class LayerSampler(Sampler):
         factor = picked.times / picked.mean
         weight = self._weight(dst, indptr, positions, lambda: factor[at])
         nodes = None if columns is None else torch.from_numpy(ids)
-        return Choice.of_kernel(indptr, positions, ids[at], weight, nodes=nodes, ndata=columns)
+        cells: dict[str, Any] = {"needs_weight": self._needs_weight, "nodes": nodes, "ndata": columns}
+        return Choice.of_kernel(indptr, positions, ids[at], weight, **cells)
 
     def _weight(self, dst: Ints, indptr: Ints, positions: Ints, factor: Callable[[], Floats]) -> Callable[[], Tensor]:
         weights, edges = self._weights, self._edges
@@ -182,6 +183,11 @@ class LayerSampler(Sampler):
             return torch.from_numpy(self._finished(dst, indptr, scale).astype(np.float32))
 
         return weight
+
+    @property
+    def _needs_weight(self) -> bool:
+        """Whether weights vary within a destination: only without replacement and score are all nodes alike."""
+        return self.score is not None or self.draw == "replacement" or self.weight is not None
 
     def _finished(self, dst: Ints, indptr: Ints, weight: Floats) -> Floats:
         """Estimator weights as they are given to the flow."""
@@ -282,6 +288,8 @@ class LadiesSampler(LayerSampler):
         mean = norm * (size / total) if total else norm
         return self._chosen(rows, indptr, positions, at, ids, Picked(ids, times, mean))
 
+    _needs_weight = True
+
     def _scores(self, found: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
         scores = np.zeros(len(found))
         kernels.layerwise.add_norms(found._local, found._positions, self._column, scores)
@@ -341,6 +349,7 @@ class FastGCNSampler(LayerSampler):
         super().__init__(graph, layer_sizes, draw=draw, **options)
 
     _bound = (*LayerSampler._bound, "_steps", "_prob", "_lines")
+    _needs_weight = True
 
     def _bind(self) -> None:
         super()._bind()
@@ -368,7 +377,7 @@ class FastGCNSampler(LayerSampler):
             )
             src = edges.near[positions].astype(np.int64)
             weight = self._weight(rows, indptr, positions, lambda: 1 / prob[edges.near[positions]])
-            return Choice.of_kernel(indptr, positions, src, weight)
+            return Choice.of_kernel(indptr, positions, src, weight, needs_weight=True)
         if self.draw == "systematic":
             picked = pick_systematic(self._lines[size], self._prob[size], key)
         elif self._steps is not None:

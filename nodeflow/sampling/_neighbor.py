@@ -170,7 +170,9 @@ class NeighborSampler(RowSampler):
             kernels.uniform.draw_without(begin, degree, edges.near, rows.ident, key, indptr, positions, src)
         if len(left_out):
             kernels.uniform.step_over(edges.indptr, rows.at, left_out, edges.near, indptr, positions, src)
-        return Drawn(indptr, positions, src, None if (counts < 0).all() else lambda: inverse_rate(degree, indptr))
+        inverse = None if (counts < 0).all() else lambda: inverse_rate(degree, indptr)
+        varies = bool(np.count_nonzero(counts) > 1)  # a node's edges of different types are drawn at different rates
+        return Drawn(indptr, positions, src, inverse, varies)
 
     def _draw_patched(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
         # uniform draws step over what is left out, at no cost in degrees; weighted ones need an excerpt

@@ -85,4 +85,4 @@ class Proportional(Frozen):
             found: NDArray[Any] = kernels.weighted.inverse_probability(weights, positions, indptr, unit, replace)
             return found
 
-        return Drawn(indptr, positions, src, None if (fanouts < 0).all() else inverse)
+        return Drawn(indptr, positions, src, None if (fanouts < 0).all() else inverse, True)

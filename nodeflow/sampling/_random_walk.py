@@ -106,7 +106,9 @@ class RandomWalkSampler(Sampler):
         )
         # with reuse the flows are prefixes of one structure, which has no columns
         columns = {} if self.reuse else {"visits": torch.from_numpy(visits)}
-        return Choice.of_kernel(indptr, None, src, lambda: self._importance(indptr, visits), edata=columns)
+        return Choice.of_kernel(
+            indptr, None, src, lambda: self._importance(indptr, visits), needs_weight=True, edata=columns
+        )
 
     def _importance(self, indptr: Ints, visits: Ints) -> Tensor:
         total: Any = self.num_walks * self.walk_length

@@ -39,13 +39,15 @@ class Drawn(NamedTuple):
     """What rows drew: ``indptr`` ``[n + 1]``, and per drawn edge its position and its neighbour, ``[E]``.
 
     Positions are int32 or int64, neighbours int64 (they become local ids in place). ``inverse`` gives 1 / probability
-    (with replacement: 1 / number of times drawn on average), ``[E]``; None is 1.
+    (with replacement: 1 / number of times drawn on average), ``[E]``; None is 1. ``varies``
+    says whether it may differ between the drawn edges of a node; None: compare the weights when somebody asks.
     """
 
     indptr: Ints
     positions: Any
     src: Ints
     inverse: Callable[[], NDArray[Any]] | None
+    varies: bool | None = None
 
 
 class RowSampler(Sampler):
@@ -70,7 +72,8 @@ class RowSampler(Sampler):
         indptr = drawn.indptr
         if edges.rows_per_node > 1:
             indptr = np.ascontiguousarray(indptr[:: edges.rows_per_node])
-        return Choice.of_kernel(indptr, drawn.positions, drawn.src, self._weight(edges, drawn))
+        needed = drawn.varies if self._weights is None else True
+        return Choice.of_kernel(indptr, drawn.positions, drawn.src, self._weight(edges, drawn), needs_weight=needed)
 
     def _weight(self, edges: Edges, drawn: Drawn) -> Callable[[], Tensor] | None:
         positions, inverse, weights = drawn.positions, drawn.inverse, self._weights
@@ -108,11 +111,11 @@ def _interleaved(whole: Drawn, part: Drawn, from_part: NDArray[np.bool_]) -> Dra
     indptr, at = kernels.csr.csr_rows(joint, order)
     positions, src = (np.concatenate([w, p])[at] for w, p in ((whole.positions, part.positions), (whole.src, part.src)))
     if whole.inverse is None and part.inverse is None:
-        return Drawn(indptr, positions, src, None)
+        return Drawn(indptr, positions, src, None, False)
 
     def inverse() -> NDArray[Any]:
         each = [np.ones(len(d.src)) if d.inverse is None else d.inverse() for d in (whole, part)]
         joined: NDArray[Any] = np.concatenate(each)[at]
         return joined
 
-    return Drawn(indptr, positions, src, inverse)
+    return Drawn(indptr, positions, src, inverse, None if whole.varies is None else whole.varies or part.varies)

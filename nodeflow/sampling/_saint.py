@@ -198,6 +198,9 @@ class SaintSampler(SubgraphSampler):
             pair = self._law.two(whole)[~contains(patch.out, whole.positions)]
         return self._law.one(part.nodes)[part.dst] / pair
 
+    def _needs_weight(self, seeds: Ints) -> bool:
+        return True
+
     def node_columns(self, part: Subgraph) -> dict[str, Tensor]:
         """Return ``loss_weight``, float32 ``[n]``: 1 / p_v."""
         counts = self._counts

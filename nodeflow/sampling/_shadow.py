@@ -124,13 +124,23 @@ class ShadowSampler(BoundSampler):
         structure = Structure(indptr, indices, rows.num_nodes)
         layers = [rows, *(rows._map(lambda x: x) for _ in range(self.num_flows - 1))]
         flows = [
-            Flow(structure, layers[i], layers[i + 1], (i, i + 1), parent_eid=eid, weight=weight, prefix=True)
+            Flow(
+                structure,
+                layers[i],
+                layers[i + 1],
+                (i, i + 1),
+                parent_eid=eid,
+                weight=weight,
+                needs_weight=True,
+                prefix=True,
+            )
             for i in range(self.num_flows - 1)
         ]
         layers.append(Layer(num_seeds, nodes[:num_seeds], context=context[:num_seeds]))
         structure = Structure(indptr[: num_seeds + 1], indices[:last], rows.num_nodes)
         cells: dict[str, Any] = {
             "parent_eid": _prefix(eid, last), "weight": None if weight is None else _prefix(weight, last),
+            "needs_weight": True,
         }  # fmt: skip
         number = self.num_flows - 1
         flows.append(Flow(structure, layers[-2], layers[-1], (number, number + 1), prefix=True, **cells))

@@ -134,6 +134,10 @@ class SubgraphSampler(BoundSampler):
         """
         return None
 
+    def _needs_weight(self, seeds: Ints) -> bool | None:
+        """Whether weights vary within a destination; None where only the weights themselves tell."""
+        return None
+
     def node_columns(self, part: Subgraph) -> dict[str, Tensor]:
         """Return columns ``[n, ...]`` for the frame of the last layer; none unless a sampler has some."""
         return {}
@@ -147,7 +151,7 @@ class SubgraphSampler(BoundSampler):
             graph, Layer(len(nodes), torch.from_numpy(nodes)), structure, self.num_flows,
             parent_eid=Lazy(lambda: self._edges.parent_eid(part.positions)),
             weight=Lazy(lambda: weight_of(self, part, self.inverse(part, seeds))),
-            seed_ids=torch.from_numpy(seeds.copy()),
+            needs_weight=self._needs_weight(seeds), seed_ids=torch.from_numpy(seeds.copy()),
         )  # fmt: skip
         batch.back.data.update(self.node_columns(part))
         return batch

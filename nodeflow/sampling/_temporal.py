@@ -177,7 +177,7 @@ class TemporalNeighborSampler(RowSampler):
         else:
             kernels.uniform.draw_without(begin, past, edges.near, rows.ident, key, indptr, positions, src)
         whole = fanout < 0 or self.strategy == "recent"
-        return Drawn(indptr, positions, src, None if whole else lambda: inverse_rate(past, indptr))
+        return Drawn(indptr, positions, src, None if whole else lambda: inverse_rate(past, indptr), False)
 
     def estimand(self, time: float | None = None) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.

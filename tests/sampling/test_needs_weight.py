@@ -1,0 +1,148 @@
+"""Whether a plain mean over the edges of a flow is biased: what a flow says, against the weights that were drawn."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from _support import sampler_families
+from _support.sampler_families import FAMILIES, LAYERED, NODES, graph_of_all, sampled
+
+from nodeflow import (
+    ClusterSampler,
+    Flow,
+    FullSampler,
+    Graph,
+    LayerSampler,
+    NeighborSampler,
+    Sampler,
+    create_full_node_flow,
+    flow_from_edges,
+)
+from nodeflow.propagation import Propagation
+from nodeflow.sampling import Choice
+
+GRAPH = graph_of_all()
+CONSTANT = {
+    "full", "neighbor", "neighbor, replace", "neighbor, reuse", "neighbor, filter", "bernoulli", "bernoulli, rates",
+    "labor", "labor, sequential", "labor, dependent layers", "labor, hajek", "layer", "temporal", "temporal, recent",
+    "shadow", "link",
+}  # fmt: skip
+"""Families whose weights are the same for all edges of a destination."""
+
+
+def varies(flow: Flow) -> bool:
+    """Whether the weights of some destination differ, one destination at a time."""
+    begin, weight = flow.indptr.tolist(), flow.weight.tolist()
+    return any(len(set(weight[a:b])) > 1 for a, b in itertools.pairwise(begin))
+
+
+def batches(name, sampler):
+    return [sampled(name, sampler, epoch=epoch, batch_number=epoch) for epoch in range(8)]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_against_its_weights(name):
+    flows = [flow for batch in batches(name, FAMILIES[name](GRAPH)) for flow in batch.flows]
+    needed = {flow.needs_weight for flow in flows}
+    if name in CONSTANT:
+        assert needed == {False}
+        assert not any(varies(flow) for flow in flows)
+    else:
+        assert True in needed
+        assert any(varies(flow) for flow in flows if flow.needs_weight)
+        assert not any(varies(flow) for flow in flows if not flow.needs_weight)
+
+
+@pytest.mark.parametrize("name", LAYERED)
+def test_a_weight_column_needs_the_weights(name):
+    batch = sampled(name, LAYERED[name](GRAPH, weight="w"))
+    assert all(flow.needs_weight for flow in batch.flows)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_samplers_know_it_without_their_weights(name, monkeypatch):
+    def refuse(self):
+        raise AssertionError("weights were made")
+
+    batch = sampled(name, FAMILIES[name](GRAPH))
+    monkeypatch.setattr(Flow, "weight", property(refuse))
+    assert all(isinstance(flow.needs_weight, bool) for flow in batch.flows)
+
+
+@pytest.mark.parametrize("name", ["neighbor", "neighbor, prob", "neighbor, reuse", "labor, 1", "saint, node"])
+def test_it_survives(name, tmp_path):
+    batch = sampled(name, FAMILIES[name](GRAPH))
+    wanted = [flow.needs_weight for flow in batch.flows]
+    front = sampled("full", FullSampler(GRAPH, 1)) if name == "saint, node" else None
+    for other in (pickle.loads(pickle.dumps(batch)), copy.copy(batch), batch.to("cpu"), batch.to(torch.device("meta"))):
+        assert [flow.needs_weight for flow in other.flows] == wanted
+    assert batch[1:].flows[0].needs_weight == wanted[1]
+    if front is None:
+        lower = FullSampler(GRAPH, 1)(batch.front.parent_nid.flip(0))
+        assert [flow.needs_weight for flow in lower.append(batch).flows] == [False, *wanted]
+
+
+def test_parts_alone_and_joined():
+    sampler = ClusterSampler(GRAPH, 1, np.arange(NODES) % 7)
+    assert not sampler([3]).flows[0].needs_weight
+    assert sampler([3, 4]).flows[0].needs_weight
+
+
+def test_layers_without_score():
+    kinds = {draw: LayerSampler(GRAPH, [4], draw=draw)([1, 2, 3]) for draw in ("replacement", "poisson", "systematic")}
+    assert {draw: batch.flows[0].needs_weight for draw, batch in kinds.items()} == {
+        "replacement": True, "poisson": False, "systematic": False,
+    }  # fmt: skip
+
+
+def test_one_type_that_draws_is_like_none():
+    sampler = NeighborSampler(GRAPH, [{0: 2}, {0: 2, 1: 1}], edge_type="type")
+    assert [flow.needs_weight for flow in sampler([1, 2, 3]).flows] == [False, True]
+
+
+class Weighted(Sampler):
+    """All edges, with weights that the caller gives for each, as a tensor or as a function."""
+
+    def choose(self, dst, step):
+        edges = self.candidates(dst)
+        chosen = edges.select(np.arange(len(edges)))
+        return Choice(chosen.indptr, chosen.positions, weight=step.inputs(edges))
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(
+    ("of", "wanted"),
+    [
+        (lambda edges: edges.eid + 1.0, True),
+        (lambda edges: edges.degrees[edges.rows] + 0.5, False),
+        (lambda edges: torch.ones(len(edges)), False),
+    ],
+)
+def test_weights_of_a_sampler_of_ones_own_are_compared(of, wanted, late):
+    graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 1, 1, 2, 2], num_nodes=6)
+    made = Weighted(graph, 1)([0, 1, 2, 5], inputs=lambda edges: (lambda: of(edges)) if late else of(edges))
+    assert made.flows[0].needs_weight is wanted
+    assert pickle.loads(pickle.dumps(made)).flows[0].needs_weight is wanted
+    assert Weighted(graph, 1)([0, 5], inputs=of).flows[0].needs_weight is False
+
+
+def test_flows_made_without_a_sampler():
+    src, dst = [0, 1, 2], [0, 0, 1]
+    sizes = {"num_src": 3, "num_dst": 3}
+    assert not flow_from_edges(src, dst, **sizes).needs_weight
+    assert not flow_from_edges([], [], **sizes).needs_weight
+    assert not flow_from_edges(src, dst, **sizes, weight=torch.tensor([2.0, 2.0, 1.0])).needs_weight
+    assert flow_from_edges(src, dst, **sizes, weight=torch.tensor([2.0, 3.0, 1.0])).needs_weight
+    assert not create_full_node_flow(GRAPH, 1).flows[0].needs_weight
+    assert create_full_node_flow(GRAPH, 1, weight="w").flows[0].needs_weight
+    assert not Propagation(GRAPH).flow(0, NODES).needs_weight
+    assert Propagation(GRAPH, weight="w").flow(0, NODES).needs_weight
+
+
+def test_the_list_of_constant_families_names_families():
+    assert sampler_families.FAMILIES.keys() > CONSTANT
