@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Generator, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,10 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, describe
-from nodeflow._runtime.threads import run_all
 from nodeflow.flow import NodeFlow
 from nodeflow.flow._build import empty_node_flow
+from nodeflow.loader._state import check_settings, hash_times, settings_of_sampler
+from nodeflow.loader._workers import draw_ahead, draw_on_request
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import SamplerBase
 
@@ -82,7 +82,7 @@ class NodeFlowLoader:
         if not isinstance(sampler, SamplerBase):
             raise TypeError(f"sampler must be a nodeflow Sampler, got {describe(sampler)}")
         self.sampler = sampler
-        asked, shape = sampler._flat(seeds)
+        asked, shape = sampler.flat_seeds(seeds)
         ids = torch.from_numpy(as_ids(asked, "seeds", sampler.num_seeds, sampler.seed_kind).copy())
         self.seeds = ids if shape is None else ids.view(shape)
         self.batch_size = as_count(batch_size, "batch_size", 1)
@@ -131,22 +131,13 @@ class NodeFlowLoader:
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the iteration stands: the epoch, the batches it has given, and what must not change."""
-        return {"epoch": self._epoch, "batch_number": self._next, **self._fixed()}
+        return {"epoch": self._epoch, "batch_number": self._next, **self._settings()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Let the next iteration go on where ``state`` was taken; raises ValueError for a state of another loader."""
         if not isinstance(state, Mapping) or not {"epoch", "batch_number"} <= set(state):
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
-        for name, value in self._fixed().items():
-            theirs = state.get(name)
-            if theirs == value:
-                continue
-            if isinstance(theirs, Mapping) and isinstance(value, Mapping):
-                for key in dict.fromkeys([*theirs, *value]):
-                    here, there = value.get(key, "no setting"), theirs.get(key, "no setting")
-                    if here != there:
-                        raise ValueError(f"the state is of another sampler: {key} is {there} there, and {here} here")
-            raise ValueError(f"the state is of a loader with {name}={theirs}, this one has {value}")
+        check_settings(self._settings(), state)
         batch_number, epoch = (
             as_count(state["batch_number"], "state['batch_number']"),
             as_count(state["epoch"], "state['epoch']", -1),
@@ -157,14 +148,14 @@ class NodeFlowLoader:
         # the state of a finished epoch goes on with the next one
         self._resume = self._epoch >= 0 and batch_number < len(self)
 
-    def _fixed(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, Any]:
         names = ("batch_size", "shuffle", "drop_last", "seed")
         return {name: int(getattr(self, name)) for name in names} | {
             "num_seeds": len(self.seeds),
             "seeds_hash": hash_ids(self.seeds.flatten().numpy()),
             "shape": list(self.seeds.shape[1:]),
-            **({} if self.times is None else {"times_hash": _hash_times(self.times)}),
-            "sampler": _told(type(self.sampler).__name__, self.sampler.settings),
+            **({} if self.times is None else {"times_hash": hash_times(self.times)}),
+            "sampler": settings_of_sampler(type(self.sampler).__name__, self.sampler.settings),
         }
 
     def __iter__(self) -> Iterator[NodeFlow]:
@@ -184,44 +175,14 @@ class NodeFlowLoader:
                 yield batch if self.device is None else batch.to(self.device, non_blocking=self.pin_memory)
 
     def _batches(self, order: Tensor, epoch: int, start: int) -> Generator[NodeFlow, None, None]:
+        def prepare(number: int) -> Callable[[], NodeFlow]:
+            return partial(self._make, order, epoch, number)
+
         numbers = range(start, len(self))
-        if self.num_workers == 0:
-            for number in numbers:
-                yield self._make(order, epoch, number)
-            return
-        if self.prefetch == 0:
-            for first in range(start, len(self), self.num_workers):
-                yield from self._group(order, epoch, range(first, min(first + self.num_workers, len(self))))
-            return
-        pool = ThreadPoolExecutor(self.num_workers, thread_name_prefix="nodeflow-loader")
-        try:
-            ahead: deque[Future[NodeFlow]] = deque()
-            for number in numbers:
-                ahead.append(pool.submit(self._make, order, epoch, number))
-                if len(ahead) > self.num_workers * self.prefetch:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-    def _group(self, order: Tensor, epoch: int, numbers: range) -> Iterator[NodeFlow]:
-        """Give some batches, drawn at the same time; what one raises comes after those before it."""
-        made: list[NodeFlow | Exception] = [IndexError()] * len(numbers)
-        inference, recorded = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
-
-        def draw(k: int) -> None:
-            try:  # in any thread as in the caller's
-                with torch.inference_mode(inference), torch.set_grad_enabled(recorded):
-                    made[k] = self._make(order, epoch, numbers[k])
-            except Exception as error:
-                made[k] = error
-
-        run_all(draw, len(numbers), self.num_workers)
-        for batch in made:
-            if isinstance(batch, Exception):
-                raise batch
-            yield batch
+        if self.num_workers and self.prefetch:
+            return draw_ahead(prepare, numbers, self.num_workers * self.prefetch, self.num_workers)
+        together = max(self.num_workers, 1)
+        return draw_on_request(prepare, numbers, together - 1, together)
 
     def _make(self, order: Tensor, epoch: int, number: int) -> NodeFlow:
         chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
@@ -243,17 +204,6 @@ class NodeFlowLoader:
         return f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}, {self.sampler!r})"
 
 
-def _told(kind: str, settings: Mapping[str, Any]) -> dict[str, str]:
-    """The settings of a sampler in words, those of a sampler below it too."""
-    found = {"class": kind}
-    for name, value in settings.items():
-        if name == "sampler":
-            found.update({f"sampler.{key}": word for key, word in _told(*value).items()})
-        else:
-            found[name] = repr(value)
-    return found
-
-
 def _repeats(seeds: Ints) -> bool:
     """Whether a seed, or a row of seeds, comes twice."""
     rows = seeds.reshape(len(seeds), math.prod(seeds.shape[1:]))
@@ -264,8 +214,3 @@ def _repeats(seeds: Ints) -> bool:
 def _times(times: Any) -> Tensor:
     # of a list of floats numpy makes float64; torch would make float32, in which many times are one
     return torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times)).detach().cpu().clone()
-
-
-def _hash_times(times: Tensor) -> int:
-    exact = times.double() if times.is_floating_point() else times.long()
-    return hash_ids(exact.contiguous().numpy().view(np.int64))

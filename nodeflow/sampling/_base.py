@@ -153,7 +153,7 @@ class SamplerBase(ABC):
 
     def _seeds(self, seeds: Any) -> tuple[Ints, tuple[int, ...]]:
         """The seeds one after another, and the shape in which they were given: ``[B]`` or ``[B, m]``."""
-        asked, shape = self._flat(_stack(seeds))
+        asked, shape = self.flat_seeds(_stack(seeds))
         try:
             ids = as_ids(asked, "seeds", self.num_seeds, self.seed_kind)
         except IndexError as error:
@@ -162,7 +162,7 @@ class SamplerBase(ABC):
             raise IndexError(f"{error}; a seed of {type(self).__name__} is no node, but a {self.seed_kind}") from None
         return ids, shape or (len(ids),)
 
-    def _flat(self, seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
+    def flat_seeds(self, seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
         """Seeds one after another, and their shape where it is ``[B, m]``, which seeds that are nodes may have."""
         return flat(seeds) if self.seed_kind == "node" else (seeds, None)
 

@@ -203,7 +203,7 @@ class LinkSampler(SamplerBase):
         number = batch_number if batch_number is not None or self.sampler.numbered else derive_key(*identity) >> 1
         return self._sample(ids, draw, _Asked(epoch, number, inputs, when))
 
-    def _flat(self, seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
+    def flat_seeds(self, seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
         if flat(seeds)[1] is not None:
             raise ValueError(
                 "seeds must be edge ids, one-dimensional, got rows of several; give pairs of nodes to the sampler of "

@@ -1,0 +1,42 @@
+"""The state of a loader: settings that must be the same where it is loaded, and words for the first that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from nodeflow.random import hash_ids
+
+
+def settings_of_sampler(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the class and the settings of a sampler as text; those of a sampler that it wraps, as ``sampler.name``."""
+    texts = {"class": name}
+    for key, value in settings.items():
+        if key == "sampler":
+            texts.update({f"sampler.{inner}": text for inner, text in settings_of_sampler(*value).items()})
+        else:
+            texts[key] = repr(value)
+    return texts
+
+
+def hash_times(times: Tensor) -> int:
+    """Return a hash of the values of ``times``: float64 of floats, int64 of integers."""
+    exact = times.double() if times.is_floating_point() else times.long()
+    return hash_ids(exact.contiguous().numpy().view(np.int64))
+
+
+def check_settings(own: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    """Raise ValueError for the first setting of a loader that has another value in ``state``."""
+    for name, value in own.items():
+        stored = state.get(name)
+        if stored == value:
+            continue
+        if isinstance(stored, Mapping) and isinstance(value, Mapping):
+            for key in dict.fromkeys([*stored, *value]):
+                here, there = value.get(key, "no setting"), stored.get(key, "no setting")
+                if here != there:
+                    raise ValueError(f"the state is of another sampler: {key} is {there} there, and {here} here")
+        raise ValueError(f"the state is of a loader with {name}={stored}, this one has {value}")

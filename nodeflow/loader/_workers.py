@@ -1,0 +1,69 @@
+"""The threads of a loader: batches are drawn ahead of the caller, or several at once when it asks for one.
+
+Both functions call ``prepare(number)`` in the caller's thread, in the order of the batches, and draw a batch by calling
+what ``prepare`` has returned, in any thread. ``lead`` is how many batches beyond the one asked for are prepared.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import torch
+
+from nodeflow._runtime.threads import run_all
+from nodeflow.flow import NodeFlow
+
+Draw = Callable[[], NodeFlow]
+
+
+def draw_ahead(
+    prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int
+) -> Generator[NodeFlow, None, None]:
+    """Yield the batches ``numbers`` in order, drawn by ``num_workers`` threads as soon as they are prepared."""
+    pool = ThreadPoolExecutor(num_workers, thread_name_prefix="nodeflow-loader")
+    try:
+        ahead: deque[Future[NodeFlow]] = deque()
+        for number in numbers:
+            ahead.append(pool.submit(prepare(number)))
+            if len(ahead) > lead:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def draw_on_request(
+    prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int
+) -> Generator[NodeFlow, None, None]:
+    """Yield the batches ``numbers`` in order; where one is missing, up to ``num_workers`` are drawn at once."""
+    left = iter(numbers)
+    prepared: deque[Draw] = deque()
+    drawn: deque[NodeFlow | Exception] = deque()
+    for _ in numbers:
+        while len(prepared) + len(drawn) <= lead and (number := next(left, None)) is not None:
+            prepared.append(prepare(number))
+        if not drawn:
+            drawn.extend(_draw_together([prepared.popleft() for _ in range(min(num_workers, len(prepared)))]))
+        batch = drawn.popleft()
+        if isinstance(batch, Exception):
+            raise batch
+        yield batch
+
+
+def _draw_together(draws: list[Draw]) -> list[NodeFlow | Exception]:
+    """Draw some batches at the same time; an exception takes the place of its batch."""
+    results: list[NodeFlow | Exception] = [IndexError()] * len(draws)
+    inference, recorded = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+
+    def draw(k: int) -> None:
+        try:  # other threads do not have the caller's modes
+            with torch.inference_mode(inference), torch.set_grad_enabled(recorded):
+                results[k] = draws[k]()
+        except Exception as error:
+            results[k] = error
+
+    run_all(draw, len(draws), len(draws))
+    return results
