@@ -58,11 +58,13 @@ class LaborSampler(RowSampler):
             exactly ``min(k, d)``, those with the smallest ``r_t / pi_t`` (sequential Poisson sampling, Ohlsson 1998).
             Probabilities are then k / d for ``iterations=0``, and else, given the other sources' numbers,
             ``min(1, pi_t tau)``, where tau is the smallest ``r_t / pi_t`` not drawn (Duffield, Lund, Thorup 2007).
+            With a fanout of 1 these weights have infinite variance (as 1 / the second smallest of d numbers has).
         estimator: "horvitz-thompson" is as said above. "hajek" scales the weights of every destination so that the
             inverse probabilities add up to its degree, as DGL does; the mean over neighbours is then a mean of drawn
             values. It trades bias for variance: sums are no longer unbiased.
-        layer_dependency: all flows of a batch use the same r_t, so that flows draw the same nodes. Every flow on its
-            own stays unbiased; what flows in a row estimate together does not.
+        layer_dependency: all flows of a batch use the same r_t, so that flows draw the same nodes. Only the flow into
+            the seeds stays unbiased. An inner node is in the batch because its number is small, and uses that number
+            again as a source: sums of the flows below are biased.
         batch_dependency: number of batches for which a node keeps its r_t; 1 draws afresh in every batch, None once per
             epoch. Nodes renew theirs at batches of their own, so two batches at distance b in an epoch share a fraction
             ``max(0, 1 - b / batch_dependency)`` of the numbers, and each batch is a draw as good as any. Batches must
