@@ -31,8 +31,11 @@ MaskLike: TypeAlias = "Tensor | Array | Sequence[bool]"
 EdgeFilter: TypeAlias = "MaskLike | str | Callable[..., Any]"
 """Which edges are seen; see ``Sampler`` for the forms."""
 
+ColumnLike: TypeAlias = "Tensor | Array | Any"
+"""A column of a frame: a tensor, or an array, pandas Series or scipy sparse matrix that becomes one."""
+
 ColumnsLike: TypeAlias = "Mapping[str, Any]"
-"""Columns of a frame by name: tensors, or what becomes one."""
+"""Columns of a frame by name, each a ``ColumnLike``: a dict, a frame, or a pandas data frame."""
 
 FileLike: TypeAlias = "str | PathLike[str]"
 """The path of a file or folder."""

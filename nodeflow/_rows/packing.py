@@ -1,4 +1,8 @@
-"""Tensors as plain byte arrays and back, for pickling: shared memory is stored once, unused memory is left out."""
+"""Tensors as plain byte arrays and back, for pickling.
+
+Memory that several tensors share is stored once, memory that none of them uses is left out. A tensor that maps a file
+read-only is stored as the name of the file.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from torch import Tensor
 
 from nodeflow._rows.csr import csr_tensor
 from nodeflow._rows.rows import from_numpy
+from nodeflow._runtime.mapped import find_map, part_of_file
 
 Piece = tuple[NDArray[np.uint8], torch.dtype]
 """Bytes, and the type of the numbers in them."""
@@ -38,6 +43,9 @@ class Pool:
         self._kept.append(tensor)  # a copy made here must not hand its address to the next one
         memory = (tensor.untyped_storage().data_ptr(), tensor.dtype)
         start = tensor.storage_offset()
+        mapped = find_map(memory[0])
+        if mapped is not None and tensor.dtype != torch.bfloat16:  # which numpy cannot open again
+            return ["file", part_of_file(tensor.numpy(), mapped)]
         reference = ["strided", memory, start, tuple(tensor.shape)]
         self._spans.setdefault(memory, []).append([start, start + tensor.numel(), tensor, reference])
         return reference
@@ -70,6 +78,8 @@ def restored(memory: list[Piece], reference: Any) -> Any:
     if reference[0] == "csr":
         indptr, indices, values = (restored(memory, part) for part in reference[1])
         return csr_tensor(indptr, indices, values, reference[2])
+    if reference[0] == "file":
+        return from_numpy(reference[1].open())
     _, at, start, shape = reference
     data, dtype = memory[at]
     size = math.prod(shape)

@@ -12,6 +12,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._rows.csr import csr_positions, csr_tensor
 from nodeflow._runtime.buffers import as_tensor, reused
+from nodeflow._runtime.mapped import remember
 from nodeflow._runtime.quiet import ignored_warnings
 
 _READ_ONLY = "_nodeflow_read_only"
@@ -21,6 +22,7 @@ _WORDS = tuple(np.dtype(kind) for kind in (np.uint64, np.uint32, np.uint8))
 
 def from_numpy(array: NDArray[Any]) -> Tensor:
     """Return a tensor that shares the array's memory, also when that is read-only (then never write to it)."""
+    remember(array)
     if array.flags.writeable:
         return torch.from_numpy(array)
     with ignored_warnings(".*non-writable.*"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_count, describe
+from nodeflow._base.types import ColumnLike, ColumnsLike
 from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.packing import Piece, Pool, restored
 from nodeflow._rows.rows import from_numpy
@@ -18,11 +19,20 @@ from nodeflow._rows.rows import from_numpy
 class Frame(MutableMapping[str, Tensor]):
     """Named columns, all with the same number of rows.
 
-    A column is a dense tensor ``[num_rows, ...]`` or a sparse CSR tensor ``[num_rows, columns]``; numpy arrays and
-    scipy sparse matrices are converted when set (arrays share their memory). Setting, replacing and deleting columns is
-    the only change a Frame allows: its number of rows is fixed. Setting a column stores the tensor itself, not a copy.
+    A column is a dense tensor ``[num_rows, ...]`` or a sparse CSR tensor ``[num_rows, columns]``. Numpy arrays, columns
+    of a pandas data frame and scipy sparse matrices are converted when they are set; arrays share their memory. The
+    rows of a pandas Series are taken in their order: its index is ignored. Columns can be set, replaced and deleted,
+    but the number of rows is fixed. Setting a column stores the tensor itself, not a copy.
 
-    Raises ValueError for a wrong number of rows, KeyError for an unknown column, TypeError for what is no column.
+    A pickle holds the columns by value and without gradient, except those that map a file read-only
+    (``numpy.load(path, mmap_mode="r")``): of these it holds the file's path, and opens the file again.
+
+    Args:
+        num_rows: number of rows of every column.
+        columns: columns by name: a dict, or a pandas data frame.
+
+    Raises ValueError for a wrong number of rows, KeyError for an unknown column, TypeError for a value that cannot be
+    a column.
 
     >>> frame = Frame(3)
     >>> frame["h"] = torch.ones(3, 2)
@@ -30,14 +40,14 @@ class Frame(MutableMapping[str, Tensor]):
     Frame(3 rows: h float32 [3, 2])
     """
 
-    __slots__ = ("_columns", "_num_rows", "_of_graph")
+    __slots__ = ("_columns", "_num_rows")
+    _hint = " (batches get columns of their graph with copy_from_parent, or ndata= and edata= of a loader)"
 
-    def __init__(self, num_rows: int, columns: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, num_rows: int, columns: ColumnsLike | None = None) -> None:
         self._num_rows = as_count(num_rows, "num_rows")
         self._columns: dict[str, Tensor] = {}
-        checked = {name: self._checked(name, column) for name, column in (columns or {}).items()}
-        self._columns.update(checked)
-        self._of_graph = False
+        if columns is not None:
+            self.update(columns)
 
     @property
     def num_rows(self) -> int:
@@ -48,11 +58,9 @@ class Frame(MutableMapping[str, Tensor]):
         try:
             return self._columns[name]
         except KeyError:
-            hint = " (batches get columns of their graph with copy_from_parent, or ndata= and edata= of a loader)"
-            words = f"no column {name!r}; the frame has {self._names()}{'' if self._of_graph else hint}"
-            raise KeyError(words) from None
+            raise KeyError(f"no column {name!r}; the frame has {self._names()}{self._hint}") from None
 
-    def __setitem__(self, name: str, column: Any) -> None:
+    def __setitem__(self, name: str, column: ColumnLike) -> None:
         self._columns[name] = self._checked(name, column)
 
     def __delitem__(self, name: str) -> None:
@@ -63,15 +71,18 @@ class Frame(MutableMapping[str, Tensor]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
 
-    # a frame is itself: comparing columns entry by entry is not what == on a mapping of tensors could answer
+    # == on a mapping would compare tensors, whose == has no single answer: frames are equal when they are the same
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
     def __len__(self) -> int:
         return len(self._columns)
 
-    def update(self, columns: Mapping[str, Any] = {}, /, **more: Any) -> None:  # type: ignore[override]
+    def update(self, columns: ColumnsLike | None = None, /, **more: ColumnLike) -> None:  # type: ignore[override]
         """Set several columns at once: all of them, or none when one is refused."""
+        columns = {} if columns is None else columns
+        if not hasattr(columns, "items"):
+            raise TypeError(f"columns must be a dict from names to columns, or a data frame, got {describe(columns)}")
         given = {**columns, **more} if more else columns
         checked = {name: self._checked(name, column) for name, column in given.items()}
         self._columns.update(checked)
@@ -79,6 +90,15 @@ class Frame(MutableMapping[str, Tensor]):
     def copy(self) -> Frame:
         """Return a new Frame with the same column tensors: setting a column in one is not seen in the other."""
         return self._with(dict(self._columns))
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Return the columns as they are now, for ``restore``. The tensors are shared, not copied."""
+        return self._columns.copy()
+
+    def restore(self, snapshot: dict[str, Tensor]) -> None:
+        """Set the columns back to a ``snapshot`` of this frame: later columns go, deleted ones come back."""
+        self._columns.clear()
+        self._columns.update(snapshot)
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Frame:
         """Return a Frame with every column on ``device``."""
@@ -94,14 +114,14 @@ class Frame(MutableMapping[str, Tensor]):
         return f"Frame({self._num_rows} rows: {', '.join(words) or 'no columns'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # by value and without gradient; a column that is a view of a large tensor leaves the rest of it behind
+        # a column that is a view of a large tensor leaves the rest of it behind
         pool = Pool()
         columns = {name: pool.add(column) for name, column in self._columns.items()}
-        return _restore, (self._num_rows, columns, pool.memory())
+        return _restore, (GraphFrame if isinstance(self, GraphFrame) else Frame, self._num_rows, columns, pool.memory())
 
     def _with(self, columns: dict[str, Tensor]) -> Frame:
         frame = Frame(self._num_rows)
-        frame._columns = columns
+        frame.restore(columns)
         return frame
 
     def _names(self) -> str:
@@ -115,6 +135,14 @@ class Frame(MutableMapping[str, Tensor]):
             return column
         if not isinstance(name, str):
             raise TypeError(f"a column name must be a str, got {describe(name)}")
+        if hasattr(column, "to_numpy"):  # a pandas Series, and the like of other libraries
+            given, column = column, column.to_numpy()
+            if not isinstance(column, np.ndarray) or column.dtype.kind not in "biufc":
+                raise TypeError(
+                    f"column {name!r} must hold numbers, got {type(given).__name__} of dtype "
+                    f"{getattr(given, 'dtype', None)}; convert it first (codes of a category, seconds of a date), and "
+                    "fill missing entries"
+                )
         if isinstance(column, np.ndarray):
             if column.dtype.kind not in "biufc":
                 raise TypeError(f"column {name!r} must hold numbers, got {describe(column)}")
@@ -133,5 +161,12 @@ class Frame(MutableMapping[str, Tensor]):
         return column
 
 
-def _restore(num_rows: int, columns: dict[str, Any], memory: list[Piece]) -> Frame:
-    return Frame(num_rows, {name: restored(memory, column) for name, column in columns.items()})
+class GraphFrame(Frame):
+    """A frame of a graph: its errors do not tell how a batch gets columns of its graph."""
+
+    __slots__ = ()
+    _hint = ""
+
+
+def _restore(kind: type[Frame], num_rows: int, columns: dict[str, Any], memory: list[Piece]) -> Frame:
+    return kind(num_rows, {name: restored(memory, column) for name, column in columns.items()})

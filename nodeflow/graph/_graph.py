@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import threading
 import uuid
 import weakref
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import ALL, Ints, _All, as_array, as_count, as_ids, describe, id_range
+from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids
 from nodeflow._base.frozen import Frozen
-from nodeflow.graph._frame import Frame
-
-Stored = NDArray[Any]
-"""A read-only int32 or int64 array of a graph."""
+from nodeflow._base.types import ColumnsLike, IdsLike
+from nodeflow._runtime.mapped import FilePart, part_of_file
+from nodeflow.graph._frame import Frame, GraphFrame
+from nodeflow.graph._storage import Stored, check_range, integers, permutation, read_only, stored, stored_indptr
 
 _alive: weakref.WeakValueDictionary[str, Graph] = weakref.WeakValueDictionary()
 
@@ -34,7 +34,7 @@ class Graph(Frozen):
     """An immutable directed graph; multi-edges and self-loops are allowed.
 
     The in-edges of node ``v`` are the positions ``indptr[v]`` to ``indptr[v + 1]``; at such a position ``indices``
-    holds the source and ``edge_ids`` the edge's id.
+    holds the source and ``stored_edge_ids`` the edge's id.
 
     Args:
         indptr: int64 ``[num_nodes + 1]``, non-decreasing, from 0 to the number of edges.
@@ -70,15 +70,15 @@ class Graph(Frozen):
 
     def __init__(
         self,
-        indptr: Any,
-        indices: Any,
+        indptr: IdsLike,
+        indices: IdsLike,
         *,
-        edge_ids: Any = None,
-        ndata: Mapping[str, Any] | None = None,
-        edata: Mapping[str, Any] | None = None,
+        edge_ids: IdsLike | None = None,
+        ndata: ColumnsLike | None = None,
+        edata: ColumnsLike | None = None,
         copy: bool | None = None,
     ) -> None:
-        indptr, indices = _integers(indptr, "indptr"), _integers(indices, "indices")
+        indptr, indices = integers(indptr, "indptr"), integers(indices, "indices")
         if len(indptr) == 0:
             raise ValueError("indptr must have one entry more than there are nodes, got none")
         if indptr[0] != 0 or indptr[-1] != len(indices):
@@ -92,31 +92,40 @@ class Graph(Frozen):
                 f"indptr must not decrease, but indptr[{at}] is {indptr[at]} and indptr[{at + 1}] {indptr[at + 1]}"
             )
         num_nodes = len(indptr) - 1
-        _check_range(indices, "indices", num_nodes, "node")
+        check_range(indices, "indices", num_nodes, "node")
         if edge_ids is not None:
-            edge_ids = _permutation(_integers(edge_ids, "edge_ids"), len(indices))
-        node_frame, edge_frame = Frame(num_nodes, ndata), Frame(len(indices), edata)
-        self._set(
-            _indptr=_stored(indptr, copy, np.int64),
-            _indices=_stored(indices, copy, _narrow(num_nodes)),
-            _edge_ids=None if edge_ids is None else _stored(edge_ids, copy, _narrow(len(indices))),
+            edge_ids = permutation(integers(edge_ids, "edge_ids"), "edge_ids", len(indices), "edge")
+        arrays = (
+            stored_indptr(indptr, copy),
+            stored(indices, copy, num_nodes),
+            None if edge_ids is None else stored(edge_ids, copy, len(indices)),
         )
-        self._start(node_frame, edge_frame, str(uuid.uuid4()))
+        self._start(arrays, GraphFrame(num_nodes, ndata), GraphFrame(len(indices), edata), str(uuid.uuid4()))
 
-    def _start(self, ndata: Frame, edata: Frame, uid: str) -> None:
-        ndata._of_graph = edata._of_graph = True
-        self._set(ndata=ndata, edata=edata, _out=[], _lock=threading.Lock(), _uid=uid)
+    @classmethod
+    def _trusted(cls, arrays: Sequence[Stored | None], ndata: Frame, edata: Frame) -> Graph:
+        """Build a graph of arrays and frames that are known to be right."""
+        graph = cls.__new__(cls)
+        graph.__setstate__((arrays, ndata, edata, str(uuid.uuid4())))
+        return graph
+
+    def _start(self, arrays: Sequence[Stored | None], ndata: Frame, edata: Frame, uid: str) -> None:
+        indptr, indices, edge_ids = arrays
+        self._set(
+            _indptr=indptr, _indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata,
+            _out=[], _lock=threading.Lock(), _uid=uid,
+        )  # fmt: skip
         _alive[uid] = self
 
     @classmethod
     def from_edges(
         cls,
-        src: Any,
-        dst: Any,
+        src: IdsLike,
+        dst: IdsLike,
         *,
         num_nodes: int | None = None,
-        ndata: Mapping[str, Any] | None = None,
-        edata: Mapping[str, Any] | None = None,
+        ndata: ColumnsLike | None = None,
+        edata: ColumnsLike | None = None,
     ) -> Graph:
         """Build a graph from its edges ``src[e] -> dst[e]``; edge ``e`` gets id ``e``.
 
@@ -127,16 +136,17 @@ class Graph(Frozen):
 
         Raises what ``Graph`` raises, and ValueError when ``src`` and ``dst`` differ in length.
         """
-        src, dst = _integers(src, "src"), _integers(dst, "dst")
+        src, dst = integers(src, "src"), integers(dst, "dst")
         if len(src) != len(dst):
             raise ValueError(f"src and dst must have one entry per edge, got {len(src)} and {len(dst)}")
         if num_nodes is None:
             num_nodes = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
         num_nodes = as_count(num_nodes, "num_nodes")
-        _check_range(src, "src", num_nodes, "node")
-        _check_range(dst, "dst", num_nodes, "node")
+        check_range(src, "src", num_nodes, "node")
+        check_range(dst, "dst", num_nodes, "node")
         indptr, order = kernels.csr.sort_by_destination(dst, num_nodes)
-        return cls(indptr, src[order], edge_ids=order, ndata=ndata, edata=edata)
+        arrays = indptr, stored(src[order], None, num_nodes), stored(order, None, len(src))
+        return cls._trusted(arrays, GraphFrame(num_nodes, ndata), GraphFrame(len(src), edata))
 
     @property
     def num_nodes(self) -> int:
@@ -159,9 +169,9 @@ class Graph(Frozen):
         return self._indices
 
     @property
-    def edge_ids(self) -> Stored:
+    def stored_edge_ids(self) -> Stored:
         """Read-only integer array ``[num_edges]``: id of each in-edge, as stored."""
-        return _read_only(np.arange(self.num_edges)) if self._edge_ids is None else self._edge_ids
+        return read_only(np.arange(self.num_edges)) if self._edge_ids is None else self._edge_ids
 
     def csc(self) -> tuple[Ints, Stored, Stored | None]:
         """Return ``(indptr, sources, edge ids)`` of the in-edges as stored; edge ids None means the position."""
@@ -176,27 +186,27 @@ class Graph(Frozen):
                 # by edge id inside each source, like the in-edges of a graph built from an edge list
                 order = np.lexsort((edges, np.repeat(np.arange(self.num_nodes), np.diff(indptr))))
                 dst, edges = dst[order], edges[order]
-                self._out.append((_stored(indptr, False, np.int64), _stored(dst, None, _narrow(self.num_nodes)),
-                                  _stored(edges, None, _narrow(self.num_edges))))  # fmt: skip
+                self._out.append((stored_indptr(indptr, False), stored(dst, None, self.num_nodes),
+                                  stored(edges, None, self.num_edges)))  # fmt: skip
             return self._out[0]
 
-    def in_degrees(self, v: Any = ALL) -> Tensor:
+    def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``."""
         return _degrees(self._indptr, v, self.num_nodes)
 
-    def out_degrees(self, v: Any = ALL) -> Tensor:
+    def out_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``."""
         if self._out:
             return _degrees(self._out[0][0], v, self.num_nodes)
         counts = np.bincount(self._indices, minlength=self.num_nodes).astype(np.int64)
         return torch.from_numpy(counts if isinstance(v, _All) else counts[as_ids(v, "v", self.num_nodes)])
 
-    def in_edges(self, v: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def in_edges(self, v: IdsLike) -> tuple[Tensor, Tensor, Tensor]:
         """Return ``(src, dst, edge ids)``, int64 ``[k]`` each, of all in-edges of the nodes ``v``, node by node."""
         rows = as_ids(v, "v", self.num_nodes)
         return _edges_of(rows, *self.csc())
 
-    def out_edges(self, v: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def out_edges(self, v: IdsLike) -> tuple[Tensor, Tensor, Tensor]:
         """Return ``(src, dst, edge ids)``, int64 ``[k]`` each, of all out-edges of the nodes ``v``, node by node."""
         rows = as_ids(v, "v", self.num_nodes)
         dst, src, edges = _edges_of(rows, *self.csr())
@@ -216,100 +226,24 @@ class Graph(Frozen):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
         """Return a graph of its own with copied columns; the structure, which never changes, is shared."""
-        columns = {"ndata": copy.deepcopy(self.ndata, memo), "edata": copy.deepcopy(self.edata, memo)}
-        indptr, indices, edge_ids = self.csc()
-        return Graph(indptr, indices, edge_ids=edge_ids, copy=False, **columns)
+        ndata, edata = copy.deepcopy(self.ndata, memo), copy.deepcopy(self.edata, memo)
+        return Graph._trusted(self.csc(), ndata, edata)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        arrays = tuple(map(_portable, (self._indptr, self._indices, self._edge_ids)))
-        return _restore, (arrays, self.ndata, self.edata, self._uid)
+        parts = tuple(array if array is None else part_of_file(array) or array for array in self.csc())
+        return copyreg.__newobj__, (Graph,), (parts, self.ndata, self.edata, self._uid)  # type: ignore[attr-defined]
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        arrays, ndata, edata, uid = state
+        opened = [read_only(array.open() if isinstance(array, FilePart) else array) if array is not None else None
+                  for array in arrays]  # fmt: skip
+        living = find_graph(uid)
+        self._start(opened, ndata, edata, uid)
+        if living is not None:  # in the process where the graph still lives, batches go on finding that very object
+            _alive[uid] = living
 
 
-def _restore(arrays: tuple[Any, ...], ndata: Frame, edata: Frame, uid: str) -> Graph:
-    """Rebuild a pickled graph; in a process where it still lives, that very object stays the one that batches find."""
-    graph = Graph.__new__(Graph)
-    opened = [array if array is None or isinstance(array, np.ndarray) else np.memmap(**array) for array in arrays]
-    indptr, indices, edge_ids = (None if array is None else _read_only(array) for array in opened)
-    graph._set(_indptr=indptr, _indices=indices, _edge_ids=edge_ids)
-    living = find_graph(uid)
-    graph._start(ndata, edata, uid)
-    if living is not None:
-        _alive[uid] = living
-    return graph
-
-
-def _portable(array: Stored | None) -> Any:
-    """A memory-mapped file travels to another process by name, not by content."""
-    file = _file_of(array)
-    if array is None or file is None or file.filename is None or file.mode == "c":  # "c": changes are not in the file
-        return array
-    offset = file.offset + array.ctypes.data - file.ctypes.data  # the array may be a slice of the file
-    return {"filename": file.filename, "dtype": array.dtype, "mode": "r", "offset": offset, "shape": array.shape}
-
-
-def _file_of(array: Any) -> np.memmap[Any, Any] | None:
-    """The memory map whose memory an array is (part of); views do not say so themselves."""
-    while isinstance(getattr(array, "base", None), np.ndarray):
-        array = array.base
-    return array if isinstance(array, np.memmap) else None
-
-
-def _integers(value: Any, name: str) -> NDArray[Any]:
-    """Return a one-dimensional integer array of ``value``, shared where it is an array or tensor already."""
-    array = as_array(value, name)
-    if array.size == 0 and array.dtype.kind != "b":
-        array = array.astype(np.int64)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers, got {describe(array)}")
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {tuple(array.shape)}")
-    if array.dtype not in (np.int32, np.int64):
-        if array.size and int(array.max()) > np.iinfo(np.int64).max:
-            raise ValueError(f"{name} holds {int(array.max())}, beyond the largest 64-bit id")
-        array = array.astype(np.int64)
-    return array
-
-
-def _check_range(ids: Stored, name: str, upper: int, what: str) -> None:
-    # min and max first: they need no memory, unlike a comparison, and the error path may take its time
-    if len(ids) and (ids.min() < 0 or ids.max() >= upper):
-        at = int(((ids < 0) | (ids >= upper)).argmax())
-        raise IndexError(f"{name}[{at}] is {ids[at]}, but {id_range(0, upper, what)}")
-
-
-def _permutation(ids: Stored, size: int) -> Stored:
-    if len(ids) != size:
-        raise ValueError(f"edge_ids must have one entry per edge ({size}), got {len(ids)}")
-    _check_range(ids, "edge_ids", size, "edge")
-    seen = np.zeros(size, np.bool_)
-    seen[ids] = True
-    if not seen.all():
-        raise ValueError(f"edge_ids must be a permutation, but no edge has id {int((~seen).argmax())}")
-    return ids
-
-
-def _narrow(bound: int) -> type[np.signedinteger[Any]]:
-    return np.int32 if bound <= np.iinfo(np.int32).max else np.int64
-
-
-def _stored(array: Stored, copy: bool | None, dtype: Any) -> Stored:
-    if copy is None:
-        shared = _file_of(array) is not None or array.dtype == dtype
-    else:
-        shared = not copy
-    kept = array if shared else array.astype(dtype)
-    if dtype == np.int64 and kept.dtype != np.int64:  # an indptr: its kernels are compiled for one width only
-        kept = kept.astype(np.int64)
-    return _read_only(np.ascontiguousarray(kept))
-
-
-def _read_only(array: Stored) -> Stored:
-    view = np.asarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
-def _degrees(indptr: Ints, v: Any, num_nodes: int) -> Tensor:
+def _degrees(indptr: Ints, v: IdsLike | _All, num_nodes: int) -> Tensor:
     if isinstance(v, _All):
         return torch.from_numpy(np.diff(indptr))
     rows = as_ids(v, "v", num_nodes)
@@ -318,6 +252,6 @@ def _degrees(indptr: Ints, v: Any, num_nodes: int) -> Tensor:
 
 def _edges_of(rows: Ints, indptr: Ints, indices: Stored, edge_ids: Stored | None) -> tuple[Tensor, Tensor, Tensor]:
     chosen, position = kernels.csr.csr_rows(indptr, rows)
-    near = np.repeat(rows, np.diff(chosen))
+    row = np.repeat(rows, np.diff(chosen))
     edges = position if edge_ids is None else edge_ids[position]
-    return tuple(torch.from_numpy(a.astype(np.int64, copy=False)) for a in (indices[position], near, edges))  # type: ignore[return-value]
+    return tuple(torch.from_numpy(a.astype(np.int64, copy=False)) for a in (indices[position], row, edges))  # type: ignore[return-value]

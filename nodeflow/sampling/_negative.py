@@ -12,7 +12,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
 from nodeflow.graph import Graph
-from nodeflow.graph._graph import Stored
+from nodeflow.graph._storage import Stored
 
 LAWS = ("uniform", "degree")
 _NO_WEIGHTS = np.zeros(0, np.int64)

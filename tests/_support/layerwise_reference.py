@@ -229,7 +229,7 @@ def assert_equals_reference(
     weighted, mask = options["weight"] is not None, options["edge_filter"]
     values = graph.edata["w"].tolist() if weighted else [1] * graph.num_edges
     every = [(u, v, int(a)) for (u, v), a in zip(ends_of(graph), values, strict=True)]
-    order = np.asarray(graph.edge_ids).tolist()
+    order = np.asarray(graph.stored_edge_ids).tolist()
     if options.get("direction") == "out":  # the out-edges of a node come by edge id, the in-edges as they are stored
         every, order = [(v, u, a) for u, v, a in every], list(range(len(every)))
     filtered = [every[e] if mask[e] else None for e in order]

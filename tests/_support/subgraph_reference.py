@@ -18,7 +18,9 @@ def rows_of(graph: Graph, direction: str = "in", keep: Callable[[int], bool] = l
     if direction == "in":
         ends = graph.indptr.tolist()
         for v, (first, end) in enumerate(itertools.pairwise(ends)):
-            rows[v] = list(zip(graph.indices[first:end].tolist(), graph.edge_ids[first:end].tolist(), strict=True))
+            rows[v] = list(
+                zip(graph.indices[first:end].tolist(), graph.stored_edge_ids[first:end].tolist(), strict=True)
+            )
     else:
         for e, (u, v) in enumerate(ends_of(graph)):
             rows[u].append((v, e))

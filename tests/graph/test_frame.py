@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,9 @@ import pytest
 import scipy.sparse
 import torch
 
-from nodeflow import Frame
+from nodeflow import Frame, Graph
+from nodeflow._rows.rows import is_read_only
+from nodeflow._runtime.mapped import find_map
 
 
 @pytest.fixture
@@ -183,3 +187,85 @@ def test_a_frame_equals_itself_only() -> None:
     assert frame == frame
     assert frame != frame.copy()
     assert len({frame, frame}) == 1
+
+
+def test_a_snapshot_restores_columns_that_were_set_replaced_and_deleted() -> None:
+    kept, replaced = torch.ones(3), torch.zeros(3)
+    frame = Frame(3, {"kept": kept, "replaced": replaced})
+    before = frame.snapshot()
+    frame["new"], frame["replaced"] = torch.ones(3), torch.ones(3)
+    del frame["kept"]
+    assert list(before) == ["kept", "replaced"]
+    frame.restore(before)
+    assert list(frame) == ["kept", "replaced"]
+    assert frame["kept"] is kept
+    assert frame["replaced"] is replaced
+    frame["new"] = torch.ones(3)
+    assert "new" not in before
+
+
+@pytest.fixture
+def feat(tmp_path: Path) -> Any:
+    np.save(tmp_path / "feat.npy", np.arange(2**18, dtype=np.float64).reshape(-1, 4))
+    return np.load(tmp_path / "feat.npy", mmap_mode="r")
+
+
+def test_a_column_that_maps_a_file_travels_as_the_name_of_the_file(feat: Any) -> None:
+    frames = [
+        Frame(len(feat), {"x": feat}),
+        Frame(len(feat), {"x": torch.ones(len(feat)), "y": feat}).copy(),
+        Frame(100, {"x": feat[7:107]}),  # a slice begins later in the file
+        Frame(100, {"x": Frame(len(feat), {"x": feat})["x"][7:107]}),  # and so does a view of the tensor
+        Frame(100, {"x": feat[7:107].reshape(100, 2, 2)}),
+        Frame(0, {"x": feat[:0]}),
+    ]
+    for frame in frames:
+        data = pickle.dumps(frame)
+        assert len(data) < 1500 + sum(c.nbytes for c in frame.values() if c.ndim == 1)
+        for same in (pickle.loads(data), copy.deepcopy(frame), pickle.loads(pickle.dumps(pickle.loads(data)))):
+            assert all(torch.equal(frame[name], same[name]) and frame[name].dtype == same[name].dtype for name in frame)
+    again = pickle.loads(pickle.dumps(frames[0]))
+    assert is_read_only(again["x"])  # no write may end the process
+    assert len(pickle.dumps(again)) < 1500
+
+
+def test_the_columns_of_a_pickled_graph_stay_in_their_files(feat: Any) -> None:
+    graph = Graph.from_edges([0], [1], num_nodes=len(feat), ndata={"x": feat}, edata={"y": feat[3:4]})
+    del graph.ndata["x"]  # small without the column
+    size = len(pickle.dumps(graph))
+    graph.ndata["x"] = feat
+    assert len(pickle.dumps(graph)) < size + 500
+    assert torch.equal(pickle.loads(pickle.dumps(graph)).edata["y"], graph.edata["y"])
+
+
+def test_columns_that_can_be_written_travel_by_value(tmp_path: Path, feat: Any) -> None:
+    for mode in ("r+", "c"):
+        column = np.load(tmp_path / "feat.npy", mmap_mode=mode)
+        column[0] = 5
+        data = pickle.dumps(Frame(len(column), {"x": column}))
+        column[0] = 6
+        assert pickle.loads(data)["x"][0].tolist() == [5] * 4
+    for column in (feat.T.copy().T, np.array(feat), feat[::2], feat.astype(np.float32)):
+        frame = Frame(len(column), {"x": column})
+        assert torch.equal(pickle.loads(pickle.dumps(frame))["x"], frame["x"])
+
+
+def test_the_memory_of_a_closed_map_is_forgotten(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones(4))
+    frame = Frame(4, {"x": np.load(tmp_path / "x.npy", mmap_mode="r")})
+    address = frame["x"].data_ptr()
+    assert find_map(address) is not None
+    del frame
+    gc.collect()
+    assert find_map(address) is None
+
+
+def test_a_missing_or_shorter_file_is_named(tmp_path: Path, feat: Any) -> None:
+    data = pickle.dumps(Frame(len(feat), {"x": feat}))
+    path = tmp_path / "feat.npy"
+    path.rename(tmp_path / "other.npy")
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*feat\.npy: the pickle names it"):
+        pickle.loads(data)
+    np.save(path, np.ones(3))
+    with pytest.raises(ValueError, match=r"feat\.npy must hold .* as it did when the pickle was made"):
+        pickle.loads(data)

@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import FullSampler, Graph, NeighborSampler, create_full_node_flow
-from nodeflow.graph._graph import _file_of, find_graph
+from nodeflow._runtime.mapped import file_of
+from nodeflow.graph._graph import find_graph
 from nodeflow.testing import graphs
 
 edge_lists = st.integers(1, 7).flatmap(
@@ -71,7 +72,7 @@ def test_a_graph_is_its_adjacency_matrix(graph: Graph) -> None:
 
 
 def test_ids_are_stored_narrow_and_handed_out_wide(graph: Graph) -> None:
-    assert (graph.indices.dtype, graph.edge_ids.dtype, graph.indptr.dtype) == (np.int32, np.int32, np.int64)
+    assert (graph.indices.dtype, graph.stored_edge_ids.dtype, graph.indptr.dtype) == (np.int32, np.int32, np.int64)
     everything = [
         *graph.in_edges([1, 2]),
         *graph.out_edges([0]),
@@ -166,7 +167,7 @@ def test_nothing_can_be_rebound(graph: Graph) -> None:
             setattr(graph, name, 0)
         with pytest.raises(AttributeError, match="immutable"):
             delattr(graph, name)
-    for array in (graph.indptr, graph.indices, graph.edge_ids, *graph.csr(), Graph([0, 1], [0]).edge_ids):
+    for array in (graph.indptr, graph.indices, graph.stored_edge_ids, *graph.csr(), Graph([0, 1], [0]).stored_edge_ids):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
     assert not hasattr(graph, "__dict__")
@@ -191,7 +192,7 @@ def test_copy_says_whether_memory_is_shared(dtype: Any) -> None:
     indptr, indices, edge_ids = np.array([0, 1, 3]), np.array([1, 0, 1], dtype), np.array([2, 0, 1], dtype)
     shared = Graph(indptr, indices, edge_ids=edge_ids, copy=False)
     assert np.shares_memory(shared.indices, indices)
-    assert np.shares_memory(shared.edge_ids, edge_ids)
+    assert np.shares_memory(shared.stored_edge_ids, edge_ids)
     assert np.shares_memory(shared.indptr, indptr)
     own = Graph(indptr, indices, edge_ids=edge_ids, copy=True)
     assert not np.shares_memory(own.indices, indices)
@@ -204,7 +205,11 @@ def test_copy_says_whether_memory_is_shared(dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_memory_mapped_graphs_stay_in_their_files(tmp_path: Path, graph: Graph, dtype: Any) -> None:
-    arrays = {"indptr": graph.indptr, "indices": graph.indices.astype(dtype), "edge_ids": graph.edge_ids.astype(dtype)}
+    arrays = {
+        "indptr": graph.indptr,
+        "indices": graph.indices.astype(dtype),
+        "edge_ids": graph.stored_edge_ids.astype(dtype),
+    }
     for name, array in arrays.items():
         np.save(tmp_path / f"{name}.npy", array)
     np.save(tmp_path / "feat.npy", graph.ndata["feat"].numpy())
@@ -213,7 +218,7 @@ def test_memory_mapped_graphs_stay_in_their_files(tmp_path: Path, graph: Graph, 
     feat = np.load(tmp_path / "feat.npy", mmap_mode="r")
     mapped = Graph(opened["indptr"], opened["indices"], edge_ids=opened["edge_ids"], ndata={"feat": feat})
     for name, array in opened.items():
-        assert np.shares_memory(getattr(mapped, name), array), name
+        assert np.shares_memory(getattr(mapped, "stored_edge_ids" if name == "edge_ids" else name), array), name
     assert np.shares_memory(mapped.ndata["feat"].numpy(), feat)
     for sampler in (
         NeighborSampler(mapped, [2, 1]),
@@ -231,7 +236,10 @@ def test_memory_mapped_graphs_stay_in_their_files(tmp_path: Path, graph: Graph, 
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
     travelled = pickle.loads(pickle.dumps(mapped))
     assert len(pickle.dumps(mapped)) < len(pickle.dumps(graph)) + 500  # names, not contents
-    assert Path(_file_of(travelled.indices).filename) == tmp_path / "indices.npy"
+    (tmp_path / "indices.npy").rename(tmp_path / "gone.npy")
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*indices\.npy: the pickle names it"):
+        pickle.loads(pickle.dumps(mapped))
+    assert Path(file_of(travelled.indices).filename) == tmp_path / "indices.npy"
     assert [x.tolist() for x in travelled.edges()] == [x.tolist() for x in graph.edges()]
 
 

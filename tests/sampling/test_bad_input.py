@@ -44,7 +44,7 @@ BAD_SEEDS = [
 
 @pytest.mark.parametrize(("seeds", "error", "words"), BAD_SEEDS)
 def test_bad_seeds(seeds, error, words):
-    before = [array.tobytes() for array in (GRAPH.indptr, GRAPH.indices, GRAPH.edge_ids)]
+    before = [array.tobytes() for array in (GRAPH.indptr, GRAPH.indices, GRAPH.stored_edge_ids)]
     samplers = [NeighborSampler(GRAPH, [2, 2]), FullSampler(GRAPH, 1), NeighborSampler(GRAPH, [2], reuse=True)]
     expected = fingerprint(samplers[0]([1, 2]))
     for sampler in samplers:
@@ -52,7 +52,7 @@ def test_bad_seeds(seeds, error, words):
             sampler(seeds)
     with pytest.raises(error, match=words):
         NodeFlowLoader(samplers[0], seeds, 2)
-    assert [array.tobytes() for array in (GRAPH.indptr, GRAPH.indices, GRAPH.edge_ids)] == before
+    assert [array.tobytes() for array in (GRAPH.indptr, GRAPH.indices, GRAPH.stored_edge_ids)] == before
     assert fingerprint(samplers[0]([1, 2])) == expected
 
 

@@ -235,7 +235,7 @@ def test_choice_takes_lists_tensors_and_read_only_arrays():
     kinds = [
         ([0, 2, 3], [0, 1, 2]),
         (torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2], dtype=torch.int32)),
-        (graph.indptr, graph.edge_ids),  # read-only: must neither warn nor be shared
+        (graph.indptr, graph.stored_edge_ids),  # read-only: must neither warn nor be shared
         (np.array([0, 2, 3], np.uint8), range(3)),
     ]
     expected = fingerprint(FullSampler(graph, 1)([0, 1]))

@@ -33,7 +33,7 @@ def cases(draw: st.DrawFn):
     src, dst = ([end[i] for end in edges] for i in (0, 1))
     graph = Graph.from_edges(src, dst, num_nodes=nodes)
     if draw(st.booleans()):  # the same edges, ids in the order of storage, and 64 bits wide
-        order = np.asarray(graph.edge_ids)
+        order = np.asarray(graph.stored_edge_ids)
         edges = [edges[e] for e in order]
         graph = Graph(np.asarray(graph.indptr), graph.indices.astype(np.int64), copy=False)
     run = {"epoch": draw(st.integers(0, 2**40)), "batch_number": draw(st.none() | st.integers(0, 2**40))}
@@ -54,7 +54,7 @@ def test_a_batch_is_what_the_reference_says(case):
 @given(cases())
 def test_every_batch_is_valid(case):
     graph, edges, fanouts, seeds, options, run = case
-    before = [array.tobytes() for array in (graph.indptr, graph.indices, graph.edge_ids)]
+    before = [array.tobytes() for array in (graph.indptr, graph.indices, graph.stored_edge_ids)]
     batch = NeighborSampler(graph, fanouts, **options)(seeds, **run)
     batch.validate()
     assert batch.seeds.tolist() == list(dict.fromkeys(seeds))
@@ -81,7 +81,7 @@ def test_every_batch_is_valid(case):
         # weights of a destination add up to its degree
         total = torch.zeros(len(above)).index_add_(0, dst, flow.weight)
         torch.testing.assert_close(total, torch.from_numpy(degrees[above.numpy()]).float())
-    assert [array.tobytes() for array in (graph.indptr, graph.indices, graph.edge_ids)] == before
+    assert [array.tobytes() for array in (graph.indptr, graph.indices, graph.stored_edge_ids)] == before
 
 
 @settings(max_examples=100, deadline=None)

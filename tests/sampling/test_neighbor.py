@@ -272,12 +272,12 @@ def test_out_direction_is_in_direction_of_the_reversed_graph():
 def test_the_graph_stays_as_it_was():
     graph = random_graph(10)
     graph.ndata["x"] = torch.rand(40, 2)
-    before = [array.tobytes() for array in (graph.indptr, graph.indices, graph.edge_ids)]
+    before = [array.tobytes() for array in (graph.indptr, graph.indices, graph.stored_edge_ids)]
     columns = graph.ndata["x"].clone()
     for options in MODES:
         for fanouts in ([2, 2], [-1, 3]):
             NeighborSampler(graph, fanouts, **options)(range(40)).validate()
-    assert [array.tobytes() for array in (graph.indptr, graph.indices, graph.edge_ids)] == before
+    assert [array.tobytes() for array in (graph.indptr, graph.indices, graph.stored_edge_ids)] == before
     assert graph.ndata["x"].equal(columns)
     assert list(graph.edata) == []
 
@@ -286,7 +286,7 @@ def test_the_graph_stays_as_it_was():
 @pytest.mark.parametrize("with_ids", [True, False])
 def test_memory_mapped_graph(tmp_path, dtype, with_ids):
     graph = random_graph(11)
-    order = np.asarray(graph.edge_ids)
+    order = np.asarray(graph.stored_edge_ids)
     arrays = {"indptr": np.asarray(graph.indptr), "indices": graph.indices.astype(dtype), "ids": order.astype(dtype)}
     for name, array in arrays.items():
         np.save(tmp_path / f"{name}.npy", array)

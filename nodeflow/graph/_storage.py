@@ -1,0 +1,70 @@
+"""How a graph stores its arrays: integers as given, narrow where ids fit, shared where they can be, read-only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeflow._base.checks import as_array, describe, id_range
+from nodeflow._base.types import Array, IdsLike
+from nodeflow._runtime.mapped import file_of
+
+Stored = NDArray[Any]
+"""A read-only int32 or int64 array of a graph."""
+
+
+def integers(value: IdsLike, name: str) -> Array:
+    """Return a one-dimensional int32 or int64 array of ``value``, shared where it is an array or tensor already."""
+    array = as_array(value, name)
+    if array.size == 0 and array.dtype.kind != "b":
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, got {describe(array)}")
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {tuple(array.shape)}")
+    if array.dtype not in (np.int32, np.int64):
+        if array.size and int(array.max()) > np.iinfo(np.int64).max:
+            raise ValueError(f"{name} holds {int(array.max())}, beyond the largest 64-bit id")
+        array = array.astype(np.int64)
+    return array
+
+
+def check_range(ids: Stored, name: str, upper: int, what: str) -> None:
+    """Raise IndexError for the first id that is not in ``[0, upper)``."""
+    # min and max first: they need no memory, unlike a comparison, and the error path may take its time
+    if len(ids) and (ids.min() < 0 or ids.max() >= upper):
+        at = int(((ids < 0) | (ids >= upper)).argmax())
+        raise IndexError(f"{name}[{at}] is {ids[at]}, but {id_range(0, upper, what)}")
+
+
+def permutation(ids: Stored, name: str, size: int, what: str) -> Stored:
+    """Return ``ids`` after checking that they are a permutation of ``0..size-1``."""
+    if len(ids) != size:
+        raise ValueError(f"{name} must have one entry per {what} ({size}), got {len(ids)}")
+    check_range(ids, name, size, what)
+    seen = np.zeros(size, np.bool_)
+    seen[ids] = True
+    if not seen.all():
+        raise ValueError(f"{name} must be a permutation, but no {what} has id {int((~seen).argmax())}")
+    return ids
+
+
+def stored(array: Stored, copy: bool | None, upper: int) -> Stored:
+    """Return ids below ``upper`` as a graph stores them; see ``Graph`` for ``copy``."""
+    dtype = np.int32 if upper <= np.iinfo(np.int32).max else np.int64
+    shared = not copy if copy is not None else file_of(array) is not None or array.dtype == dtype
+    return read_only(np.ascontiguousarray(array if shared else array.astype(dtype)))
+
+
+def stored_indptr(array: Stored, copy: bool | None) -> Stored:
+    """Return an ``indptr`` as a graph stores it: always int64, because compiled loops take one width only."""
+    return read_only(np.ascontiguousarray(array.astype(np.int64, copy=bool(copy))))
+
+
+def read_only(array: Stored) -> Stored:
+    """Return a view of an array that cannot be written to."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
