@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = Path(__file__).parents[1] / "benchmarks"
 SMALL = ["--edge-factor", "4"]
 

@@ -1,73 +1,185 @@
-"""The shape of the package: imports point one way, and importing it loads nothing that is optional."""
+"""The layout of the package: rooms in one order, doors that list what is public, and light imports."""
 
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
-import networkx
+import pytest
+from _support.pages import ROOT
+from _support.rooms import PACKAGE, PUBLIC, ROOMS, direct, files, imports_between, imports_of, room_of, target_of
 
 import nodeflow
 
-ROOT = Path(nodeflow.__file__).parent
+
+def test_every_room_is_in_the_order() -> None:
+    assert sorted({room_of(path) for path in files()}) == sorted(ROOMS)
 
 
-def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+def test_imports_point_down() -> None:
+    """Type-only imports and imports within functions count like all others."""
+    up = [
+        f"{path.relative_to(PACKAGE)}:{line} imports {module} {name}"
+        for path in files()
+        for line, module, name in imports_of(path)
+        if target_of(module, name) not in ROOMS[: ROOMS.index(room_of(path)) + 1]
+    ]
+    assert up == []
 
 
-def imported(tree: ast.Module) -> set[str]:
-    """Modules imported when the file runs: at its top level, outside ``if TYPE_CHECKING``."""
-    found: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+def test_files_behind_a_door_are_private_by_name() -> None:
+    for path in files():
+        inside = path.relative_to(PACKAGE).parts
+        if len(inside) > 1 and not inside[0].startswith("_") and inside[-1] != "__init__.py":
+            assert any(part.startswith("_") for part in inside), f"{path} looks public"
 
 
-def import_graph() -> networkx.DiGraph:
-    files = {module_name(path): path for path in ROOT.rglob("*.py")}
-    graph = networkx.DiGraph()
-    for name, path in files.items():
-        targets = imported(ast.parse(path.read_text())) & files.keys()
-        # the package's own __init__ collects the public names; "from nodeflow import ops" means nodeflow.ops
-        graph.add_edges_from((name, target) for target in targets if target not in ("nodeflow", name))
-    return graph
-
-
-def test_imports_make_no_circle() -> None:
-    graph = import_graph()
-    assert graph.number_of_edges() > 50
-    assert list(networkx.simple_cycles(graph)) == []
-
-
-def test_kernels_know_nothing_of_the_rest() -> None:
-    graph = import_graph()
-    for name in graph:
-        if name.startswith("nodeflow._kernels"):
-            assert all(target.startswith("nodeflow._kernels") for target in graph.successors(name))
+def test_public_names_of_other_rooms_come_through_their_door() -> None:
+    past = []
+    for path in files():
+        for line, module, name in imports_of(path):
+            room = target_of(module, name)
+            behind = module.startswith(f"nodeflow.{room}.")
+            if (
+                room != room_of(path)
+                and room in PUBLIC
+                and behind
+                and name in import_module(f"nodeflow.{room}").__all__
+            ):
+                past.append(f"{path.relative_to(PACKAGE)}:{line} takes {name} from {module}")
+    assert past == []
 
 
 def test_autograd_lives_in_ops_only() -> None:
-    for path in ROOT.rglob("*.py"):
-        if "torch.autograd" in path.read_text():
-            assert path.parent.name == "ops", path
+    for path in files():
+        if "torch.autograd" in path.read_text(encoding="utf-8"):
+            assert room_of(path) == "ops", path
 
 
-def test_import_loads_nothing_optional() -> None:
-    optional = ["matplotlib", "networkx", "hypothesis", "torch_geometric", "dgl", "IPython", "pymetis"]
-    code = f"import nodeflow, sys; print([name for name in {optional} if name in sys.modules])"
-    result = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "[]"
+def test_compiled_loops_know_neither_torch_nor_classes_of_the_package() -> None:
+    for path in (PACKAGE / "_kernels").rglob("*.py"):
+        modules = {name.split(".")[0] for name in imported_by(path)}
+        assert modules <= {
+            "nodeflow",
+            "numba",
+            "numpy",
+            "llvmlite",
+            "math",
+            "typing",
+            "collections",
+            "importlib",
+            "types",
+            "__future__",
+        }, path
 
 
-def test_public_names_exist_and_submodules_load_when_asked_for() -> None:
+def imported_by(path: Path) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            found.append(str(node.module))
+        elif isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------- doors
+
+
+@pytest.mark.parametrize("room", PUBLIC)
+def test_a_door_lists_what_is_public(room: str) -> None:
+    module = import_module(f"nodeflow.{room}")
+    for name in module.__all__:
+        assert hasattr(module, name), f"nodeflow.{room}.{name}"
+        assert not name.startswith("_")
+
+
+def test_the_top_shows_its_public_names_and_nothing_else() -> None:
+    assert dir(nodeflow) == sorted([*nodeflow.__all__, "__version__"])
+    assert set(PUBLIC) <= set(nodeflow.__all__)
     for name in nodeflow.__all__:
-        assert hasattr(nodeflow, name)
+        assert hasattr(nodeflow, name), name
+
+
+def test_a_name_at_the_top_is_that_of_its_room() -> None:
+    doors = [import_module(f"nodeflow.{room}") for room in PUBLIC]
+    for name in set(nodeflow.__all__) - set(PUBLIC) - {"ALL"}:
+        owners = [door for door in doors if name in door.__all__]
+        assert len(owners) == 1, f"{name} is public in {[door.__name__ for door in owners]}"
+        assert getattr(owners[0], name) is getattr(nodeflow, name)
+
+
+def test_no_name_is_public_in_two_rooms() -> None:
+    seen: dict[str, str] = {}
+    for room in PUBLIC:
+        for name in import_module(f"nodeflow.{room}").__all__:
+            assert seen.setdefault(name, room) == room, f"{name} is in {seen[name]} and {room}"
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'kernels'"):
+        nodeflow.kernels  # noqa: B018
+
+
+# ------------------------------------------------------------------------------------------------------- the documents
+
+
+def test_the_reference_lists_the_public_names() -> None:
+    """``python scripts/make_reference.py`` writes the page."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "make_reference.py", "--print"], capture_output=True, text=True, check=True
+    )
+    assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == done.stdout
+
+
+def test_the_architecture_page_shows_the_rooms() -> None:
+    """Its table has the rooms from top to bottom, and what each one imports directly."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `") and line.count(" | ") == 2]
+    table = {cells[0].strip("| `/"): cells[2].strip("| ").replace("`", "").split(", ") for cells in rows}
+    assert list(table) == [*reversed(ROOMS)]
+    between = direct(imports_between())
+    assert table == {room: between[room] or ["nothing"] for room in reversed(ROOMS)}
+
+
+# ------------------------------------------------------------------------------------------------------ light imports
+
+ALLOWED = {"torch", "numpy", "nodeflow", "typing_extensions"}
+"""Distributions that ``import nodeflow`` may load, beside those that torch loads itself."""
+
+
+def loaded_by(code: str) -> set[str]:
+    """Top-level modules outside the standard library that ``code`` loads and ``import torch`` does not."""
+    program = "\n".join(
+        ["import torch, sys, json", "known = set(sys.modules)", code, "print(json.dumps([*set(sys.modules) - known]))"]
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True)
+    names = {name.split(".")[0] for name in json.loads(done.stdout)}
+    return names - sys.stdlib_module_names - {"__mp_main__"}
+
+
+def test_importing_the_package_is_light() -> None:
+    assert loaded_by("import nodeflow") <= ALLOWED
+
+
+def test_importing_it_loads_no_room_that_few_use() -> None:
+    rooms = ["nn", "testing", "training", "datasets", "plot", "convert"]
+    program = f"import nodeflow, sys; print([room for room in {rooms} if 'nodeflow.' + room in sys.modules])"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_compiled_loops_load_when_first_used() -> None:
+    code = (
+        "import nodeflow; graph = nodeflow.Graph.from_edges([0], [1]); sampler = nodeflow.NeighborSampler(graph, [1])"
+    )
+    assert "numba" in loaded_by(code + "; sampler([1])")
+
+
+def test_rooms_load_when_asked_for() -> None:
     code = "import nodeflow; nodeflow.nn.SAGEConv; nodeflow.datasets.debian; nodeflow.transform.reverse"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
