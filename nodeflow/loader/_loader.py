@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, describe
+from nodeflow._base.types import Array, NumbersLike
 from nodeflow.flow import NodeFlow
 from nodeflow.flow._build import empty_node_flow
-from nodeflow.loader._state import check_settings, hash_times, settings_of_sampler
+from nodeflow.loader._state import check_settings, hash_times, samplers_with_state, settings_of_sampler
 from nodeflow.loader._workers import draw_ahead, draw_on_request
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import SamplerBase
@@ -43,6 +44,13 @@ class NodeFlowLoader:
             not there, ``num_workers`` are drawn at once, by the caller's thread and, where there are as many, torch's.
             For steps that use all cores themselves.
         times: a time for every seed, for samplers that see the graph as it was then (``TemporalNeighborSampler``).
+        inputs: passed to every draw, as in ``sampler(seeds, inputs=...)``; a score of ``LayerSampler`` sees them as
+            ``step.inputs``. A tensor or array with a row per node, ``[num_nodes, ...]``, that stays as it is while the
+            loader is in use; or a function ``inputs(seeds)`` that is called for every batch with its parent ids (of
+            the shape in which seeds are given), in the order of the batches and in the thread of the iterating caller.
+        inputs_ahead: the function ``inputs`` is called for batch k when batch k - ``inputs_ahead`` is asked for, for
+            any number of workers. 0: after the step of batch k - 1, so no batch is drawn ahead of the caller. Else the
+            function returns values that are not changed later, and workers draw so many batches ahead.
         ndata, edata: columns copied from the parent's frames to every batch, chosen as in
             ``NodeFlow.copy_from_parent``: ``{0: ["feat"], -1: ["label"]}`` fetches features of the input layer and
             labels of the seeds, ``["year"]`` a column of every layer. None: no columns.
@@ -50,7 +58,13 @@ class NodeFlowLoader:
         pin_memory: put the batches in page-locked memory first, for copies to a GPU that overlap with computing.
 
     ``state_dict`` taken between two batches, given to ``load_state_dict`` of a loader made alike, resumes with the next
-    batch.
+    batch, bit for bit. A new loader begins with epoch 0: one that is made anew for every epoch repeats epoch 0, unless
+    ``set_epoch`` is called.
+
+    A sampler with state has methods ``state_dict()`` and ``load_state_dict(state)``; its state is part of the loader's,
+    also where another sampler wraps it. Its draws read the state from ``inputs`` alone (``inputs=sampler.scores``, say,
+    for a method ``scores(seeds)``), because workers draw while the state changes. With ``inputs_ahead`` above 0, the
+    inputs of batches that are not given yet are part of the state too.
 
     Raises TypeError, ValueError or IndexError for arguments of the wrong kind. An exception in a worker reaches the
     caller with its type and message.
@@ -73,7 +87,9 @@ class NodeFlowLoader:
         num_workers: int = 0,
         prefetch: int = 2,
         *,
-        times: Any = None,
+        times: NumbersLike | None = None,
+        inputs: Tensor | Array | Callable[[Tensor], Any] | None = None,
+        inputs_ahead: int = 0,
         ndata: Any = None,
         edata: Any = None,
         device: torch.device | str | None = None,
@@ -82,6 +98,7 @@ class NodeFlowLoader:
         if not isinstance(sampler, SamplerBase):
             raise TypeError(f"sampler must be a nodeflow Sampler, got {describe(sampler)}")
         self.sampler = sampler
+        _check_repeatable(seeds)
         asked, shape = sampler.flat_seeds(seeds)
         ids = torch.from_numpy(as_ids(asked, "seeds", sampler.num_seeds, sampler.seed_kind).copy())
         self.seeds = ids if shape is None else ids.view(shape)
@@ -105,6 +122,8 @@ class NodeFlowLoader:
             raise ValueError(
                 f"times must have one entry per seed ({len(self.seeds)}), got shape {tuple(self.times.shape)}"
             )
+        self.inputs, self.inputs_ahead = inputs, as_count(inputs_ahead, "inputs_ahead")
+        self._check_inputs()
         self.ndata, self.edata = ndata, edata
         self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
         # where equal batches can occur, only their numbers tell them apart; else their seeds do, in any loader
@@ -112,6 +131,7 @@ class NodeFlowLoader:
         self._epoch, self._next, self._resume = -1, 0, False
         # a batch of no seeds finds a wrong column now, not after an hour of sampling
         empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
+        self._inputs: dict[int, Any] = {}  # by batch number, of batches that are not given yet
         self._newest: object = None  # the iteration that may say where the loader stands
 
     def __len__(self) -> int:
@@ -127,17 +147,31 @@ class NodeFlowLoader:
     def set_epoch(self, epoch: int) -> None:
         """Let the next iteration be epoch ``epoch`` (counted from 0), from its first batch."""
         self._epoch, self._next, self._resume = as_count(epoch, "epoch"), 0, True
-        self._newest = None
+        self._newest, self._inputs = None, {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the iteration stands: the epoch, the batches it has given, and what must not change."""
-        return {"epoch": self._epoch, "batch_number": self._next, **self._settings()}
+        """Return where the iteration stands: the epoch, the next batch, the settings, the state of the sampler.
+
+        The values are numbers and strings, but for ``sampler_state`` (by samplers with state) and ``inputs`` (with
+        ``inputs_ahead`` above 0), which hold what these samplers and functions return.
+        """
+        state = {"epoch": self._epoch, "batch_number": self._next, **self._settings()}
+        if stateful := samplers_with_state(self.sampler):
+            state["sampler_state"] = {name: sampler.state_dict() for name, sampler in stateful.items()}
+        if self._inputs:
+            state["inputs"] = dict(self._inputs)
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Let the next iteration go on where ``state`` was taken; raises ValueError for a state of another loader."""
         if not isinstance(state, Mapping) or not {"epoch", "batch_number"} <= set(state):
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
         check_settings(self._settings(), state)
+        stateful, stored = samplers_with_state(self.sampler), state.get("sampler_state", {})
+        if set(stateful) != set(stored):
+            raise ValueError(
+                f"the state holds the state of samplers {sorted(stored)}, this one needs {sorted(stateful)}"
+            )
         batch_number, epoch = (
             as_count(state["batch_number"], "state['batch_number']"),
             as_count(state["epoch"], "state['epoch']", -1),
@@ -145,6 +179,9 @@ class NodeFlowLoader:
         if batch_number > len(self):
             raise ValueError(f"state['batch_number'] is {batch_number}, but an epoch has {len(self)} batches")
         self._epoch, self._next, self._newest = epoch, batch_number, None
+        for name, sampler in stateful.items():
+            sampler.load_state_dict(stored[name])
+        self._inputs = dict(state.get("inputs", {}))
         # the state of a finished epoch goes on with the next one
         self._resume = self._epoch >= 0 and batch_number < len(self)
 
@@ -154,6 +191,7 @@ class NodeFlowLoader:
             "num_seeds": len(self.seeds),
             "seeds_hash": hash_ids(self.seeds.flatten().numpy()),
             "shape": list(self.seeds.shape[1:]),
+            "inputs_ahead": self.inputs_ahead if callable(self.inputs) else None,
             **({} if self.times is None else {"times_hash": hash_times(self.times)}),
             "sampler": settings_of_sampler(type(self.sampler).__name__, self.sampler.settings),
         }
@@ -162,37 +200,62 @@ class NodeFlowLoader:
         if self._resume:
             self._resume = False
         else:
-            self._epoch, self._next = self._epoch + 1, 0
-        self._newest = object()
-        return self._iterate(self._epoch, self._next, self._newest)
+            self._epoch, self._next, self._inputs = self._epoch + 1, 0, {}
+        self._newest, self._inputs = object(), dict(self._inputs)
+        return self._iterate(self._epoch, self._next, self._newest, self._inputs)
 
-    def _iterate(self, epoch: int, start: int, this: object) -> Iterator[NodeFlow]:
-        with closing(self._batches(self._order(epoch), epoch, start)) as batches:
+    def _iterate(self, epoch: int, start: int, this: object, inputs: dict[int, Any]) -> Iterator[NodeFlow]:
+        with closing(self._batches(self._order(epoch), epoch, start, inputs)) as batches:
             for number, batch in enumerate(batches, start):
+                inputs.pop(number, None)
                 if self._newest is this:  # an older iteration that goes on does not undo set_epoch or a newer one
                     self._epoch, self._next = epoch, number + 1
                 batch = self.sampler.complete(batch)
                 yield batch if self.device is None else batch.to(self.device, non_blocking=self.pin_memory)
 
-    def _batches(self, order: Tensor, epoch: int, start: int) -> Generator[NodeFlow, None, None]:
+    def _batches(
+        self, order: Tensor, epoch: int, start: int, inputs: dict[int, Any]
+    ) -> Generator[NodeFlow, None, None]:
+        called = callable(self.inputs)
+
         def prepare(number: int) -> Callable[[], NodeFlow]:
-            return partial(self._make, order, epoch, number)
+            chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
+            if callable(self.inputs) and number not in inputs:
+                inputs[number] = self.inputs(self.seeds[chosen])
+            return partial(self._make, chosen, epoch, number, inputs[number] if called else self.inputs)
 
         numbers = range(start, len(self))
         if self.num_workers and self.prefetch:
-            return draw_ahead(prepare, numbers, self.num_workers * self.prefetch, self.num_workers)
+            lead = self.inputs_ahead if called else self.num_workers * self.prefetch
+            return draw_ahead(prepare, numbers, lead, self.num_workers)
         together = max(self.num_workers, 1)
-        return draw_on_request(prepare, numbers, together - 1, together)
+        return draw_on_request(prepare, numbers, self.inputs_ahead if called else together - 1, together)
 
-    def _make(self, order: Tensor, epoch: int, number: int) -> NodeFlow:
-        chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
+    def _make(self, chosen: Tensor, epoch: int, number: int, inputs: Any) -> NodeFlow:
         which: dict[str, Any] = {"epoch": epoch, "batch_number": number if self._numbered else None}
+        if inputs is not None:
+            which["inputs"] = inputs
         if self.times is not None:
             which["times"] = self.times[chosen]
         batch = self.sampler.draw_batch(self.seeds[chosen], **which)
         if self.ndata is not None or self.edata is not None:
             batch.copy_from_parent(self.ndata, self.edata)
         return batch.pin_memory() if self.pin_memory else batch
+
+    def _check_inputs(self) -> None:
+        inputs = self.inputs
+        if self.inputs_ahead and not callable(inputs):
+            raise ValueError(f"inputs_ahead={self.inputs_ahead} needs a function as inputs, got {describe(inputs)}")
+        if inputs is None or callable(inputs):
+            return
+        if not isinstance(inputs, (Tensor, np.ndarray)):
+            raise TypeError(
+                "inputs must be a tensor or an array with a row per node, or a function of the seeds of a batch, got "
+                f"{describe(inputs)}"
+            )
+        num_nodes = self.sampler.graph.num_nodes
+        if inputs.ndim == 0 or inputs.shape[0] != num_nodes:
+            raise ValueError(f"inputs must have a row per node ({num_nodes}), got shape {tuple(inputs.shape)}")
 
     def _order(self, epoch: int) -> Tensor:
         """The places of the seeds in the order of an epoch."""
@@ -202,6 +265,16 @@ class NodeFlowLoader:
 
     def __repr__(self) -> str:
         return f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}, {self.sampler!r})"
+
+
+def _check_repeatable(seeds: object) -> None:
+    """Refuse seeds that differ from one iteration over them to the next: they are read once, for all epochs."""
+    if isinstance(seeds, (Iterator, torch.utils.data.Sampler)):
+        raise TypeError(
+            f"seeds must be a tensor, an array or a list, got {type(seeds).__name__}: it would be read only once, and "
+            "every epoch would have the same seeds. For other seeds in every epoch make a loader for each: loader = "
+            "NodeFlowLoader(sampler, list(seeds)), and call loader.set_epoch(epoch) before iterating"
+        )
 
 
 def _repeats(seeds: Ints) -> bool:

@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 from torch import Tensor
 
 from nodeflow.random import hash_ids
+from nodeflow.sampling import SamplerBase
+
+
+class Stateful(Protocol):
+    """The methods of a sampler with state."""
+
+    def state_dict(self) -> Any:
+        """Return the state: numbers, strings, tensors, and lists and dicts of these."""
+
+    def load_state_dict(self, state: Any) -> object:
+        """Go on from a state that ``state_dict`` has returned."""
+
+
+def samplers_with_state(sampler: SamplerBase) -> dict[str, Stateful]:
+    """Return those of a sampler and the samplers that it wraps that have state, by the path from the outermost one."""
+    stateful: dict[str, Stateful] = {}
+    path = "sampler"
+    owner: Any = sampler
+    while isinstance(owner, SamplerBase):
+        if callable(getattr(owner, "state_dict", None)) and callable(getattr(owner, "load_state_dict", None)):
+            stateful[path] = cast("Stateful", owner)
+        path, owner = f"{path}.sampler", getattr(owner, "sampler", None)
+    return stateful
 
 
 def settings_of_sampler(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
