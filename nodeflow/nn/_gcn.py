@@ -90,7 +90,9 @@ class GraphConv(LinearConv):
         edge = flow.weight.to(dtype) if self.degrees == "parent" else None
         if self.norm == "none":
             return _Factors(edge, None, None)
-        entering = flow.in_degrees if self.degrees == "sampled" else _column(flow.dst_layer, IN_DEGREE, "destination")
+        entering = (
+            flow.in_degrees if self.degrees == "sampled" else degree_column(flow.dst_layer, IN_DEGREE, "destination")
+        )
         entering = entering.to(dtype) + int(self.self_loops)
         if self.norm == "right":
             each = _inverse(entering)
@@ -98,7 +100,7 @@ class GraphConv(LinearConv):
                 return _Factors(None, None, each.unsqueeze(1))
             return _Factors(edge * each[flow.structure.dst], each.unsqueeze(1), None)
         if self.degrees == "parent":
-            leaving = _column(flow.src_layer, OUT_DEGREE, "source")
+            leaving = degree_column(flow.src_layer, OUT_DEGREE, "source")
         else:  # a flow of all edges into some nodes knows how many leave a source for others
             leaving = flow.all_out_degrees if isinstance(flow, FullFlow) else flow.out_degrees
         each = _inverse((leaving.to(dtype) + int(self.self_loops)).sqrt())
@@ -126,11 +128,11 @@ def _inverse(x: Tensor) -> Tensor:
     return torch.where(x > 0, x.reciprocal(), 0.0)
 
 
-def _column(layer: Layer, name: str, which: str) -> Tensor:
+def degree_column(layer: Layer, name: str, which: str, option: str = "degrees='parent'") -> Tensor:
     """The degrees of a layer's nodes."""
     if name not in layer.data:
         raise ValueError(
-            f"degrees='parent' needs the column {name!r} in the {which} layer, which has "
+            f"{option} needs the column {name!r} in the {which} layer, which has "
             f"{', '.join(map(repr, layer.data)) or 'no columns'}: set graph.ndata.update(transform.degrees(graph)) "
             f"once, and copy the columns to batches, with ndata=['{IN_DEGREE}', '{OUT_DEGREE}'] of a loader or with "
             f"batch.copy_from_parent(['{IN_DEGREE}', '{OUT_DEGREE}']); without a parent graph set the columns of the "

@@ -9,8 +9,10 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import describe
 from nodeflow.flow import Flow
+from nodeflow.nn._gcn import degree_column
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.ops import sparse_linear
+from nodeflow.transform import IN_DEGREE
 
 AGGREGATORS: Final = ("mean", "gcn", "pool")
 """What the argument ``aggregator`` of ``SAGEConv`` may be."""
@@ -32,10 +34,14 @@ class SAGEConv(LinearConv):
     Args:
         in_features, out_features: widths of the rows of ``h`` and of the result.
         aggregator: "mean", "gcn" or "pool".
+        weighted: with "mean": the sum of estimator weight times row over the edges, divided by the number of in-edges
+            in the parent graph (the node column "in_degree", see ``transform.degrees``). The result before a
+            nonlinearity is an unbiased estimate of the mean over all in-edges for every sampler whose weights are
+            unbiased, and equal to it with all edges. The sampler must have no ``weight`` column.
         bias: add a learned bias b.
         order, relu: see ``LinearConv``. A maximum comes before the matrix: with "pool" only "auto" and "aggregate".
 
-    Raises ValueError for another ``aggregator`` or ``order``.
+    Raises ValueError for another ``aggregator`` or ``order``, and for ``weighted`` with another aggregator than "mean".
 
     >>> from nodeflow import flow_from_edges
     >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
@@ -44,14 +50,17 @@ class SAGEConv(LinearConv):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, *, aggregator: str = "mean", bias: bool = True, order: str = "auto",
-        relu: bool = False,
+        self, in_features: int, out_features: int, *, aggregator: str = "mean", weighted: bool = False,
+        bias: bool = True, order: str = "auto", relu: bool = False,
     ) -> None:  # fmt: skip
         if aggregator not in AGGREGATORS:
             raise ValueError(f"aggregator must be 'mean', 'gcn' or 'pool', got {describe(aggregator)}")
         if aggregator == "pool" and order == "transform":
             raise ValueError("order must be 'auto' or 'aggregate' with aggregator='pool': a maximum is not linear")
+        if weighted and aggregator != "mean":
+            raise ValueError(f"weighted=True needs aggregator='mean', got {aggregator!r}")
         super().__init__(order, relu=relu)
+        self.weighted = bool(weighted)
         self.aggregator, self.loops = aggregator, aggregator == "gcn"
         self.neigh = nn.Linear(in_features, out_features, bias=bias)
         self._set_maps("neigh", None if aggregator == "gcn" else "own")
@@ -93,6 +102,8 @@ class SAGEConv(LinearConv):
 
     def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
         """Return the means of the neighbours' rows (with "gcn" also the node's own), ``[num_dst, width]``."""
+        if self.weighted:
+            return flow.aggregate(h, "sum", weight=self._shares(flow, h)).to(h.dtype)
         if self.aggregator == "mean":
             return flow.aggregate(h, "mean")
         own, total = flow.aggregate_beside_own(h, "sum", pair=True)
@@ -101,9 +112,15 @@ class SAGEConv(LinearConv):
 
     def aggregate_beside_own(self, flow: Flow, h: Tensor) -> Tensor:
         """Return the nodes' own rows beside what ``aggregate`` returns, ``[num_dst, 2 * width]``."""
-        if self.aggregator == "mean":
+        if self.aggregator == "mean" and not self.weighted:
             return flow.aggregate_beside_own(h, "mean")
         return super().aggregate_beside_own(flow, h)
+
+    def _shares(self, flow: Flow, h: Tensor) -> Tensor:
+        """Return estimator weight / parent in-degree of every edge, ``[num_edges]``."""
+        dtype = torch.promote_types(h.dtype, torch.float32)
+        degree = degree_column(flow.dst_layer, IN_DEGREE, "destination", "weighted=True").to(dtype)
+        return flow.weight.to(dtype) / degree[flow.structure.dst]
 
     def extra_repr(self) -> str:
         """The aggregator, and the order where it is forced."""
