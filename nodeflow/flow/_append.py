@@ -9,7 +9,6 @@ from torch import Tensor
 
 from nodeflow._base.checks import describe
 from nodeflow._rows.rows import take_rows
-from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer, rows_between
 from nodeflow.flow._parent import check_fits
 from nodeflow.ops._structure import Structure
@@ -22,7 +21,7 @@ def append(first: NodeFlow, second: NodeFlow) -> NodeFlow:
     """See ``NodeFlow.append``."""
     if not isinstance(second, type(first)):
         raise TypeError(f"append takes a NodeFlow, got {describe(second)}")
-    if first.parent is not None and second.parent is not None and first.parent._uid != second.parent._uid:
+    if first.parent is not None and second.parent is not None and first.parent.uid != second.parent.uid:
         raise ValueError(
             f"append needs NodeFlows of one parent graph, got one of {first.parent} and one of another, {second.parent}"
         )
@@ -42,30 +41,28 @@ def append(first: NodeFlow, second: NodeFlow) -> NodeFlow:
     for name, column in second.front.data.items():
         if name not in data:
             data[name] = column if rows is None else take_rows(column, rows)
-    layers = [layer._map(lambda x: x) for layer in first.layers]
-    layers[-1] = first.back._map(lambda x: x, data)
-    layers += [layer._map(lambda x: x) for layer in second.layers[1:]]
+    layers = [layer.with_frame() for layer in first.layers]
+    layers[-1] = first.back.with_frame(data)
+    layers += [layer.with_frame() for layer in second.layers[1:]]
     shift = first.num_flows
     place = (
         None if rows is None else torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
     )
-    flows = {(i, j): flow._between(layers[i], layers[j], (i, j)) for i, j, flow in first._all_flows()}
-    for i, j, flow in second._all_flows():
+    flows = {(i, j): flow.between(layers[i], layers[j], (i, j)) for (i, j), flow in first.flows.items()}
+    for (i, j), flow in second.flows.items():
         pair = (i + shift, j + shift)
         if i == 0 and place is not None:  # sources are numbered as the joint layer numbers them
             s = flow.structure
             turned = Structure(s.indptr, place[s.indices], s.num_src)
-            ends = layers[pair[0]], layers[pair[1]], pair
-            eid, weight, columns = flow._parent_eid, flow._weight, flow.data.copy()
-            needed = flow._needs_weight
-            flows[pair] = Flow(turned, *ends, parent_eid=eid, weight=weight, needs_weight=needed, data=columns)
+            flows[pair] = flow.between(layers[pair[0]], layers[pair[1]], pair, structure=turned)
         else:
-            flows[pair] = flow._between(layers[pair[0]], layers[pair[1]], pair)
+            flows[pair] = flow.between(layers[pair[0]], layers[pair[1]], pair)
     consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
     index = second.seed_index
     if place is not None and second.num_flows == 0:  # the joint layer is the last one
         index = place[index]
-    return type(first)(layers, consecutive, flows, parent=graph, seed_index=index, seed_ids=second._seed_ids)
+    ids = second.seed_ids if second.has_seed_ids else None
+    return type(first).trusted(layers, consecutive, flows, parent=graph, seed_index=index, seed_ids=ids)
 
 
 def _fits(back: Layer, front: Layer) -> bool:

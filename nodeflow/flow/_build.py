@@ -106,9 +106,9 @@ def _flow(structure: Structure, order: Tensor | None, parent_eid: Any, weight: A
         weight = weight if order is None else weight[order]
     if order is not None:
         columns = Frame(structure.num_edges, {name: take_rows(column, order) for name, column in columns.items()})
-    src, dst = Layer(structure.num_src), Layer(structure.num_dst)
+    src, dst = Layer.trusted(structure.num_src), Layer.trusted(structure.num_dst)
     edge, scale = (None if value is None else Lazy.of(value) for value in (parent_eid, weight))
-    return Flow(structure, src, dst, (0, 1), parent_eid=edge, weight=scale, data=columns)
+    return Flow.trusted(structure, src, dst, (0, 1), parent_eid=edge, weight=scale, data=columns)
 
 
 def create_node_flow(
@@ -155,11 +155,9 @@ def create_node_flow(
             f"missing {missing}, beyond the last layer {beyond}"
         )
     made = [_layer(i, None if layers is None else layers[i], named, parent) for i in range(count)]
-    joined = {(i, j): flow._between(made[i], made[j], (i, j)) for (i, j), flow in named.items()}
+    joined = {(i, j): flow.between(made[i], made[j], (i, j)) for (i, j), flow in named.items()}
     consecutive = [joined.pop((i, i + 1)) for i in range(count - 1)]
-    batch = NodeFlow(made, consecutive, joined, parent=parent)
-    batch.validate()
-    return batch
+    return NodeFlow(made, consecutive, joined, parent=parent)
 
 
 def _layer(i: int, ids: Any, flows: Mapping[tuple[int, int], Flow], graph: Graph | None) -> Layer:
@@ -180,7 +178,7 @@ def _layer(i: int, ids: Any, flows: Mapping[tuple[int, int], Flow], graph: Graph
         sizes.add(len(parent_nid))
     if len(sizes) > 1:
         raise ValueError(f"layer {i} has different sizes in its flows and parent ids: {sorted(sizes)}")
-    return Layer(sizes.pop(), parent_nid)
+    return Layer.trusted(sizes.pop(), parent_nid)
 
 
 def empty_node_flow(graph: Graph, num_flows: int) -> NodeFlow:
@@ -228,7 +226,7 @@ def create_full_node_flow(
         sources, edges = np.insert(sources, indptr[1:], nodes), np.insert(edges, indptr[1:], -1)
         indptr = indptr + np.arange(graph.num_nodes + 1)
     structure = Structure(torch.from_numpy(indptr.copy()), torch.from_numpy(sources), graph.num_nodes)
-    layer = Layer(graph.num_nodes, torch.from_numpy(np.arange(graph.num_nodes)))
+    layer = Layer.trusted(graph.num_nodes, torch.from_numpy(np.arange(graph.num_nodes)))
     scale = None if column is None else Lazy.of(torch.from_numpy(column[edges].astype(np.float32)))
     eid = Lazy.of(torch.from_numpy(edges))
     return shared_node_flow(graph, layer, structure, count, parent_eid=eid, weight=scale, needs_weight=True)
@@ -251,7 +249,7 @@ def shared_node_flow(
     The structure is stored once; each layer and flow has a frame of its own, the layers with the columns of ``layer``.
     The parts are trusted.
     """
-    layers = [layer, *(layer._map(lambda x: x) for _ in range(num_flows))]  # which share the lookup of parent ids too
+    layers = [layer, *(layer.with_frame() for _ in range(num_flows))]  # which share the lookup of parent ids too
     shared: dict[str, Any] = {"parent_eid": parent_eid, "weight": weight, "needs_weight": needs_weight, "prefix": True}
-    flows = [Flow(structure, layers[i], layers[i + 1], (i, i + 1), **shared) for i in range(num_flows)]
-    return NodeFlow(layers, flows, parent=graph, seed_index=seed_index, seed_ids=seed_ids)
+    flows = [Flow.trusted(structure, layers[i], layers[i + 1], (i, i + 1), **shared) for i in range(num_flows)]
+    return NodeFlow.trusted(layers, flows, parent=graph, seed_index=seed_index, seed_ids=seed_ids)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, overload
 
 import torch
 from torch import Tensor
 
 from nodeflow import ops
+from nodeflow._base.checks import describe
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.csr import csr_tensor
 from nodeflow._rows.rows import first_rows, take_rows
 from nodeflow.flow._layer import Layer, rows_between
+from nodeflow.flow._validate import check_flow
 from nodeflow.graph import Frame
 from nodeflow.ops._own import share_own
 from nodeflow.ops._structure import Structure
@@ -21,12 +23,26 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 
+# None is "destination i is source row i", the common case that needs no index
+_PREFIX: Lazy[Tensor | None] = Lazy.of(None)
+
+
+class LazyParts(TypedDict):
+    """The parts of a flow that are made when first asked for."""
+
+    parent_eid: Lazy[Tensor] | None
+    weight: Lazy[Tensor] | None
+    needs_weight: bool | None
+
+
 class Flow(Frozen):
     """The edges from one layer to a later one, grouped by destination, with their frame.
 
     Edge ids are 0..num_edges-1 in the order of ``indices``: the edges of destination ``v`` (a local id) are
     ``indptr[v]`` to ``indptr[v + 1]``. ``data`` is the frame with a row per edge; ``src_layer`` and ``dst_layer`` are
-    the layers it joins; ``layers`` are their numbers.
+    the layers it joins; ``layers`` are their numbers. Samplers, ``flow_from_edges`` and ``flow_from_csr`` make flows.
+
+    Raises TypeError for a part of another type, ValueError for parts that do not fit together.
     """
 
     __slots__ = (
@@ -50,22 +66,69 @@ class Flow(Frozen):
         dst_layer: Layer,
         layers: tuple[int, int],
         *,
+        parent_eid: Tensor | None = None,
+        weight: Tensor | None = None,
+        data: Frame | None = None,
+    ) -> None:
+        required = ("structure", structure, Structure), ("src_layer", src_layer, Layer), ("dst_layer", dst_layer, Layer)
+        optional = ("parent_eid", parent_eid, Tensor), ("weight", weight, Tensor), ("data", data, Frame)
+        parts: list[tuple[str, object, type]] = [*required, *(part for part in optional if part[1] is not None)]
+        for name, part, kind in parts:
+            if not isinstance(part, kind):
+                raise TypeError(f"{name} must be a {kind.__name__}, got {describe(part)}")
+        edge, scale = (None if value is None else Lazy.of(value) for value in (parent_eid, weight))
+        self._fill(structure, src_layer, dst_layer, layers, edge, scale, None, data)
+        check_flow("this flow", self, None, None)
+
+    @classmethod
+    def trusted(
+        cls,
+        structure: Structure,
+        src_layer: Layer,
+        dst_layer: Layer,
+        layers: tuple[int, int],
+        *,
         parent_eid: Lazy[Tensor] | None = None,
         weight: Lazy[Tensor] | None = None,
         needs_weight: bool | None = None,
         data: Frame | None = None,
         prefix: bool = False,
+    ) -> Self:
+        """Return a flow of parts that are known to fit together.
+
+        ``needs_weight`` None: the weights are compared when it is asked for. ``prefix``: the destinations are the first
+        nodes of the source layer, in order.
+        """
+        flow = cls.__new__(cls)
+        rows = _PREFIX if prefix else None
+        cls._fill(flow, structure, src_layer, dst_layer, layers, parent_eid, weight, needs_weight, data, rows)
+        return flow
+
+    def _fill(
+        self,
+        structure: Structure,
+        src_layer: Layer,
+        dst_layer: Layer,
+        layers: tuple[int, int],
+        parent_eid: Lazy[Tensor] | None,
+        weight: Lazy[Tensor] | None,
+        needs_weight: bool | None,
+        data: Frame | None,
+        rows: Lazy[Tensor | None] | None = None,
     ) -> None:
-        # needs_weight None: nobody has said it, so the weights are compared when it is asked for
         needed = False if weight is None else needs_weight
-        # None is "destination i is source row i", the common case that needs no index
-        device = structure.device
-        rows: Lazy[Tensor | None] = Lazy(lambda: None if prefix else _dst_in_src(src_layer, dst_layer, device))
+        if rows is None:
+            device = structure.device
+            rows = Lazy(lambda: _dst_in_src(src_layer, dst_layer, device))
         self._set(
             _structure=structure, src_layer=src_layer, dst_layer=dst_layer, layers=layers, _parent_eid=parent_eid,
             _weight=weight, _needs_weight=needed, data=Frame(structure.num_edges) if data is None else data,
             _dst_in_src=rows,
         )  # fmt: skip
+
+    def lazy_parts(self) -> LazyParts:
+        """Return the parts that are made when first asked for, as ``trusted`` takes them."""
+        return {"parent_eid": self._parent_eid, "weight": self._weight, "needs_weight": self._needs_weight}
 
     @property
     def structure(self) -> Structure:
@@ -311,20 +374,27 @@ class Flow(Frozen):
         i, j = self.layers
         return f"Flow({i}->{j}: {self.num_src} -> {self.num_dst} nodes, {self.num_edges} edges{columns})"
 
-    def _between(
-        self, src: Layer, dst: Layer, layers: tuple[int, int], change: Callable[[Any], Any] | None = None
-    ) -> Flow:
-        """This flow between other Layer objects; ``change`` moves its tensors. Its frame is new, columns are shared."""
-        structure, edge, weight, data = self._structure, self._parent_eid, self._weight, self.data.copy()
-        if change is not None:
-            structure, data = change(structure), change(data)
-            edge, weight = (None if cell is None else Lazy.of(change(cell.get())) for cell in (edge, weight))
-        needed = self._needs_weight
-        moved = Flow(structure, src, dst, layers, parent_eid=edge, weight=weight, needs_weight=needed, data=data)
-        same = src._parent_nid is self.src_layer._parent_nid and dst._parent_nid is self.dst_layer._parent_nid
-        if change is None and same:
-            moved._set(_dst_in_src=self._dst_in_src)
-        return moved
+    def between(
+        self, src: Layer, dst: Layer, layers: tuple[int, int], *, structure: Structure | None = None,
+        move: Callable[[Any], Any] | None = None,
+    ) -> Flow:  # fmt: skip
+        """Return this flow between other Layer objects, with a frame of its own that shares the columns.
+
+        Args:
+            src, dst, layers: the layers that the new flow joins, and their numbers.
+            structure: the same edges where the source layer numbers its nodes in another way; None: as here.
+            move: moves tensors, the structure and the frame to a device; None: they stay.
+        """
+        flow, edge, weight, data = Flow.__new__(Flow), self._parent_eid, self._weight, self.data.copy()
+        same = structure is None and move is None
+        same = same and src.same_parent_nid(self.src_layer) and dst.same_parent_nid(self.dst_layer)
+        structure = self._structure if structure is None else structure
+        if move is not None:
+            structure, data = move(structure), move(data)
+            edge, weight = (None if cell is None else Lazy.of(move(cell.get())) for cell in (edge, weight))
+        rows = self._dst_in_src if same else None
+        Flow._fill(flow, structure, src, dst, layers, edge, weight, self._needs_weight, data, rows)
+        return flow
 
 
 def _varies(weight: Tensor, structure: Structure) -> bool:

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_ids
+from nodeflow._base.checks import as_count, as_ids, describe
 from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._base.types import IdsLike
+from nodeflow.flow._validate import check_layer
 from nodeflow.graph import Frame
 
 
 class Layer(Frozen):
     """One layer of a NodeFlow: its nodes, their frame, and which parent nodes they are.
 
-    Made by samplers and by ``create_node_flow``, which check its parts; the constructor trusts them.
-    ``data`` is the frame with a row per node. ``has_parent`` is False for nodes that stand for no parent node (pooled
-    clusters, say).
+    Samplers and ``create_node_flow`` make layers.
 
-    ``context`` is None where every parent node is in the layer at most once. Samplers that see the graph in several
-    ways at once (at the times of different seeds, or in the subgraph of each seed) number these ways: then a parent
-    node is in the layer at most once per context, and ``context``, int64 ``[num_nodes]``, tells the copies apart.
+    Args:
+        num_nodes: number of nodes.
+        parent_nid: parent ids, int64 ``[num_nodes]``; None for nodes that are no nodes of a parent graph (pooled
+            clusters, for example), then ``has_parent`` is False.
+        data: the frame, with a row per node; None for a new one.
+        context: int64 ``[num_nodes]``, or None where every parent node is in the layer at most once. Samplers that see
+            the graph in several ways at once (at the times of different seeds, or in the subgraph of each seed) number
+            these ways. Then a parent node is in the layer at most once per context.
+
+    Raises TypeError for a part of another type, ValueError for parts that do not fit together.
 
     >>> Layer(2, torch.tensor([7, 3]))
     Layer(2 nodes)
@@ -43,8 +49,34 @@ class Layer(Frozen):
         *,
         context: Tensor | None = None,
     ) -> None:
+        count = as_count(num_nodes, "num_nodes")
+        for name, ids in (("parent_nid", parent_nid), ("context", context)):
+            if not (ids is None or isinstance(ids, Tensor)):
+                raise TypeError(f"{name} must be an int64 tensor or None, got {describe(ids)}")
+        if not (data is None or isinstance(data, Frame)):
+            raise TypeError(f"data must be a Frame or None, got {describe(data)}")
+        self._fill(count, parent_nid, data, context)
+        check_layer("this layer", self, None)
+
+    @classmethod
+    def trusted(
+        cls, num_nodes: int, parent_nid: Tensor | None = None, data: Frame | None = None, *,
+        context: Tensor | None = None, lookup: Lazy[tuple[Tensor, Tensor]] | None = None,
+    ) -> Layer:  # fmt: skip
+        """Return a layer of parts that are known to fit together.
+
+        ``lookup``: the parent ids in ascending order, and the local id of each; None: sorted when first needed.
+        """
+        layer = cls.__new__(cls)
+        cls._fill(layer, num_nodes, parent_nid, data, context, lookup)
+        return layer
+
+    def _fill(
+        self, num_nodes: int, parent_nid: Tensor | None, data: Frame | None, context: Tensor | None,
+        lookup: Lazy[tuple[Tensor, Tensor]] | None = None,
+    ) -> None:  # fmt: skip
         frame = Frame(num_nodes) if data is None else data
-        lookup = Lazy(lambda: _sorted(parent_nid))
+        lookup = Lazy(lambda: _sorted(parent_nid)) if lookup is None else lookup
         self._set(num_nodes=num_nodes, data=frame, context=context, _parent_nid=parent_nid, _lookup=lookup)
 
     @property
@@ -59,7 +91,7 @@ class Layer(Frozen):
             raise ValueError("this layer has no parent nodes: its nodes were made without parent ids")
         return self._parent_nid
 
-    def rows_of(self, parent_nid: Any) -> Tensor:
+    def rows_of(self, parent_nid: IdsLike) -> Tensor:
         """Return the local ids of the given parent nodes, int64 ``[k]``; -1 where the layer does not hold one.
 
         Raises ValueError for a layer without parent nodes, or with copies of them in several contexts.
@@ -86,14 +118,21 @@ class Layer(Frozen):
         columns = f": {', '.join(self.data)}" if self.data else ""
         return f"Layer({self.num_nodes} nodes{'' if self.has_parent else ' without parent ids'}{columns})"
 
-    def _map(self, change: Callable[[Any], Any], data: Frame | None = None) -> Layer:
-        """A Layer whose tensors went through ``change`` (a move to a device); its frame is new."""
-        ids = None if self._parent_nid is None else change(self._parent_nid)
-        context = None if self.context is None else change(self.context)
-        layer = Layer(self.num_nodes, ids, self.data.copy() if data is None else data, context=context)
-        if ids is self._parent_nid:
-            layer._set(_lookup=self._lookup)
-        return layer
+    def with_frame(self, data: Frame | None = None) -> Layer:
+        """Return a layer of the same nodes with the frame ``data``; None: a copy of this layer's frame."""
+        frame = self.data.copy() if data is None else data
+        return Layer.trusted(self.num_nodes, self._parent_nid, frame, context=self.context, lookup=self._lookup)
+
+    def moved(self, move: Callable[[Tensor], Tensor], data: Frame) -> Layer:
+        """Return a layer whose tensors went through ``move`` (to a device), with the frame ``data``."""
+        ids = None if self._parent_nid is None else move(self._parent_nid)
+        context = None if self.context is None else move(self.context)
+        lookup = self._lookup if ids is self._parent_nid else None
+        return Layer.trusted(self.num_nodes, ids, data, context=context, lookup=lookup)
+
+    def same_parent_nid(self, other: Layer) -> bool:
+        """Whether this layer and ``other`` share one tensor of parent ids (or both have none)."""
+        return self._parent_nid is (other.parent_nid if other.has_parent else None)
 
 
 def rows_between(held: Layer, wanted: Layer) -> Tensor:
@@ -105,7 +144,7 @@ def rows_between(held: Layer, wanted: Layer) -> Tensor:
         return held.rows_of(wanted.parent_nid)
     pairs = [torch.stack([held.context, held.parent_nid], 1), torch.stack([wanted.context, wanted.parent_nid], 1)]
     number = torch.unique(torch.cat(pairs), dim=0, return_inverse=True)[1]  # one id for every pair
-    return Layer(held.num_nodes, number[: held.num_nodes]).rows_of(number[held.num_nodes :])
+    return Layer.trusted(held.num_nodes, number[: held.num_nodes]).rows_of(number[held.num_nodes :])
 
 
 def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:

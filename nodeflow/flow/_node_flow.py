@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
@@ -21,15 +21,16 @@ from nodeflow.flow._views import FlowView, FrameView, LayerView
 from nodeflow.ops._structure import Structure
 
 if TYPE_CHECKING:
-    from nodeflow.graph import Graph
+    from nodeflow.graph import Frame, Graph
 
 
 class NodeFlow(Frozen):
     """A layered computation graph: layers of nodes, and flows of edges from one layer to a later one.
 
     Layer 0 holds the inputs, the last layer (also -1) the seeds; flow ``i`` joins layer ``i`` to layer ``i + 1``.
-    Samplers make NodeFlows; ``create_node_flow`` and ``create_full_node_flow`` make them by other means (the
-    constructor itself trusts its parts). The structure never changes; columns of the frames can be set.
+    Samplers make NodeFlows, and so do ``create_node_flow`` and ``create_full_node_flow``. The constructor takes layers
+    and the flows between them, and raises ValueError when they do not fit together. The structure never changes;
+    columns of the frames can be set.
 
     ========================  ==========================================================================
     ``layers[i]``             layer i (negative indices, slices, ``len`` and iteration work)
@@ -77,11 +78,27 @@ class NodeFlow(Frozen):
         seed_index: Tensor | None = None,
         seed_ids: Tensor | None = None,
     ) -> None:
-        # Parts are trusted here: ``create_node_flow`` is the checked way in, samplers make them right.
+        self._fill(layers, flows, skips or {}, parent, seed_index, seed_ids)
+        validate(self)
+
+    @classmethod
+    def trusted(
+        cls, layers: Sequence[Layer], flows: Sequence[Flow], skips: Mapping[tuple[int, int], Flow] | None = None, *,
+        parent: Graph | None = None, seed_index: Tensor | None = None, seed_ids: Tensor | None = None,
+    ) -> Self:  # fmt: skip
+        """Return a NodeFlow of parts that are known to fit together."""
+        batch = cls.__new__(cls)
+        cls._fill(batch, layers, flows, skips or {}, parent, seed_index, seed_ids)
+        return batch
+
+    def _fill(
+        self, layers: Sequence[Layer], flows: Sequence[Flow], skips: Mapping[tuple[int, int], Flow],
+        parent: Graph | None, seed_index: Tensor | None, seed_ids: Tensor | None,
+    ) -> None:  # fmt: skip
         if seed_index is None:
-            seed_index = torch.arange(layers[-1].num_nodes, device="cpu")
+            seed_index = torch.arange(layers[-1].num_nodes if layers else 0, device="cpu")
         self._set(
-            _layers=tuple(layers), _consecutive=tuple(flows), _skips=dict(sorted((skips or {}).items())),
+            _layers=tuple(layers), _consecutive=tuple(flows), _skips=dict(sorted(skips.items())),
             _parent=parent, _registry={}, seed_index=seed_index, _seed_ids=seed_ids,
         )  # fmt: skip
 
@@ -127,6 +144,11 @@ class NodeFlow(Frozen):
         """Frames of the flows: ``fdata[i]`` is ``flows[i].data``, ``fdata[i, j]`` is ``flows[i, j].data``."""
         return FrameView(self.flows)
 
+    def frames(self) -> list[Frame]:
+        """Return the frames of all layers, then those of all flows."""
+        flows = (*self._consecutive, *self._skips.values())
+        return [*(layer.data for layer in self._layers), *(flow.data for flow in flows)]
+
     @property
     def front(self) -> Layer:
         """The first layer, the inputs."""
@@ -141,6 +163,11 @@ class NodeFlow(Frozen):
     def seeds(self) -> Tensor:
         """Parent ids of the last layer, int64 ``[layer_sizes[-1]]``, without repeats."""
         return self.back.parent_nid
+
+    @property
+    def has_seed_ids(self) -> bool:
+        """Whether ``seed_ids`` are of another kind than nodes: ids of edges, parts or subgraphs."""
+        return self._seed_ids is not None
 
     @property
     def seed_ids(self) -> Tensor:
@@ -282,7 +309,7 @@ class NodeFlow(Frozen):
         start, stop, step = layers.indices(self.num_layers)
         if step != 1 or stop <= start:
             raise ValueError(f"a slice must take consecutive layers, at least one of {self.num_layers}, got {layers}")
-        return self._rebuild(start, stop)
+        return self._rebuild(start, stop, parent=self._parent)
 
     def append(self, other: NodeFlow) -> NodeFlow:
         """Return a NodeFlow that goes on with ``other`` after this one's last layer.
@@ -298,11 +325,11 @@ class NodeFlow(Frozen):
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> NodeFlow:
         """Return this NodeFlow with structure, ids and columns on ``device``; frames of the parent stay."""
-        return self._rebuild(0, self.num_layers, lambda x: x.to(device, non_blocking=non_blocking))
+        return self._rebuild(0, self.num_layers, lambda x: x.to(device, non_blocking=non_blocking), parent=self._parent)
 
     def pin_memory(self) -> NodeFlow:
         """Return this NodeFlow in page-locked memory, for fast copies to a GPU."""
-        return self._rebuild(0, self.num_layers, lambda x: x.pin_memory())
+        return self._rebuild(0, self.num_layers, lambda x: x.pin_memory(), parent=self._parent)
 
     def with_parent(self, graph: Graph | None) -> NodeFlow:
         """Return this NodeFlow attached to ``graph``, whose ids its parent ids are taken to be; None detaches it.
@@ -311,30 +338,38 @@ class NodeFlow(Frozen):
         """
         if graph is not None:
             parent.check_fits(self, graph)
-        moved = self._rebuild(0, self.num_layers)
-        moved._set(_parent=graph)
-        return moved
+        return self._rebuild(0, self.num_layers, parent=graph)
 
-    def _rebuild(self, start: int, stop: int, change: Callable[[Any], Any] | None = None) -> NodeFlow:
+    def with_seeds(self, *, seed_index: Tensor | None = None, seed_ids: Tensor | None = None) -> NodeFlow:
+        """Return this NodeFlow with another ``seed_index`` or other ``seed_ids``; None: as they are."""
+        index = self.seed_index if seed_index is None else seed_index
+        ids = self._seed_ids if seed_ids is None else seed_ids
+        return self._rebuild(0, self.num_layers, parent=self._parent, seeds=(index, ids))
+
+    def _rebuild(
+        self,
+        start: int,
+        stop: int,
+        change: Callable[[Any], Any] | None = None,
+        *,
+        parent: Graph | None,
+        seeds: tuple[Tensor, Tensor | None] | None = None,
+    ) -> NodeFlow:
         """Layers ``start`` to ``stop`` with new frames, tensors passed through ``change``; what is shared stays so."""
         move: Callable[[Any], Any] = _once(change) if change is not None else lambda x: x
-        layers = [layer._map(move, move(layer.data.copy())) for layer in self._layers[start:stop]]
+        layers = [layer.moved(move, move(layer.data.copy())) for layer in self._layers[start:stop]]
         flows: dict[tuple[int, int], Flow] = {}
-        for i, j, flow in self._all_flows():
+        for (i, j), flow in self.flows.items():
             if start <= i and j < stop:
                 pair = (i - start, j - start)
-                flows[pair] = flow._between(layers[pair[0]], layers[pair[1]], pair, change and move)
+                flows[pair] = flow.between(layers[pair[0]], layers[pair[1]], pair, move=change and move)
         consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
-        whole = stop == self.num_layers  # another last layer has seeds of its own, none repeated
-        index = move(self.seed_index if whole else torch.arange(layers[-1].num_nodes, device=self.device))
-        ids = move(self._seed_ids) if whole and self._seed_ids is not None else None
-        return NodeFlow(layers, consecutive, flows, parent=self._parent, seed_index=index, seed_ids=ids)
-
-    def _all_flows(self) -> Iterator[tuple[int, int, Flow]]:
-        for i, flow in enumerate(self._consecutive):
-            yield i, i + 1, flow
-        for (i, j), flow in self._skips.items():
-            yield i, j, flow
+        if seeds is None:
+            whole = stop == self.num_layers  # another last layer has seeds of its own, none repeated
+            index = self.seed_index if whole else torch.arange(layers[-1].num_nodes, device=self.device)
+            seeds = index, self._seed_ids if whole else None
+        index, ids = move(seeds[0]), None if seeds[1] is None else move(seeds[1])
+        return NodeFlow.trusted(layers, consecutive, flows, parent=parent, seed_index=index, seed_ids=ids)
 
     def validate(self) -> None:
         """Check every invariant of the structure again; raises ValueError that names the first broken one."""

@@ -24,7 +24,12 @@ def pack(batch: NodeFlow) -> dict[str, Any]:
     pool = Pool()
     structures: dict[int, int] = {}
     layers = [
-        (layer.num_nodes, pool.add(layer._parent_nid), pool.add(layer.context), _columns(pool, layer.data))
+        (
+            layer.num_nodes,
+            pool.add(layer.parent_nid if layer.has_parent else None),
+            pool.add(layer.context),
+            _columns(pool, layer.data),
+        )
         for layer in batch.layers
     ]
     flows: list[Any] = []
@@ -35,10 +40,11 @@ def pack(batch: NodeFlow) -> dict[str, Any]:
         if id(s) not in structures:
             structures[id(s)] = len(parts)
             parts.append((pool.add(s.indptr), pool.add(s.indices), s.num_src))
-        cells = [None if cell is None else pool.add(cell.get()) for cell in (flow._parent_eid, flow._weight)]
-        flows.append((pair, structures[id(s)], cells, flow._needs_weight, _columns(pool, flow.data)))
-    uid = None if batch.parent is None else batch.parent._uid
-    seeds = pool.add(batch.seed_index), pool.add(batch._seed_ids)
+        lazy = flow.lazy_parts()
+        cells = [None if cell is None else pool.add(cell.get()) for cell in (lazy["parent_eid"], lazy["weight"])]
+        flows.append((pair, structures[id(s)], cells, lazy["needs_weight"], _columns(pool, flow.data)))
+    uid = None if batch.parent is None else batch.parent.uid
+    seeds = pool.add(batch.seed_index), pool.add(batch.seed_ids if batch.has_seed_ids else None)
     state = {"layers": layers, "structures": parts, "flows": flows, "seeds": seeds, "graph": uid}
     return {**state, "memory": pool.memory()}
 
@@ -51,7 +57,7 @@ def unpack(cls: type[NodeFlow], state: dict[str, Any]) -> NodeFlow:
         return Frame(rows, {name: restored(memory, column) for name, column in columns.items()})
 
     layers = [
-        Layer(n, restored(memory, ids), frame(n, columns), context=restored(memory, context))
+        Layer.trusted(n, restored(memory, ids), frame(n, columns), context=restored(memory, context))
         for n, ids, context, columns in state["layers"]
     ]
     parts = [Structure(restored(memory, p), restored(memory, i), n) for p, i, n in state["structures"]]
@@ -60,10 +66,12 @@ def unpack(cls: type[NodeFlow], state: dict[str, Any]) -> NodeFlow:
         edge, weight = (None if cell is None else Lazy.of(restored(memory, cell)) for cell in cells)
         ends = layers[pair[0]], layers[pair[1]]
         data = frame(parts[at].num_edges, columns)
-        flows[pair] = Flow(parts[at], *ends, pair, parent_eid=edge, weight=weight, needs_weight=needed, data=data)
+        flows[pair] = Flow.trusted(
+            parts[at], *ends, pair, parent_eid=edge, weight=weight, needs_weight=needed, data=data
+        )
     consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
     index, ids = (restored(memory, value) for value in state["seeds"])
-    return cls(layers, consecutive, flows, parent=find_graph(state["graph"]), seed_index=index, seed_ids=ids)
+    return cls.trusted(layers, consecutive, flows, parent=find_graph(state["graph"]), seed_index=index, seed_ids=ids)
 
 
 def _columns(pool: Pool, frame: Frame) -> dict[str, Any]:

@@ -18,8 +18,18 @@ if TYPE_CHECKING:
 
 def validate(batch: NodeFlow) -> None:
     """Raise ValueError that names the first broken invariant of ``batch``."""
+    try:
+        _check(batch)
+    except ValueError as error:
+        raise ValueError(f"not a valid NodeFlow: {error}") from None
+
+
+def _check(batch: NodeFlow) -> None:
+    layers, flows = batch.num_layers, batch.num_flows
+    _require(layers > 0, "it must have at least one layer")
+    _require(flows == layers - 1, f"{layers} layers need {layers - 1} flows, got {flows}")
     for i, layer in enumerate(batch.layers):
-        _check_layer(f"layer {i}", layer, batch.parent)
+        check_layer(f"layer {i}", layer, batch.parent)
     ends = None if batch.parent is None else Lazy(batch.parent.edges)  # the whole graph's, so made once
     for pair in batch.flows.pairs():
         flow = batch.flows[pair]
@@ -27,14 +37,13 @@ def validate(batch: NodeFlow) -> None:
         name = f"flow {i}->{j}"
         _require(i < j, f"{name} must go to a later layer")
         _require(flow.src_layer is batch.layers[i] and flow.dst_layer is batch.layers[j], f"{name} joins other layers")
-        _check_structure(name, flow)
-        if flow.has_parent:
-            _check_parent_edges(name, flow, batch.parent, ends)
+        check_flow(name, flow, batch.parent, ends)
     index, seeds = batch.seed_index, batch.back.num_nodes
     _require(index.dtype == torch.int64 and _within(index, 0, seeds), "seed_index must hold rows of the last layer")
 
 
-def _check_layer(name: str, layer: Layer, graph: Graph | None) -> None:
+def check_layer(name: str, layer: Layer, graph: Graph | None) -> None:
+    """Raise ValueError that names the first broken invariant of a layer of a NodeFlow of ``graph``."""
     _require(layer.data.num_rows == layer.num_nodes, f"{name}: wrong number of rows in its frame")
     if not layer.has_parent:
         return
@@ -51,7 +60,8 @@ def _check_layer(name: str, layer: Layer, graph: Graph | None) -> None:
     _require(len(torch.unique(pairs, dim=0)) == len(ids), f"{name} holds a parent node twice in one context")
 
 
-def _check_structure(name: str, flow: Flow) -> None:
+def check_flow(name: str, flow: Flow, graph: Graph | None, all_ends: Lazy[tuple[Tensor, Tensor]] | None) -> None:
+    """Raise ValueError that names the first broken invariant of a flow; ``all_ends`` are those of the graph's edges."""
     indptr, indices = flow.indptr, flow.indices
     _require(indptr.dtype == indices.dtype == torch.int64, f"{name}: indptr and indices must be int64")
     _require(len(indptr) == flow.dst_layer.num_nodes + 1, f"{name}: indptr must have one entry more than destinations")
@@ -61,6 +71,8 @@ def _check_structure(name: str, flow: Flow) -> None:
     _require(_within(indices, 0, flow.num_src), f"{name}: an edge starts at a row that is no source")
     _require(flow.data.num_rows == flow.num_edges, f"{name}: wrong number of rows in its frame")
     _require(len(flow.weight) == flow.num_edges, f"{name}: wrong number of estimator weights")
+    if flow.has_parent:
+        _check_parent_edges(name, flow, graph, all_ends)
 
 
 def _check_parent_edges(
@@ -87,4 +99,4 @@ def _within(ids: Tensor, lower: int, upper: int) -> bool:
 
 def _require(holds: bool, message: str) -> None:
     if not holds:
-        raise ValueError(f"not a valid NodeFlow: {message}")
+        raise ValueError(message)

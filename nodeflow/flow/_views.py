@@ -83,6 +83,10 @@ class FlowView(Sequence[Flow]):
         """Return the pairs of layers that a flow joins: consecutive ones first, in the order of their NodeFlow ids."""
         return [flow.layers for flow in (*self._flows, *self._skips.values())]
 
+    def items(self) -> Iterator[tuple[tuple[int, int], Flow]]:
+        """Give every flow with its pair of layers, in the order of ``pairs``."""
+        return ((flow.layers, flow) for flow in (*self._flows, *self._skips.values()))
+
     def _pair(self, *layers: Any) -> tuple[int, int]:
         if len(layers) != 2:
             raise TypeError(f"flows[i, j] takes two layer numbers, got {len(layers)}")

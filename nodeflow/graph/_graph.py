@@ -149,6 +149,11 @@ class Graph(Frozen):
         return cls._trusted(arrays, GraphFrame(num_nodes, ndata), GraphFrame(len(src), edata))
 
     @property
+    def uid(self) -> str:
+        """Identity of the graph, kept by copies in other processes: batches find their graph by it."""
+        return self._uid
+
+    @property
     def num_nodes(self) -> int:
         """Number of nodes."""
         return len(self._indptr) - 1

@@ -168,7 +168,7 @@ class Propagation(Frozen):
         ends = self._layer(src), self._layer(dst)
         data = EdgeColumns(len(indices), self.graph.edata, eid)
         cells: dict[str, Any] = {"parent_eid": eid, "weight": weight, "needs_weight": weight is not None}
-        flow = FullFlow(structure, *ends, (0, 1), **cells, data=data, prefix=prefix)
+        flow = FullFlow.trusted(structure, *ends, (0, 1), **cells, data=data, prefix=prefix)
         flow._set(_leaving=Lazy(lambda: self._leaving.get()[src.cpu()]))
         return flow
 
@@ -176,7 +176,7 @@ class Propagation(Frozen):
         """Some nodes, with the columns of degrees that the graph has."""
         columns = {name: self.graph.ndata[name] for name in DEGREES if name in self.graph.ndata}
         known = {name: take_rows(column, nodes).to(nodes.device) for name, column in columns.items()}
-        return Layer(len(nodes), nodes, Frame(len(nodes), known))
+        return Layer.trusted(len(nodes), nodes, Frame(len(nodes), known))
 
     def needed(self, nodes: Ints) -> Ints:
         """Return ``nodes`` and all neighbours that have edges into them: parent ids, int64, ascending, once each."""

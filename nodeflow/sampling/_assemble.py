@@ -66,7 +66,7 @@ def assemble(
             layers, flows = parts.resampled(numbering)
         else:
             layers, flows = parts.neighbors_only(numbering.nodes)
-    return NodeFlow(layers, flows, parent=graph, seed_index=index)
+    return NodeFlow.trusted(layers, flows, parent=graph, seed_index=index)
 
 
 class _Parts:
@@ -126,7 +126,7 @@ class _Parts:
         said = {choice.needs_weight for choice in choices}
         needed = True if True in said else None if None in said else False
         layers = [
-            Layer(size, whole.parent_nid[:size], context=None if context is None else context[:size])
+            Layer.trusted(size, whole.parent_nid[:size], context=None if context is None else context[:size])
             for size in reversed(num_nodes)
         ]
         flows = []
@@ -135,7 +135,7 @@ class _Parts:
             structure = Structure(indptr[: layers[i + 1].num_nodes + 1], indices[:size], layers[i].num_nodes)
             scale = None if weight is None else _prefix(weight, size)
             cells: dict[str, Any] = {"parent_eid": _prefix(eid, size), "weight": scale, "needs_weight": needed}
-            flows.append(Flow(structure, *ends, **cells, prefix=True))
+            flows.append(Flow.trusted(structure, *ends, **cells, prefix=True))
         return layers, flows
 
     def chosen(self, keys: Ints, flow: int) -> tuple[Choice, Ints]:
@@ -159,10 +159,10 @@ class _Parts:
     def layer(self, keys: Ints, choice: Choice | None = None) -> Layer:
         """The layer of the nodes ``keys``, with the node columns of the Choice that reached them."""
         if not self.contexts:
-            layer = Layer(len(keys), torch.from_numpy(keys))
+            layer = Layer.trusted(len(keys), torch.from_numpy(keys))
         else:
             n = self.graph.num_nodes
-            layer = Layer(len(keys), torch.from_numpy(keys % n), context=torch.from_numpy(keys // n))
+            layer = Layer.trusted(len(keys), torch.from_numpy(keys % n), context=torch.from_numpy(keys // n))
         if choice is not None and choice.nodes is not None:
             layer.data.update(_spread(choice.ndata, layer.rows_of(choice.nodes), len(keys)))
         return layer
@@ -172,7 +172,7 @@ class _Parts:
         structure = Structure(torch.from_numpy(choice.indptr), torch.from_numpy(local), src.num_nodes)
         eid, data = _parent_eid(self.edges, choice), Frame(len(local), choice.edata)
         weight, needed = choice.weight, choice.needs_weight
-        return Flow(
+        return Flow.trusted(
             structure,
             src,
             dst,

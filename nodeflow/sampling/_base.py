@@ -176,9 +176,7 @@ class SamplerBase(ABC):
                 f"{type(self).__name__} must have the rows of its seeds in seed_index, one for each of {shape}; "
                 "samplers of subgraphs that have no such rows do not go with pairs"
             )
-        made = batch._rebuild(0, batch.num_layers)  # not in place: a sampler may hand out what it keeps
-        made._set(seed_index=index.reshape(shape))
-        return made
+        return batch.with_seeds(seed_index=index.reshape(shape))
 
     def _draw(self, epoch: int, batch_number: int | None, *identity: int) -> Draw:
         """The draw of a batch told apart by its number, or else by ``identity``."""

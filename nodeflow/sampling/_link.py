@@ -230,8 +230,7 @@ class LinkSampler(SamplerBase):
         if inputs.times is not None:
             asked["times"] = inputs.times
         made: NodeFlow = sampler.draw_batch(nodes, **asked)
-        made._set(_seed_ids=torch.from_numpy(seeds.copy()))  # it is new, since its seed_index is
-        return made
+        return made.with_seeds(seed_ids=torch.from_numpy(seeds.copy()))
 
     def _ends(self, eid: Ints) -> tuple[Ints, Ints]:
         """Source and destination of edges, int64."""

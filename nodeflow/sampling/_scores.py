@@ -38,9 +38,9 @@ class LayerCandidates(Frozen):
             local = numbering.extend(edges._edges.near[positions].astype(np.int64))
             nid = torch.from_numpy(np.array(numbering.nodes))
         structure = Structure(edges.indptr, torch.from_numpy(local), len(nid))
-        ends = Layer(len(nid), nid), Layer(len(edges.dst_nid), edges.dst_nid)
+        ends = Layer.trusted(len(nid), nid), Layer.trusted(len(edges.dst_nid), edges.dst_nid)
         eid, weight = Lazy(lambda: edges.eid), Lazy(lambda: edges.weight.float())
-        flow = Flow(structure, *ends, (0, 1), parent_eid=eid, weight=weight)
+        flow = Flow.trusted(structure, *ends, (0, 1), parent_eid=eid, weight=weight)
         self._set(flow=flow, _local=local, _positions=positions)
 
     @property

@@ -108,7 +108,7 @@ class ShadowSampler(BoundSampler):
         number = np.argsort(np.argsort(first))[place]  # of the seed's scope: distinct seeds, as they come
         if self.depth == 0:
             alone = np.sort(first)
-            rows = Layer(len(alone), torch.from_numpy(seeds[alone]), context=torch.from_numpy(number[alone]))
+            rows = Layer.trusted(len(alone), torch.from_numpy(seeds[alone]), context=torch.from_numpy(number[alone]))
             return self._assembled(rows, len(alone), torch.from_numpy(number))
         reached = self._hops._sample(seeds, draw, inputs, contexts=number)
         return self._assembled(reached.front, reached.back.num_nodes, reached.seed_index)
@@ -122,9 +122,9 @@ class ShadowSampler(BoundSampler):
         eid = Lazy(lambda: self._edges.parent_eid(part.positions))
         weight = None if self._weights is None else Lazy(lambda: weight_of(self, part))
         structure = Structure(indptr, indices, rows.num_nodes)
-        layers = [rows, *(rows._map(lambda x: x) for _ in range(self.num_flows - 1))]
+        layers = [rows, *(rows.with_frame() for _ in range(self.num_flows - 1))]
         flows = [
-            Flow(
+            Flow.trusted(
                 structure,
                 layers[i],
                 layers[i + 1],
@@ -136,15 +136,15 @@ class ShadowSampler(BoundSampler):
             )
             for i in range(self.num_flows - 1)
         ]
-        layers.append(Layer(num_seeds, nodes[:num_seeds], context=context[:num_seeds]))
+        layers.append(Layer.trusted(num_seeds, nodes[:num_seeds], context=context[:num_seeds]))
         structure = Structure(indptr[: num_seeds + 1], indices[:last], rows.num_nodes)
         cells: dict[str, Any] = {
             "parent_eid": _prefix(eid, last), "weight": None if weight is None else _prefix(weight, last),
             "needs_weight": True,
         }  # fmt: skip
         number = self.num_flows - 1
-        flows.append(Flow(structure, layers[-2], layers[-1], (number, number + 1), prefix=True, **cells))
-        return NodeFlow(layers, flows, parent=self.graph, seed_index=seed_index)
+        flows.append(Flow.trusted(structure, layers[-2], layers[-1], (number, number + 1), prefix=True, **cells))
+        return NodeFlow.trusted(layers, flows, parent=self.graph, seed_index=seed_index)
 
 
 def _prefix(cell: Lazy[Tensor], size: int) -> Lazy[Tensor]:

@@ -148,7 +148,7 @@ class SubgraphSampler(BoundSampler):
         part = induced_subgraph(self._edges, nodes, graph.num_nodes)
         structure = Structure(torch.from_numpy(part.indptr), torch.from_numpy(part.indices), len(nodes))
         batch = shared_node_flow(
-            graph, Layer(len(nodes), torch.from_numpy(nodes)), structure, self.num_flows,
+            graph, Layer.trusted(len(nodes), torch.from_numpy(nodes)), structure, self.num_flows,
             parent_eid=Lazy(lambda: self._edges.parent_eid(part.positions)),
             weight=Lazy(lambda: weight_of(self, part, self.inverse(part, seeds))),
             needs_weight=self._needs_weight(seeds), seed_ids=torch.from_numpy(seeds.copy()),

@@ -49,7 +49,7 @@ def test_they_are_what_was_asked_for(kind: str) -> None:
     for made in (batch, batch.to("cpu"), again, top, batch[:2].append(batch[1:])):
         assert made.seed_ids.tolist() == asked
         assert made.seed_ids.dtype == torch.int64
-    if batch._seed_ids is None:
+    if not batch.has_seed_ids:
         assert batch.seeds[batch.seed_index].tolist() == asked
 
 

@@ -19,20 +19,18 @@ if TYPE_CHECKING:
 class atomic:  # noqa: N801
     """Restore the columns of every frame of ``batch`` when anything raises inside."""
 
-    __slots__ = ("_before", "_held")
+    __slots__ = ("_before", "_frames")
 
     def __init__(self, batch: NodeFlow) -> None:
-        self._held = [layer.data._columns for layer in batch._layers]
-        self._held += [flow.data._columns for flow in (*batch._consecutive, *batch._skips.values())]
+        self._frames = batch.frames()
 
     def __enter__(self) -> None:
-        self._before = [held.copy() for held in self._held]
+        self._before = [frame.snapshot() for frame in self._frames]
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            for held, columns in zip(self._held, self._before, strict=True):
-                held.clear()
-                held.update(columns)
+            for frame, columns in zip(self._frames, self._before, strict=True):
+                frame.restore(columns)
 
 
 class explained:  # noqa: N801

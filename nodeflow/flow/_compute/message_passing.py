@@ -47,10 +47,10 @@ def message_passing(
     {'mid': tensor([[0.5000, 0.5000]])}
     """
     source, target = flow.src_layer, flow.dst_layer
-    inner = flow._between(_holding(source, src), _holding(target, dst), flow.layers)
+    inner = flow.between(_holding(source, src), _holding(target, dst), flow.layers)
     inner.data.update(edge or {})
     return run(Part.whole(inner), message, reduce, update)
 
 
 def _holding(layer: Layer, columns: Mapping[str, Any] | None) -> Layer:
-    return layer._map(lambda part: part, Frame(layer.num_nodes, columns))
+    return layer.with_frame(Frame(layer.num_nodes, columns))

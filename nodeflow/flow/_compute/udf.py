@@ -64,7 +64,7 @@ class Words:
 
 def overlaid(over: Mapping[str, Tensor], under: Columns) -> Columns:
     """Columns ``over`` in front of ``under``."""
-    names = {**dict.fromkeys(under._names), **over}
+    names = {**dict.fromkeys(under), **over}
     return Columns(names, under.where, lambda name: over[name] if name in over else under[name])
 
 
