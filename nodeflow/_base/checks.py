@@ -69,6 +69,10 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
         return array
     if isinstance(value, np.ndarray):
         return value
+    if hasattr(value, "to_numpy"):  # a pandas Series
+        value = value.to_numpy()
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            return value
     items = list(value) if isinstance(value, Iterable) else value
     # numpy would read True among integers as 1
     if isinstance(items, list) and not {bool, np.bool_}.isdisjoint(map(type, items)):

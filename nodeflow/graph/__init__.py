@@ -2,5 +2,6 @@
 
 from nodeflow.graph._frame import Frame as Frame
 from nodeflow.graph._graph import Graph as Graph
+from nodeflow.graph._names import NodeNames as NodeNames
 
-__all__ = ["Frame", "Graph"]
+__all__ = ["Frame", "Graph", "NodeNames"]

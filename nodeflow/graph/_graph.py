@@ -7,8 +7,9 @@ import copyreg
 import threading
 import uuid
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import chain
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -16,11 +17,17 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids
-from nodeflow._base.frozen import Frozen
+from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import ColumnsLike, IdsLike
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._frame import Frame, GraphFrame
+from nodeflow.graph._hints import refuse_foreign, refuse_single
+from nodeflow.graph._names import NodeNames, listed
+from nodeflow.graph._queries import Between, degrees, edges_of
 from nodeflow.graph._storage import Stored, check_range, integers, permutation, read_only, stored, stored_indptr
+
+_ARRAYS = "indptr and indices of the in-edges, two one-dimensional arrays"
+_ENDS = "src and dst, the ends of the edges in two one-dimensional arrays"
 
 _alive: weakref.WeakValueDictionary[str, Graph] = weakref.WeakValueDictionary()
 
@@ -45,12 +52,15 @@ class Graph(Frozen):
             needs no conversion (an int64 ``indptr``, int32 ids) and memory-mapped arrays are shared. False shares
             all int32 and int64 arrays given (an int32 ``indptr`` is converted); True always copies.
 
-    Arrays that are shared are never written to; do not write to them either while the graph lives. A pickled graph
-    names the files of memory-mapped structure arrays instead of holding them; columns are pickled by value.
+    Arrays that are shared are never written to; do not write to them either while the graph lives.
 
-    Raises TypeError for ids that are not integers, ValueError for an ``indptr`` that decreases, does not start at 0 or
-    does not end at the number of edges, and for ``edge_ids`` that are no permutation, IndexError for a source that is
-    no node.
+    The arrays are checked once, here: memory-mapped arrays are read in full for that, though they are not kept in
+    memory. A pickled graph names the files of memory-mapped arrays, and of columns that map a file read-only, instead
+    of holding them. Such a pickle opens the files again without another check: do not change them in between.
+
+    Raises TypeError for ids that are not integers and for a graph or matrix of another library (``nodeflow.convert``
+    takes these), ValueError for an ``indptr`` that decreases, does not start at 0 or does not end at the number of
+    edges and for ``edge_ids`` that are not a permutation, IndexError for a source that is not a node.
 
     >>> graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
     >>> graph
@@ -59,11 +69,14 @@ class Graph(Frozen):
     (tensor([0, 1]), tensor([2, 2]), tensor([2, 3]))
     """
 
-    __slots__ = ("__weakref__", "_edge_ids", "_indices", "_indptr", "_lock", "_out", "_uid", "edata", "ndata")
+    __slots__ = (
+        "__weakref__", "_edge_ids", "_indices", "_indptr", "_lock", "_out", "_places", "_uid", "edata", "ndata",
+    )  # fmt: skip
     _indptr: Ints
     _indices: Stored
     _edge_ids: Stored | None
     _out: list[tuple[Ints, Stored, Stored]]
+    _places: Lazy[Stored | None]
     _uid: str
     ndata: Frame
     edata: Frame
@@ -71,13 +84,16 @@ class Graph(Frozen):
     def __init__(
         self,
         indptr: IdsLike,
-        indices: IdsLike,
+        indices: IdsLike | None = None,
         *,
         edge_ids: IdsLike | None = None,
         ndata: ColumnsLike | None = None,
         edata: ColumnsLike | None = None,
         copy: bool | None = None,
     ) -> None:
+        refuse_foreign(indptr, "Graph", _ARRAYS)
+        if indices is None:
+            refuse_single(indptr, "Graph", _ARRAYS)
         indptr, indices = integers(indptr, "indptr"), integers(indices, "indices")
         if len(indptr) == 0:
             raise ValueError("indptr must have one entry more than there are nodes, got none")
@@ -114,6 +130,7 @@ class Graph(Frozen):
         self._set(
             _indptr=indptr, _indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata,
             _out=[], _lock=threading.Lock(), _uid=uid,
+            _places=Lazy(lambda: None if edge_ids is None else _by_id(np.arange(len(edge_ids)), edge_ids)),
         )  # fmt: skip
         _alive[uid] = self
 
@@ -121,21 +138,35 @@ class Graph(Frozen):
     def from_edges(
         cls,
         src: IdsLike,
-        dst: IdsLike,
+        dst: IdsLike | None = None,
         *,
         num_nodes: int | None = None,
+        edge_ids: IdsLike | None = None,
         ndata: ColumnsLike | None = None,
         edata: ColumnsLike | None = None,
     ) -> Graph:
-        """Build a graph from its edges ``src[e] -> dst[e]``; edge ``e`` gets id ``e``.
+        """Build a graph from its edges ``src[e] -> dst[e]``; edge ``e`` of the list gets id ``e``.
 
         Args:
-            src, dst: integers ``[num_edges]``.
+            src, dst: integers ``[num_edges]``; for an ``edge_index`` of shape ``[2, num_edges]`` write
+                ``Graph.from_edges(*edge_index)``.
             num_nodes: number of nodes; None takes the largest id plus one.
-            ndata, edata: columns of the node and edge frames.
+            edge_ids: the id of every edge of the list, a permutation of 0..num_edges-1. The graph depends on the ids
+                only, not on the order in which the edges are listed.
+            ndata, edata: columns of the node and edge frames; row ``e`` of an edge column belongs to edge id ``e``.
 
-        Raises what ``Graph`` raises, and ValueError when ``src`` and ``dst`` differ in length.
+        Raises the errors of ``Graph``, and ValueError when ``src`` and ``dst`` differ in length.
+
+        >>> Graph.from_edges([0, 1], [1, 2], edge_ids=[1, 0]).edges()
+        (tensor([1, 0]), tensor([2, 1]))
         """
+        refuse_foreign(src, "Graph.from_edges", _ENDS)
+        if dst is None:
+            refuse_single(src, "Graph.from_edges", _ENDS)
+        if _holds_text(src) or _holds_text(dst):
+            raise TypeError(
+                "src and dst must be integers, got strings; Graph.from_named_edges(src, dst) numbers named nodes"
+            )
         src, dst = integers(src, "src"), integers(dst, "dst")
         if len(src) != len(dst):
             raise ValueError(f"src and dst must have one entry per edge, got {len(src)} and {len(dst)}")
@@ -144,9 +175,45 @@ class Graph(Frozen):
         num_nodes = as_count(num_nodes, "num_nodes")
         check_range(src, "src", num_nodes, "node")
         check_range(dst, "dst", num_nodes, "node")
+        if edge_ids is not None:
+            ids = permutation(integers(edge_ids, "edge_ids"), "edge_ids", len(src), "edge")
+            src, dst = (_by_id(end, ids) for end in (src, dst))
         indptr, order = kernels.csr.sort_by_destination(dst, num_nodes)
         arrays = indptr, stored(src[order], None, num_nodes), stored(order, None, len(src))
         return cls._trusted(arrays, GraphFrame(num_nodes, ndata), GraphFrame(len(src), edata))
+
+    @classmethod
+    def from_named_edges(
+        cls,
+        src: Iterable[Hashable],
+        dst: Iterable[Hashable],
+        *,
+        names: Iterable[Hashable] | None = None,
+        ndata: ColumnsLike | None = None,
+        edata: ColumnsLike | None = None,
+    ) -> tuple[Graph, NodeNames]:
+        """Build a graph from edges between named nodes; return it with the names of its ids.
+
+        Args:
+            src, dst: names of the ends of every edge ``[num_edges]``: strings, or other hashable keys such as the
+                large ids of a database. Lists, arrays and pandas columns are taken.
+            names: all names in the order of the ids, which may hold nodes without edges. None numbers nodes in the
+                order in which they first occur: ``src[0]``, ``dst[0]``, ``src[1]``, ...
+            ndata, edata: columns of the node and edge frames.
+
+        Raises KeyError for a name that is not in ``names``, ValueError for a missing name (None, NaN) and when ``src``
+        and ``dst`` differ in length.
+
+        >>> graph, names = Graph.from_named_edges(["ann", "cid"], ["bob", "ann"])
+        >>> graph.in_edges(names.ids(["ann"])), names.at([0, 1, 2])
+        ((tensor([2]), tensor([0]), tensor([1])), ['ann', 'bob', 'cid'])
+        """
+        ends = listed(src, "src"), listed(dst, "dst")
+        if len(ends[0]) != len(ends[1]):
+            raise ValueError(f"src and dst must have one entry per edge, got {len(ends[0])} and {len(ends[1])}")
+        known = NodeNames(dict.fromkeys(chain.from_iterable(zip(*ends, strict=True))) if names is None else names)
+        ids = (known.ids(end) for end in ends)
+        return cls.from_edges(*ids, num_nodes=len(known), ndata=ndata, edata=edata), known
 
     @property
     def uid(self) -> str:
@@ -197,24 +264,24 @@ class Graph(Frozen):
 
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``."""
-        return _degrees(self._indptr, v, self.num_nodes)
+        return degrees(self._indptr, v, self.num_nodes)
 
     def out_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``."""
         if self._out:
-            return _degrees(self._out[0][0], v, self.num_nodes)
+            return degrees(self._out[0][0], v, self.num_nodes)
         counts = np.bincount(self._indices, minlength=self.num_nodes).astype(np.int64)
         return torch.from_numpy(counts if isinstance(v, _All) else counts[as_ids(v, "v", self.num_nodes)])
 
     def in_edges(self, v: IdsLike) -> tuple[Tensor, Tensor, Tensor]:
         """Return ``(src, dst, edge ids)``, int64 ``[k]`` each, of all in-edges of the nodes ``v``, node by node."""
         rows = as_ids(v, "v", self.num_nodes)
-        return _edges_of(rows, *self.csc())
+        return edges_of(rows, *self.csc())
 
     def out_edges(self, v: IdsLike) -> tuple[Tensor, Tensor, Tensor]:
         """Return ``(src, dst, edge ids)``, int64 ``[k]`` each, of all out-edges of the nodes ``v``, node by node."""
         rows = as_ids(v, "v", self.num_nodes)
-        dst, src, edges = _edges_of(rows, *self.csr())
+        dst, src, edges = edges_of(rows, *self.csr())
         return src, dst, edges
 
     def edges(self) -> tuple[Tensor, Tensor]:
@@ -224,6 +291,63 @@ class Graph(Frozen):
         src[at] = self._indices
         dst[at] = np.repeat(np.arange(self.num_nodes), np.diff(self._indptr))
         return torch.from_numpy(src), torch.from_numpy(dst)
+
+    def has_edges(self, u: IdsLike, v: IdsLike) -> Tensor:
+        """Return whether there is an edge ``u[i] -> v[i]``, bool ``[k]``, for nodes ``u`` and ``v``, ``[k]`` each.
+
+        Raises ValueError when ``u`` and ``v`` differ in length, IndexError for an id that is no node.
+
+        >>> Graph.from_edges([0, 0], [1, 2]).has_edges([0, 1], [1, 0])
+        tensor([ True, False])
+        """
+        return self._between(u, v).exist()
+
+    @overload
+    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[False] = False) -> Tensor: ...
+    @overload
+    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[True]) -> tuple[Tensor, Tensor, Tensor]: ...
+    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: bool = False) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+        """Return the id of the edge ``u[i] -> v[i]``, int64 ``[k]``, for nodes ``u`` and ``v``, ``[k]`` each.
+
+        Where several edges join the pair, this is the lowest of their ids.
+
+        Args:
+            u, v: ids of nodes, ``[k]`` each.
+            return_uv: return ``(src, dst, edge ids)`` of all edges of every pair instead, pair by pair with ascending
+                ids; a pair without edges then adds nothing.
+
+        Raises ValueError when there is no edge for a pair (unless ``return_uv``) or when ``u`` and ``v`` differ in
+        length, IndexError for an id that is no node.
+
+        >>> graph = Graph.from_edges([0, 0, 1], [1, 1, 0])
+        >>> graph.edge_ids([1, 0], [0, 1])
+        tensor([2, 0])
+        >>> graph.edge_ids([0, 1], [1, 1], return_uv=True)
+        (tensor([0, 0]), tensor([1, 1]), tensor([0, 1]))
+        """
+        between = self._between(u, v)
+        return between.every() if return_uv else between.lowest()
+
+    def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
+        """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``.
+
+        The first call makes an array of where every edge is stored, unless ids are positions. Raises IndexError for an
+        id that is no edge.
+
+        >>> Graph.from_edges([0, 2], [1, 0]).find_edges([1])
+        (tensor([2]), tensor([0]))
+        """
+        ids = as_ids(eid, "eid", self.num_edges, "edge")
+        places = self._places.get()
+        at = ids if places is None else places[ids]
+        dst = np.searchsorted(self._indptr, at, side="right") - 1
+        return torch.from_numpy(self._indices[at].astype(np.int64)), torch.from_numpy(dst)
+
+    def _between(self, u: IdsLike, v: IdsLike) -> Between:
+        src, dst = as_ids(u, "u", self.num_nodes), as_ids(v, "v", self.num_nodes)
+        if len(src) != len(dst):
+            raise ValueError(f"u and v must have one entry per pair of nodes, got {len(src)} and {len(dst)}")
+        return Between(src, dst, *self.csc())
 
     def __repr__(self) -> str:
         columns = [f"{kind}: {', '.join(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
@@ -248,15 +372,14 @@ class Graph(Frozen):
             _alive[uid] = living
 
 
-def _degrees(indptr: Ints, v: IdsLike | _All, num_nodes: int) -> Tensor:
-    if isinstance(v, _All):
-        return torch.from_numpy(np.diff(indptr))
-    rows = as_ids(v, "v", num_nodes)
-    return torch.from_numpy(indptr[rows + 1] - indptr[rows])
+def _by_id(values: Stored, ids: Stored) -> Stored:
+    """Put ``values``, one for each of ``ids`` (a permutation), in the order of the ids."""
+    out = np.empty_like(values)
+    out[ids] = values
+    return out
 
 
-def _edges_of(rows: Ints, indptr: Ints, indices: Stored, edge_ids: Stored | None) -> tuple[Tensor, Tensor, Tensor]:
-    chosen, position = kernels.csr.csr_rows(indptr, rows)
-    row = np.repeat(rows, np.diff(chosen))
-    edges = position if edge_ids is None else edge_ids[position]
-    return tuple(torch.from_numpy(a.astype(np.int64, copy=False)) for a in (indices[position], row, edges))  # type: ignore[return-value]
+def _holds_text(value: object) -> bool:
+    if isinstance(value, Tensor) or not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
+        return False
+    return isinstance(next(iter(value), None), str)

@@ -1,0 +1,88 @@
+"""Names of nodes: strings or other keys in place of ids, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any, overload
+
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import as_ids, as_index, describe
+from nodeflow._base.types import IdsLike
+
+
+class NodeNames(Sequence[Hashable]):
+    """The name of every node id, and the id of every name.
+
+    A sequence of names in the order of the ids. Made by ``Graph.from_named_edges``; pickles keep it with the graph.
+
+    Args:
+        names: hashable keys, each once: strings, integers, tuples.
+
+    Raises ValueError for a name that occurs twice or is missing (None or NaN).
+
+    >>> names = NodeNames(["ann", "bob", "cid"])
+    >>> names.ids(["cid", "ann"]), names.at([2, 0]), names[1], "dan" in names
+    (tensor([2, 0]), ['cid', 'ann'], 'bob', False)
+    """
+
+    __slots__ = ("_ids", "_names")
+
+    def __init__(self, names: Iterable[Hashable]) -> None:
+        self._names = tuple(listed(names, "names"))
+        self._ids = {name: i for i, name in enumerate(self._names)}
+        if len(self._ids) < len(self._names):
+            twice = next(name for i, name in enumerate(self._names) if self._ids[name] != i)
+            raise ValueError(f"names must hold every name once, but {twice!r} occurs more than once")
+
+    def ids(self, names: Iterable[Hashable]) -> Tensor:
+        """Return the id of every name, int64 ``[len(names)]``; raises KeyError for a name that no node has."""
+        return torch.tensor([self._id(name) for name in listed(names, "names")], dtype=torch.int64, device="cpu")
+
+    def at(self, ids: IdsLike) -> list[Any]:
+        """Return the names of ids; raises IndexError for an id that is no node."""
+        return [self._names[i] for i in as_ids(ids, "ids", len(self)).tolist()]
+
+    def index(self, value: object, *_: int) -> int:
+        """Return the id of one name; raises KeyError for a name that no node has."""
+        return self._id(value)
+
+    def _id(self, name: object) -> int:
+        try:
+            return self._ids[name]
+        except (KeyError, TypeError):
+            raise KeyError(f"no node has the name {name!r}; there are {len(self)} names") from None
+
+    @overload
+    def __getitem__(self, at: int) -> Hashable: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Hashable, ...]: ...
+    def __getitem__(self, at: int | slice) -> Hashable:
+        return self._names[at] if isinstance(at, slice) else self._names[as_index(at, "id", len(self))]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, Hashable) and name in self._ids
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self._names[:3])) + (", ..." if len(self) > 3 else "")
+        return f"NodeNames({len(self)}: {shown})"
+
+
+def listed(names: Any, argument: str) -> list[Any]:
+    """Return names as a list of plain Python objects; raises TypeError or ValueError for what cannot be one."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise TypeError(f"{argument} must be a list of names, got {describe(names)}")
+    found = names.tolist() if hasattr(names, "tolist") else list(names)
+    for at, name in enumerate(found):
+        if name is None or name != name:  # NaN, as data frames mark missing entries
+            raise ValueError(f"{argument}[{at}] is {name!r}: a name is missing")
+        if not isinstance(name, Hashable):
+            raise TypeError(f"{argument}[{at}] must be hashable, such as a str, got {describe(name)}")
+    return found

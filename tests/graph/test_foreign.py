@@ -1,0 +1,168 @@
+"""What users of other libraries try first: one edge_index, sparse matrices, data frames, names in place of ids."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import networkx
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+from nodeflow import Frame, Graph, NeighborSampler
+from nodeflow.graph import NodeNames
+
+
+class Series:
+    """Stands for a column of a data frame: all that is used of one is ``to_numpy``."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = np.asarray(values)
+        self.dtype = self.values.dtype
+
+    def to_numpy(self) -> Any:
+        return self.values
+
+    def __iter__(self) -> Any:
+        return iter(self.values)
+
+    def tolist(self) -> list[Any]:
+        return self.values.tolist()
+
+
+class DataFrame:
+    """Stands for a data frame, which has no truth value and is no Mapping."""
+
+    def __init__(self, columns: dict[str, Series]) -> None:
+        self.columns = columns
+
+    def __bool__(self) -> bool:
+        raise ValueError("The truth value of a DataFrame is ambiguous.")
+
+    def items(self) -> Any:
+        return self.columns.items()
+
+
+def frames() -> list[tuple[Any, Any]]:
+    kinds: list[tuple[Any, Any]] = [(Series, DataFrame)]
+    try:
+        import pandas
+    except ImportError:
+        return kinds
+    return [*kinds, (pandas.Series, pandas.DataFrame)]
+
+
+@pytest.mark.parametrize(("series", "table"), frames())
+def test_columns_of_data_frames(series: Any, table: Any) -> None:
+    columns = table({"w": series([0.5, 1.5]), "kind": series(np.array([3, 4], np.int32))})
+    graph = Graph.from_edges(series([0, 1]), series([1, 2]), edata=columns, ndata=table({"x": series([1, 2, 3])}))
+    assert [end.tolist() for end in graph.edges()] == [[0, 1], [1, 2]]
+    assert graph.edata["w"].tolist() == [0.5, 1.5]
+    assert (graph.edata["w"].dtype, graph.edata["kind"].dtype) == (torch.float64, torch.int32)
+    assert graph.ndata["x"].tolist() == [1, 2, 3]
+    graph.edata["more"] = series([True, False])
+    assert graph.edata["more"].tolist() == [True, False]
+    graph.edata.update(table({"w": series([2.0, 3.0])}))
+    assert graph.edata["w"].tolist() == [2, 3]
+    assert NeighborSampler(graph, [1])(series([2])).seeds.tolist() == [2]
+    for text in (series(["a", "b"]), series(["2024-01-01", "2024-01-02"])):
+        with pytest.raises(TypeError, match=r"column 's' must hold numbers, got Series of dtype .*; convert it first"):
+            graph.edata["s"] = text
+    with pytest.raises(ValueError, match="column 's' must have 2 rows"):
+        graph.edata["s"] = series([1, 2, 3])
+
+
+def test_rows_of_a_series_are_taken_in_their_order() -> None:
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series([1, 2, 3], index=[2, 0, 1])
+    assert Frame(3, {"x": series})["x"].tolist() == [1, 2, 3]
+    with pytest.raises(TypeError, match="fill missing entries"):
+        Frame(3, {"x": pandas.Series([1, None, 3], dtype="object")})
+
+
+def test_columns_must_have_names() -> None:
+    with pytest.raises(TypeError, match="columns must be a dict from names to columns, or a data frame, got Tensor"):
+        Graph.from_edges([0], [1], edata=torch.ones(1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("named", [list, np.array, Series])
+def test_names_of_nodes(named: Any) -> None:
+    graph, names = Graph.from_named_edges(named(["b", "a", "c", "b"]), named(["a", "c", "b", "a"]))
+    assert list(names) == ["b", "a", "c"]
+    assert [end.tolist() for end in graph.edges()] == [[0, 1, 2, 0], [1, 2, 0, 1]]
+    assert names.ids(named(["c", "b", "c"])).tolist() == [2, 0, 2]
+    assert names.at(torch.tensor([2, 0])) == ["c", "b"]
+    assert (names[-1], names[:2], names.index("a"), len(names), "c" in names, "d" in names, [] in names) == (
+        "c", ("b", "a"), 1, 3, True, False, False,
+    )  # fmt: skip
+    for same in (pickle.loads(pickle.dumps(names)), copy.deepcopy(names)):
+        assert list(same) == list(names)
+        assert same.ids(["c"]).tolist() == [2]
+    assert repr(NodeNames(["a", "b", "c", "d"])) == "NodeNames(4: 'a', 'b', 'c', ...)"
+
+
+def test_names_in_an_order_of_ones_own() -> None:
+    graph, names = Graph.from_named_edges([10**15, 7], [7, 7], names=[7, 5, 10**15])
+    assert (graph.num_nodes, [end.tolist() for end in graph.edges()]) == (3, [[2, 0], [0, 0]])
+    assert names.ids(torch.tensor([5])).tolist() == [1]
+    none, no_names = Graph.from_named_edges([], [])
+    assert (none.num_nodes, len(no_names), no_names.ids([]).tolist(), no_names.at([])) == (0, 0, [], [])
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "options", "error", "words"),
+    [
+        (["a"], ["b"], {"names": ["a"]}, KeyError, "no node has the name 'b'; there are 1 names"),
+        (["a"], ["b"], {"names": ["a", "b", "a"]}, ValueError, "every name once, but 'a' occurs more than once"),
+        (["a", None], ["b", "c"], {}, ValueError, r"src\[1\] is None: a name is missing"),
+        (["a"], [float("nan")], {}, ValueError, r"dst\[0\] is nan: a name is missing"),
+        (["a", "b"], ["a"], {}, ValueError, "one entry per edge, got 2 and 1"),
+        ("ab", ["a"], {}, TypeError, "src must be a list of names, got str 'ab'"),
+        ([["a"]], ["a"], {}, TypeError, r"src\[0\] must be hashable"),
+    ],
+)
+def test_bad_names_are_refused(src: Any, dst: Any, options: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        Graph.from_named_edges(src, dst, **options)
+
+
+def test_strings_in_place_of_ids_point_to_names() -> None:
+    for src, dst in ((["a"], ["b"]), (np.array(["a"]), np.array(["b"])), ([0], ["b"])):
+        with pytest.raises(TypeError, match=r"got strings; Graph.from_named_edges\(src, dst\)"):
+            Graph.from_edges(src, dst)  # type: ignore[arg-type]
+
+
+INDEX = torch.tensor([[0, 1, 2], [1, 2, 0]])
+
+
+@pytest.mark.parametrize("make", [Graph, Graph.from_edges])
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (INDEX, r"got only Tensor of dtype torch.int64 and shape \(2, 3\); .*use Graph.from_edges\(\*edge_index\)"),
+        (INDEX.numpy(), r"use Graph.from_edges\(\*edge_index\)"),
+        (INDEX.T, r"for pairs of shape \[num_edges, 2\] use Graph.from_edges\(\*pairs.T\)"),
+        ([(0, 1), (1, 2)], r"Graph.from_edges\(src, dst\)"),
+        (scipy.sparse.eye_array(3), r"use nodeflow.convert.from_scipy\(...\)"),
+        (networkx.path_graph(3), r"use nodeflow.convert.from_networkx\(...\)"),
+        (torch.eye(3).to_sparse(), r"Graph.from_edges\(\*adjacency.to_sparse_coo\(\).coalesce\(\).indices\(\)\)"),
+    ],
+)
+def test_one_argument_in_place_of_two(make: Any, value: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        make(value)
+
+
+def test_the_calls_that_errors_show_work() -> None:
+    adjacency = torch.zeros(3, 3)
+    adjacency[tuple(INDEX)] = 1
+    for ends in (INDEX, INDEX.T.T, adjacency.to_sparse().to_sparse_coo().coalesce().indices()):
+        assert [end.tolist() for end in Graph.from_edges(*ends).edges()] == INDEX.tolist()
+
+
+def test_a_matrix_as_the_first_of_two_arguments() -> None:
+    with pytest.raises(TypeError, match=r"takes indptr and indices .*, got csr_array; .*from_scipy"):
+        Graph(scipy.sparse.csr_array((2, 2)), [0])  # type: ignore[arg-type]
