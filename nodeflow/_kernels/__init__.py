@@ -6,6 +6,7 @@ files; ``kernels.uniform`` is ``draw/uniform.py``.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -30,22 +31,14 @@ if TYPE_CHECKING:
     )
     from nodeflow._kernels.reduce import extremes, full_sums, gather, row_sums, softmax
 
-_FOLDERS = {
-    "": ("csr", "growing", "openmp", "prefetch", "relabel", "rng", "simd"),
-    ".draw": (
-        "alias", "bernoulli", "induced", "labor", "labor_importance", "layerwise", "negative", "pps", "saint",
-        "sampford", "systematic", "temporal", "uniform", "walk", "weighted",
-    ),
-    ".reduce": ("extremes", "full_sums", "gather", "row_sums", "softmax"),
-}  # fmt: skip
-_FOLDER_OF = {file: folder for folder, files in _FOLDERS.items() for file in files}
-
-__all__ = sorted(_FOLDER_OF)
+_FOLDERS = (__name__, f"{__name__}.draw", f"{__name__}.reduce")
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name not in _FOLDER_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"{__name__}{_FOLDER_OF[name]}.{name}")
-    globals()[name] = module  # later calls find it without coming here
-    return module
+    """Import a file of loops; names are unique over the folders."""
+    for folder in _FOLDERS:
+        if not name.startswith("_") and find_spec(f"{folder}.{name}") is not None:
+            module = import_module(f"{folder}.{name}")
+            globals()[name] = module  # later calls find it without coming here
+            return module
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

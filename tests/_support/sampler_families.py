@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,4 +134,6 @@ def everything() -> dict[str, str]:
 
 if __name__ == "__main__":
     golden = Path(__file__).parents[1] / "sampling" / "golden.json"
-    golden.write_text(json.dumps(everything(), indent=1) + "\n", encoding="utf-8")
+    kept = {} if "--all" in sys.argv[1:] else json.loads(golden.read_text(encoding="utf-8"))
+    kept = {name: kept.get(name, found) for name, found in everything().items()}
+    golden.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
