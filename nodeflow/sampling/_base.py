@@ -164,7 +164,12 @@ class SamplerBase(ABC):
 
     def flat_seeds(self, seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
         """Seeds one after another, and their shape where it is ``[B, m]``, which seeds that are nodes may have."""
-        return flat(seeds) if self.seed_kind == "node" else (seeds, None)
+        ids, shape = flat(seeds)
+        if shape is not None and self.seed_kind != "node":
+            raise ValueError(
+                f"{type(self).__name__} does not support seeds of shape {tuple(shape)}: pass one-dimensional seeds"
+            )
+        return ids, shape
 
     def _shaped(self, batch: NodeFlow, ids: Ints, shape: tuple[int, ...]) -> NodeFlow:
         """The batch of ``ids`` with a ``seed_index`` of the shape in which they were given."""
@@ -173,8 +178,7 @@ class SamplerBase(ABC):
         index = batch.seed_index
         if index.shape != ids.shape or not np.array_equal(batch.seeds[index].numpy(), ids):
             raise ValueError(
-                f"{type(self).__name__} must have the rows of its seeds in seed_index, one for each of {shape}; "
-                "samplers of subgraphs that have no such rows do not go with pairs"
+                f"{type(self).__name__} does not support seeds of shape {shape}: pass one-dimensional seeds"
             )
         return batch.with_seeds(seed_index=index.reshape(shape))
 

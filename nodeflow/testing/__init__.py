@@ -14,7 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nodeflow.testing._assertions import assert_same_node_flow, assert_valid
-from nodeflow.testing._samplers import assert_reproducible, assert_unbiased
+from nodeflow.testing._reproducible import assert_reproducible
+from nodeflow.testing._unbiased import assert_unbiased
 
 if TYPE_CHECKING:
     from nodeflow.testing._strategies import graphs, node_flows, seeds

@@ -88,6 +88,7 @@ def node_flows(
     parents: bool | None = None,
     skips: bool = True,
     columns: bool = True,
+    include_dst: bool | None = None,
 ) -> NodeFlow:
     """NodeFlows: sampled ones, whole graphs, and ones made by hand, with flows that skip layers and pooled layers.
 
@@ -96,6 +97,8 @@ def node_flows(
         parents: True draws only NodeFlows with a parent graph, False only those without, None both.
         skips: whether flows that skip layers, and layers without parent ids, occur (only without a parent graph).
         columns: whether layers and flows may have a column "h" of float32 whole numbers.
+        include_dst: True draws only NodeFlows whose layers begin with the nodes of the next layer, in their order (so
+            no layer is pooled), as layers that use ``flow.take_dst`` need; None draws others too.
 
     >>> from hypothesis import given
     >>> @given(node_flows())
@@ -104,7 +107,10 @@ def node_flows(
     >>> test_sizes()
     """
     with_parent = draw(st.booleans()) if parents is None else parents
-    batch = draw(_sampled(max_layers) if with_parent else _by_hand(max_layers, skips))
+    if include_dst not in (None, True):
+        raise ValueError(f"include_dst must be True or None, got {include_dst!r}")
+    prefix = include_dst is True
+    batch = draw(_sampled(max_layers, prefix) if with_parent else _by_hand(max_layers, skips, prefix))
     if columns:
         frames = [layer.data for layer in batch.layers] + [batch.fdata[pair] for pair in batch.flows.pairs()]
         for frame in frames:
@@ -114,7 +120,7 @@ def node_flows(
 
 
 @st.composite
-def _sampled(draw: st.DrawFn, max_layers: int) -> NodeFlow:
+def _sampled(draw: st.DrawFn, max_layers: int, prefix: bool) -> NodeFlow:
     graph = draw(graphs())
     num_flows = draw(st.integers(0, max_layers - 1))
     if num_flows == 0 or draw(st.booleans()):
@@ -122,7 +128,7 @@ def _sampled(draw: st.DrawFn, max_layers: int) -> NodeFlow:
         note(f"create_full_node_flow(graph, {num_flows}, add_self_loop={loops})")
         return create_full_node_flow(graph, num_flows, add_self_loop=loops)
     fanouts = draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=num_flows, max_size=num_flows))
-    include_dst = draw(st.booleans())
+    include_dst = prefix or draw(st.booleans())
     options: dict[str, Any] = {
         "replace": draw(st.booleans()),
         "direction": draw(st.sampled_from(["in", "out"])),
@@ -136,8 +142,10 @@ def _sampled(draw: st.DrawFn, max_layers: int) -> NodeFlow:
 
 
 @st.composite
-def _by_hand(draw: st.DrawFn, max_layers: int, skips: bool) -> NodeFlow:
+def _by_hand(draw: st.DrawFn, max_layers: int, skips: bool, prefix: bool) -> NodeFlow:
     sizes = draw(st.lists(st.integers(0, 5), min_size=1, max_size=max_layers))
+    if prefix:
+        sizes.sort(reverse=True)  # a layer begins with the next one, so it is at least as large
     pairs = [(i, i + 1) for i in range(len(sizes) - 1)]
     if skips:
         pairs += [(i, j) for j in range(len(sizes)) for i in range(j - 1) if draw(st.booleans())]
@@ -150,6 +158,9 @@ def _by_hand(draw: st.DrawFn, max_layers: int, skips: bool) -> NodeFlow:
         src, dst = [u for u, _ in edges], [v for _, v in edges]
         options: dict[str, Any] = {"num_src": sizes[i], "num_dst": sizes[j], "parent_eid": eid, "weight": weight}
         flows[i, j] = flow_from_edges(src, dst, **options)
+    if prefix:
+        first = draw(st.lists(st.integers(0, 30), min_size=sizes[0], max_size=sizes[0], unique=True))
+        return create_node_flow(flows, [first[:size] for size in sizes])
     ids = [draw(st.lists(st.integers(0, 30), min_size=n, max_size=n, unique=True)) for n in sizes]
     pooled = [skips and len(sizes) > 1 and draw(st.booleans()) for _ in sizes]
     return create_node_flow(flows, [None if none else own for none, own in zip(pooled, ids, strict=True)])

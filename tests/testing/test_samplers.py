@@ -21,7 +21,7 @@ from nodeflow import (
     ShadowSampler,
     TemporalNeighborSampler,
 )
-from nodeflow.sampling import Choice, Step
+from nodeflow.sampling import Choice, Step, SubgraphSampler
 from nodeflow.testing import assert_reproducible, assert_unbiased
 
 
@@ -188,8 +188,9 @@ def test_samplers_of_other_kinds(star: Graph) -> None:
         (LinkSampler(NeighborSampler(star, [2])), [0, 5]),
     ):
         assert_reproducible(sampler, seeds)
-        with pytest.raises(TypeError, match=f"{type(sampler).__name__} is not a nodeflow.Sampler"):
-            assert_unbiased(sampler, seeds)  # type: ignore[arg-type]
+    for other in (ShadowSampler(star, 2, depth=1, fanout=2), LinkSampler(NeighborSampler(star, [2]))):
+        with pytest.raises(TypeError, match=f"sampler must be a nodeflow.Sampler or .*, got {type(other).__name__}"):
+            assert_unbiased(other, [0, 5])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="pass a time for every seed"):
         assert_reproducible(TemporalNeighborSampler(Graph.from_edges([], [], edata={"time": torch.empty(0)}), [1]), [])
 
@@ -204,3 +205,72 @@ def test_bad_arguments_of_assert_unbiased(star: Graph) -> None:
     ):
         with pytest.raises(ValueError, match=words):
             assert_unbiased(sampler, seeds_, **options)
+
+
+@pytest.fixture
+def dense() -> Graph:
+    random_ = np.random.default_rng(0)
+    src, dst = random_.integers(0, 12, (2, 60))
+    return Graph.from_edges(src, dst, num_nodes=12, edata={"w": torch.arange(60) % 5 + 1.0})
+
+
+class Coin(SubgraphSampler):
+    """The seeds, and every other node with probability one half; ``factor`` is 1 where the weights are right."""
+
+    def __init__(self, graph: Graph, factor: float = 1.0, **options: Any) -> None:
+        super().__init__(graph, 1, **options)
+        self.factor = factor
+
+    def choose_nodes(self, seeds: Any, random: Any) -> Any:
+        ids = torch.arange(self.graph.num_nodes)
+        return np.union1d(seeds, ids[random.uniform(ids) < 0.5].numpy())
+
+    def inverse(self, part: Any, seeds: Any) -> Any:
+        sure = np.isin(part.nodes[part.indices], seeds) | (part.indices == part.dst)
+        return np.where(sure, 1.0, 2.0 * self.factor)
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_subgraphs_that_are_unbiased_pass(direction: str, dense: Graph) -> None:
+    options: dict[str, Any] = {"direction": direction, "weight": "w"}
+    parts = torch.arange(12) % 4
+    assert_unbiased(SaintSampler(dense, 2, kind="node", budget=6, **options), [0], draws=400)
+    assert_unbiased(SaintSampler(dense, 1, kind="edge", budget=5, **options), [0], draws=400)
+    assert_unbiased(ClusterSampler(dense, 2, parts=parts, **options), range(4), batch_size=2, draws=400)
+    assert_unbiased(Coin(dense, **options), [0, 3], draws=400)
+
+
+def test_a_bias_planted_in_subgraphs_is_found(dense: Graph) -> None:
+    """Weights of 10 to 20 % too much, or none at all; parts that loaders would not give."""
+
+    class Heavy(SaintSampler):
+        def inverse(self, part: Any, seeds: Any) -> Any:
+            return super().inverse(part, seeds) * 1.1
+
+    class Plain(ClusterSampler):
+        def inverse(self, part: Any, seeds: Any) -> Any:
+            return None
+
+    parts = torch.arange(12) % 4
+    for sampler, seeds, options in (
+        (Heavy(dense, 1, kind="node", budget=6), [0], {}),
+        (Plain(dense, 1, parts=parts), range(4), {"batch_size": 2}),
+        (ClusterSampler(dense, 1, parts=parts), [0, 1], {}),
+        (Coin(dense, 1.2), [0, 3], {}),
+        (Coin(dense), [0], {"nodes": [0], "batch_size": 1}),
+    ):
+        if type(sampler) is Coin and sampler.factor == 1:
+            assert_unbiased(sampler, seeds, draws=400, **options)
+            continue
+        with pytest.raises(AssertionError, match=r"weighted sums over flow 0 are biased at node \d+: their mean over"):
+            assert_unbiased(sampler, seeds, draws=1000, **options)
+
+
+def test_subgraph_arguments_that_are_refused(dense: Graph) -> None:
+    with pytest.raises(TypeError, match="nodes and batch_size are for samplers of subgraphs, NeighborSampler is none"):
+        assert_unbiased(NeighborSampler(dense, [1]), [0], nodes=[0])
+    saint = SaintSampler(dense, 1, kind="node", budget=1)
+    with pytest.raises(ValueError, match="none of the 1 nodes is in 100 of the 150 draws; take more draws"):
+        assert_unbiased(saint, [0], nodes=[0], draws=150)
+    with pytest.raises(ValueError, match="seeds must not be empty"):
+        assert_unbiased(saint, [])

@@ -242,3 +242,19 @@ def test_a_failing_test_prints_the_graph_and_the_sampler() -> None:
     at = max(i for i, line in enumerate(lines) if line.startswith("graph = "))
     exec(lines[at], session)
     assert_same_node_flow(eval(lines[at + 1], session), drawn[0])
+
+
+@given(st.data())
+def test_layers_that_begin_with_the_next_layer(data):
+    batch = data.draw(node_flows(include_dst=True))
+    for i in range(batch.num_flows):
+        upper, lower = batch.layers[i + 1].parent_nid.tolist(), batch.layers[i].parent_nid.tolist()
+        assert lower[: len(upper)] == upper
+
+
+def test_layers_that_do_not_begin_with_the_next_layer_come_without_include_dst():
+    find(node_flows(), lambda b: b.num_flows and b.front.has_parent and b.layers[1].has_parent and b.layer_sizes[1]
+         and b.layers[0].parent_nid[: b.layer_sizes[1]].tolist() != b.layers[1].parent_nid.tolist())  # fmt: skip
+    find(node_flows(include_dst=True), lambda b: b.num_flows > 1 and b.layer_sizes[0] > b.layer_sizes[1] > 1)
+    with pytest.raises(ValueError, match="include_dst must be True or None, got False"):
+        find(node_flows(include_dst=False), lambda batch: True)

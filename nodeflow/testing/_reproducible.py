@@ -1,0 +1,79 @@
+"""The assertion that a sampler draws the same whenever it is asked for the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from nodeflow.flow import NodeFlow
+from nodeflow.sampling import SamplerBase
+from nodeflow.testing._assertions import assert_same_node_flow
+
+
+def assert_reproducible(sampler: SamplerBase, seeds: Any, *, times: Any = None) -> None:
+    """Assert that ``sampler`` draws the same NodeFlow for the same seeds and epoch, whatever happens around it.
+
+    The same call is made twice; after draws of other epochs; with the global random state of Python, numpy and torch
+    changed; and from another thread. That state is put back at the end.
+
+    Args:
+        sampler: any sampler.
+        seeds: what it is called with.
+        times: a time for every seed, for samplers that take times.
+
+    Raises AssertionError that says which call differed, and what differed first.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 3], [0, 0, 0]), [2])
+    >>> assert_reproducible(sampler, [0])
+    """
+
+    call: Callable[..., NodeFlow] = partial(sampler, seeds, **({} if times is None else {"times": times}))
+
+    def other_epochs() -> None:
+        for epoch in range(1, 4):
+            call(epoch=epoch)
+
+    def same() -> NodeFlow:
+        return call(epoch=0)
+
+    with ThreadPoolExecutor(1) as thread, _global_random_state() as change:
+        change(0)
+        first = same()
+        tries: list[tuple[str, Callable[[], object], Callable[[], Any]]] = [
+            ("a second call", lambda: None, same),
+            ("a call after draws of other epochs", other_epochs, same),
+            ("a call with another global random state", lambda: change(1), same),
+            ("a call from another thread", lambda: None, lambda: thread.submit(same).result()),
+        ]
+        for name, before, again in tries:
+            before()
+            try:
+                assert_same_node_flow(first, again())
+            except AssertionError as error:
+                raise AssertionError(f"{name} with the same seeds and epoch gives another NodeFlow: {error}") from None
+
+
+@contextmanager
+def _global_random_state() -> Iterator[Callable[[int], None]]:
+    """Give a function that sets the global random state of Python, numpy and torch; put it back in the end."""
+
+    def change(seed: int) -> None:
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002  the global state is what is meant
+        torch.default_generator.manual_seed(seed)
+
+    python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield change
+        finally:
+            random.setstate(python)
+            np.random.set_state(arrays)  # noqa: NPY002

@@ -1,0 +1,212 @@
+"""The assertion that weighted sums over sampled edges are unbiased."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import as_array, as_count, as_ids, describe
+from nodeflow._base.types import IdsLike, NumbersLike
+from nodeflow.flow import Flow, Layer, NodeFlow
+from nodeflow.random import Random
+from nodeflow.sampling import Sampler, SubgraphSampler
+
+_ORDER = 0x6F72646572  # keeps the choice of seeds apart from the numbers of the nodes
+_LEAST = 100  # draws that a node must be in, so that the mean over them is about normal
+
+
+def assert_unbiased(
+    sampler: Sampler | SubgraphSampler,
+    seeds: Any,
+    *,
+    times: NumbersLike | None = None,
+    nodes: IdsLike | None = None,
+    batch_size: int | None = None,
+    draws: int = 2000,
+    false_alarm: float = 1e-6,
+) -> None:
+    """Assert that weighted sums over the sampled edges of nodes are unbiased for the sums over all their edges.
+
+    Every node of the graph gets a fixed random number. The estimator weights times the numbers of the sources are
+    summed at destinations; their mean over epochs 0, 1, ... is compared with the sum over all edges of the destination
+    in the graph, weighted with ``sampler.estimand()``.
+
+    For a ``Sampler`` the destinations are the seeds, in every flow that has them as destinations in every draw (with
+    ``include_dst`` that is all flows, else the last one). For a ``SubgraphSampler`` they are ``nodes``, and a sum must
+    be unbiased *given that its node is in the subgraph*: the mean is over the draws that the node is in.
+
+    Args:
+        sampler: one that chooses among the edges of ``sampler.graph``, layer by layer or as a subgraph.
+        seeds: what the sampler is called with. For a ``Sampler``, nodes with many neighbours and few draws tell most.
+        times: a time for every seed, for samplers that take times: sums are then over ``sampler.estimand(time)``.
+        nodes: parent ids of the destinations, for subgraphs only. None: the seeds where these are nodes, else all
+            nodes. Nodes that are in fewer than 100 of the draws (or in fewer than ``draws``) are not looked at.
+        batch_size: for subgraphs only: call the sampler with so many of the ``seeds``, other ones in every draw, as a
+            loader with ``shuffle`` does. A ``ClusterSampler`` needs it, with all parts as seeds: it draws nothing
+            itself. None: all seeds in every draw.
+        draws: how many epochs are drawn. A bias is found when it is larger than about 5 standard errors, which
+            shrink as ``1 / sqrt(draws)``.
+        false_alarm: how probable it is that an unbiased sampler fails, over all nodes and flows together (a z-test,
+            with Bonferroni's correction). This takes the means to be normal: where a sampler draws very rarely (less
+            than about once in 100 draws) and then with a great weight, take more draws.
+
+    The draws of an epoch are fixed, so a sampler that passes once passes always. Coefficients that are themselves
+    estimated, as those of ``SaintSampler(coefficients="presampled")``, are a bias that enough draws find.
+
+    Raises AssertionError that names the flow and the node that are worst; TypeError for a sampler of another kind, or
+    ``nodes`` or ``batch_size`` for a ``Sampler``; ValueError for no seeds, for ``nodes`` of which none is in enough
+    draws, for ``draws`` below 2, or a ``false_alarm`` that is not between 0 and 1.
+
+    >>> from nodeflow import Graph, NeighborSampler, SaintSampler
+    >>> graph = Graph.from_edges([1, 2, 3], [0, 0, 0])
+    >>> assert_unbiased(NeighborSampler(graph, [2, 2]), [0], draws=500)
+    >>> assert_unbiased(SaintSampler(graph, 2, kind="edge", budget=2), [0], draws=500)
+    """
+    as_count(draws, "draws", 2)
+    if not 0 < false_alarm < 1:
+        raise ValueError(f"false_alarm must be above 0 and below 1, got {false_alarm}")
+    sums: _Sums
+    if isinstance(sampler, SubgraphSampler):
+        sums = _SubgraphSums(sampler, seeds, nodes, batch_size, draws)
+    elif not isinstance(sampler, Sampler):
+        raise TypeError(
+            "sampler must be a nodeflow.Sampler or a nodeflow.sampling.SubgraphSampler, whose sums over flows can be "
+            f"compared with sums over the graph, got {describe(sampler)}"
+        )
+    elif nodes is not None or batch_size is not None:
+        raise TypeError(f"nodes and batch_size are for samplers of subgraphs, {type(sampler).__name__} is none")
+    else:
+        sums = _SeedSums(sampler, seeds, times)
+    exact, targets = sums.exact, sums.nodes
+    shape = (sampler.num_flows, len(targets))
+    total, squares, counts = (torch.zeros(shape, dtype=torch.float64) for _ in range(3))
+    for epoch in range(draws):
+        for i, flow, rows in sums.drawn(epoch):
+            estimates = flow.aggregate(sums.x[flow.src_layer.parent_nid], "sum", weight=flow.weight.double())
+            present = rows >= 0
+            error = torch.where(present, estimates[rows.clamp(min=0)] - exact, 0)
+            total[i] += error
+            squares[i] += error**2
+            counts[i] += present
+    tested = counts >= sums.least(draws)
+    if not tested.any():
+        raise ValueError(
+            f"none of the {len(targets)} nodes is in {sums.least(draws)} of the {draws} draws; take more draws, or "
+            "nodes that are in more of them"
+        )
+    mean = total / counts.clamp(min=1)
+    deviation = ((squares / counts.clamp(min=1) - mean**2).clamp(min=0) / (counts - 1).clamp(min=1)).sqrt()
+    allowed = NormalDist().inv_cdf(1 - false_alarm / (2 * int(tested.sum())))
+    # estimator weights are float32
+    excess = torch.where(tested, mean.abs() - allowed * deviation - 1e-6 * (1 + exact.abs()), -torch.inf)
+    worst = int(excess.argmax())
+    if excess.flatten()[worst] > 0:
+        at, place = divmod(worst, len(targets))
+        raise AssertionError(
+            f"weighted sums over flow {at} are biased at {sums.word} {int(targets[place])}: their mean over "
+            f"{int(counts[at, place])} draws is {float(exact[place] + mean[at, place]):.6g}, the sum over all edges is "
+            f"{float(exact[place]):.6g}, and the two may differ by {float(allowed * deviation[at, place]):.2g}"
+        )
+
+
+class _Sums:
+    """The destinations ``nodes``, their exact sums of the numbers ``x``, and their rows in the flows of a draw."""
+
+    word: str
+    nodes: Tensor
+    exact: Tensor
+    x: Tensor
+
+    def least(self, draws: int) -> int:
+        """Return how many draws a destination must be in."""
+        raise NotImplementedError
+
+    def drawn(self, epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
+        """Yield the number of a flow, the flow, and the rows of the destinations, -1 where one is not there."""
+        raise NotImplementedError
+
+
+class _SeedSums(_Sums):
+    word = "seed"
+
+    def __init__(self, sampler: Sampler, seeds: Any, times: NumbersLike | None) -> None:
+        options: dict[str, Any] = {} if times is None else {"times": times}
+        self._call = partial(sampler, seeds, **options)
+        first: NodeFlow = self._call()
+        self.nodes, self._contexts = first.seeds, first.back.context
+        if len(self.nodes) == 0:
+            raise ValueError("seeds must not be empty")
+        self.x = _numbers(sampler)
+        if times is None:
+            self.exact = _exact_sums(sampler, self.x)[self.nodes]
+            return
+        when = torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times))
+        distinct, place = torch.unique(when, return_inverse=True)
+        own = torch.empty_like(self.nodes).index_copy_(0, first.seed_index, place)  # of every row, its time
+        self.exact = torch.stack([_exact_sums(sampler, self.x, time) for time in distinct.tolist()])[own, self.nodes]
+
+    def least(self, draws: int) -> int:
+        return draws  # without include_dst a seed is in a lower flow only if it was drawn, which is a condition
+
+    def drawn(self, epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
+        for i, flow in enumerate(self._call(epoch=epoch).flows):
+            if flow.num_dst:  # without include_dst, there are none where no node above has neighbours
+                yield i, flow, _rows_of(flow.dst_layer, self.nodes, self._contexts)
+
+
+class _SubgraphSums(_Sums):
+    word = "node"
+
+    def __init__(
+        self, sampler: SubgraphSampler, seeds: Any, nodes: IdsLike | None, batch_size: int | None, draws: int
+    ) -> None:
+        self._sampler = sampler
+        self._seeds = torch.as_tensor(as_array(seeds, "seeds"))
+        if len(self._seeds) == 0:
+            raise ValueError("seeds must not be empty")
+        self._batch_size = None if batch_size is None else as_count(batch_size, "batch_size", 1)
+        num_nodes = sampler.graph.num_nodes
+        if nodes is not None:
+            self.nodes = torch.from_numpy(np.unique(as_ids(nodes, "nodes", num_nodes)))
+        else:
+            self.nodes = self._seeds.unique() if sampler.seed_kind == "node" else torch.arange(num_nodes)
+        self.x = _numbers(sampler)
+        self.exact = _exact_sums(sampler, self.x)[self.nodes]
+
+    def least(self, draws: int) -> int:
+        return min(_LEAST, draws)
+
+    def drawn(self, epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
+        seeds = self._seeds
+        if self._batch_size is not None:
+            seeds = seeds[Random(_ORDER + epoch).permutation(len(seeds))[: self._batch_size]]
+        flows = self._sampler(seeds, epoch=epoch).flows
+        last = len(flows) - 1  # all flows of a subgraph are one
+        if flows[last].num_dst:
+            yield last, flows[last], flows[last].dst_layer.rows_of(self.nodes)
+
+
+def _numbers(sampler: Sampler | SubgraphSampler) -> Tensor:
+    return Random(0).uniform(torch.arange(sampler.graph.num_nodes)).double()
+
+
+def _rows_of(layer: Layer, nodes: Tensor, contexts: Tensor | None) -> Tensor:
+    """Rows of nodes, each in its context, in a layer; -1 where it has none."""
+    if contexts is None or layer.context is None:
+        return layer.rows_of(nodes)
+    rows = {pair: i for i, pair in enumerate(zip(layer.parent_nid.tolist(), layer.context.tolist(), strict=True))}
+    return torch.tensor([rows.get(pair, -1) for pair in zip(nodes.tolist(), contexts.tolist(), strict=True)])
+
+
+def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:
+    """The sum over all edges of every node, float64 ``[num_nodes]``; with a time, over those that it sees."""
+    src, dst = sampler.graph.edges()
+    near, far = (dst, src) if sampler.direction == "out" else (src, dst)
+    counts = sampler.estimand() if time is None else sampler.estimand(time)
+    return torch.zeros_like(x).index_add_(0, far, counts * x[near])
