@@ -41,9 +41,9 @@ VARIANTS = {
 class Worker:
     """A process that runs one round of the work whenever it is asked to."""
 
-    def __init__(self, python: str, name: str, arguments: list[str], threads: int) -> None:
-        command = [python, str(HERE / "workers" / f"{name}_worker.py"), *arguments]
-        path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    def __init__(self, python: str, name: str, arguments: list[str], threads: int, root: Path = HERE.parent) -> None:
+        command = [python, str(root / "benchmarks" / "workers" / f"{name}_worker.py"), *arguments]
+        path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads)}
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
@@ -83,6 +83,7 @@ class Contestant:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", choices=list(VARIANTS))
+    parser.add_argument("--before", type=Path, metavar="FOLDER", help="a checkout of another version, measured too")
     parser.add_argument("--graphbolt", metavar="PYTHON", help="interpreter with dgl 2.1")
     parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric")
     parser.add_argument("--threads", type=int, default=1)
@@ -97,6 +98,9 @@ def main() -> None:
         name = f"nodeflow, {variant}" if contestants else "nodeflow"
         worker = Worker(sys.executable, "nodeflow", arguments, options.threads)
         contestants[name] = Contestant(worker, Work(options.job, variant))
+        if options.before:
+            worker = Worker(sys.executable, "nodeflow", arguments, options.threads, options.before.resolve())
+            contestants[f"before: {variant}"] = Contestant(worker, Work(options.job, variant))
     for name in ("graphbolt", "pyg"):
         if getattr(options, name) and (options.job, name) != ("labor", "pyg"):  # PyTorch Geometric has no LABOR
             worker = Worker(getattr(options, name), name, arguments, options.threads)

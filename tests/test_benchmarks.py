@@ -38,6 +38,13 @@ def test_compare_prints_a_table(job: str, count: int, tmp_path: Path) -> None:
     assert all(float(row[1]) > 0 for row in rows)
 
 
+def test_compare_with_another_version(tmp_path: Path) -> None:
+    options = ["--scale", 8, *SMALL, "--rounds", 1, "--data", tmp_path, "--before", SCRIPTS.parent]
+    rows = rows_of(run("compare.py", "step", *options))[1:]
+    assert [row[0] for row in rows] == ["nodeflow", "before: uniform"]
+    assert rows[0][3] == rows[1][3]  # the same edges, since it is the same version
+
+
 def test_aggregate_prints_a_table_and_draws(tmp_path: Path) -> None:
     picture = tmp_path / "aggregate.png"
     options = ["--ops", "max", "gat", "--widths", 16, 64, "--rounds", 1, "--times", 1, "--plot", picture]
