@@ -1,28 +1,38 @@
-"""New graphs from a graph: reversed edges, added reverse edges, added self-loops; and its normalised edge weights.
+"""New graphs from a graph, random splits of its nodes and edges, and columns computed from its structure.
 
-Columns that need no new rows are shared with the graph, not copied.
+Every function leaves its graph as it is. Columns that need no new rows are shared with the graph, not copied. Functions
+that leave out or renumber nodes or edges say where the rest came from, in the node column "parent_nid" and the edge
+column "parent_eid": ids in the graph that was given to the function. These columns replace those of an earlier call, so
+two calls compose as ``first.ndata["parent_nid"][second.ndata["parent_nid"]]``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.checks import Ints, as_array, as_ids, as_int, describe
+from nodeflow._base.types import EdgeFilter, IdsLike, NumbersLike
 from nodeflow._rows.rows import join_rows, take_rows, zero_rows
 from nodeflow.graph import Frame, Graph
 from nodeflow.graph._columns import edge_mask, edge_numbers
+from nodeflow.random import Random, derive_key
 
 __all__ = [
     "add_reverse_edges",
     "add_self_loops",
     "degrees",
     "edge_norm",
+    "filter_edges",
     "is_symmetric",
+    "random_split",
+    "reorder",
     "reverse",
+    "subgraph",
 ]
 
 IN_DEGREE: Final = "in_degree"
@@ -31,6 +41,12 @@ OUT_DEGREE: Final = "out_degree"
 """Name of the node column with the degree of a source."""
 DEGREES: Final = (IN_DEGREE, OUT_DEGREE)
 """Both names."""
+PARENT_NID: Final = "parent_nid"
+"""Name of the node column with the ids of nodes in the graph that a transform was given."""
+PARENT_EID: Final = "parent_eid"
+"""Name of the edge column with the ids of edges in the graph that a transform was given."""
+
+_SPLIT = 0x73706C6974  # sets the key of splits apart from those of samplers
 
 
 def reverse(graph: Graph) -> Graph:
@@ -46,9 +62,10 @@ def reverse(graph: Graph) -> Graph:
 def add_reverse_edges(graph: Graph, *, mark: str | None = None) -> Graph:
     """Return the graph with the reverse of every edge added, so that messages go both ways.
 
-    The reverse of edge ``e`` is edge ``num_edges + e`` and has the same row in every edge column. Self-loops get no
-    reverse. Where both directions exist already, both get their reverse: such a pair is then joined by two edges each
-    way; ``mean`` over neighbours counts it twice.
+    The reversed edges come after those of ``graph``, in their order, each with its edge's row in every edge column.
+    Self-loops get no reverse. Where both directions exist already, both get their reverse: such a pair is then joined
+    by two edges each way, and ``mean`` over neighbours counts it twice. Ask ``is_symmetric`` first: a symmetric graph
+    needs no reverses (``nodeflow train`` leaves it as it is).
 
     Args:
         mark: name of a new int8 edge column that is 0 for an edge of ``graph`` and 1 for an added one.
@@ -87,7 +104,9 @@ def add_self_loops(graph: Graph, *, mark: str | None = None, edata: Mapping[str,
     return made
 
 
-def edge_norm(graph: Graph, norm: str = "both", *, direction: str = "in", edge_filter: Any = None) -> Tensor:
+def edge_norm(
+    graph: Graph, norm: str = "both", *, direction: str = "in", edge_filter: EdgeFilter | None = None
+) -> Tensor:
     """Return the entries of the normalised adjacency as an edge column, float32 ``[num_edges]``, by edge id.
 
     For an edge u -> v with d_out(u) the number of edges that leave u, and d_in(v) the number that enter v:
@@ -105,7 +124,7 @@ def edge_norm(graph: Graph, norm: str = "both", *, direction: str = "in", edge_f
             swaps "right" and "left".
         edge_filter: that of the sampler (see ``Sampler``): edges that it leaves out count in no degree, and have 0.
 
-    Raises ValueError for another ``norm`` or ``direction``, and what a sampler raises for such a filter.
+    Raises ValueError for another ``norm`` or ``direction``, and the errors of a sampler for such a filter.
 
     >>> graph = Graph.from_edges([0, 1, 0], [2, 2, 1])
     >>> edge_norm(graph, "right")
@@ -128,7 +147,7 @@ def edge_norm(graph: Graph, norm: str = "both", *, direction: str = "in", edge_f
 
 
 def degrees(
-    graph: Graph, *, weight: str | None = None, direction: str = "in", edge_filter: Any = None
+    graph: Graph, *, weight: str | None = None, direction: str = "in", edge_filter: EdgeFilter | None = None
 ) -> dict[str, Tensor]:
     """Return the node columns "in_degree" and "out_degree", float32 ``[num_nodes]`` each, by node id.
 
@@ -142,7 +161,7 @@ def degrees(
         direction: that of the sampler; with "out" the sums are over out-edges, which swaps the columns.
         edge_filter: that of the sampler (see ``Sampler``): edges that it leaves out do not count.
 
-    Raises ValueError for another ``direction``, KeyError for an unknown column, and what a sampler raises for such a
+    Raises ValueError for another ``direction``, KeyError for an unknown column, and the errors of a sampler for such a
     filter or weight.
 
     >>> graph = Graph.from_edges([0, 1, 0], [2, 2, 1])
@@ -171,6 +190,159 @@ def is_symmetric(graph: Graph) -> bool:
     src, dst = graph.edges()
     there, back = np.lexsort((src.numpy(), dst.numpy())), np.lexsort((dst.numpy(), src.numpy()))
     return torch.equal(src[there], dst[back]) and torch.equal(dst[there], src[back])
+
+
+def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
+    """Return the subgraph that some nodes induce: these nodes, and all edges between two of them.
+
+    Node i of the result is ``nodes[i]``. Edges keep their order. Every column keeps its rows of these nodes and edges.
+    Two new columns map back: ``ndata["parent_nid"]`` and ``edata["parent_eid"]``, int64, hold the ids in ``graph``.
+
+    Args:
+        graph: the graph.
+        nodes: ids of nodes, each once, in any order; for a mask pass ``mask.nonzero().flatten()``.
+
+    Raises ValueError for a node that occurs twice, IndexError for an id that is not a node.
+
+    >>> graph = Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 1])
+    >>> part = subgraph(graph, [2, 1])
+    >>> part.edges(), part.ndata["parent_nid"], part.edata["parent_eid"]
+    ((tensor([1, 0]), tensor([0, 1])), tensor([2, 1]), tensor([1, 3]))
+    """
+    ids = as_ids(nodes, "nodes", graph.num_nodes)
+    local = np.full(graph.num_nodes, -1, np.int64)
+    local[ids] = np.arange(len(ids))
+    twice = local[ids] != np.arange(len(ids))
+    if twice.any():
+        raise ValueError(f"nodes must hold every node once, but node {ids[twice.argmax()]} occurs more than once")
+    src, dst = (local[end.numpy()] for end in graph.edges())
+    kept = np.flatnonzero((src >= 0) & (dst >= 0))
+    ndata = _chosen(graph.ndata, PARENT_NID, ids)
+    edata = _chosen(graph.edata, PARENT_EID, kept)
+    return Graph.from_edges(src[kept], dst[kept], num_nodes=len(ids), ndata=ndata, edata=edata)
+
+
+def filter_edges(graph: Graph, mask: EdgeFilter) -> Graph:
+    """Return the graph with some of its edges and all of its nodes.
+
+    Edges keep their order, node columns are shared. ``edata["parent_eid"]``, int64, holds the edge ids in ``graph``.
+    (Samplers take an ``edge_filter`` of their own, which needs no new graph.)
+
+    Args:
+        graph: the graph.
+        mask: which edges to keep: one bool per edge, the name of such an edge column, or a function of
+            ``graph.edata`` that returns a mask.
+
+    Raises TypeError for a mask that is not bool, ValueError for one of another length, KeyError for an unknown column.
+
+    >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"kind": torch.tensor([0, 1, 0])})
+    >>> filter_edges(graph, lambda edata: edata["kind"] == 0).edata["parent_eid"]
+    tensor([0, 2])
+    """
+    checked = edge_mask(graph, mask)
+    if checked is None:
+        raise TypeError("mask must be one bool per edge, the name of an edge column or a function, got None")
+    kept = np.flatnonzero(checked.mask)
+    src, dst = (end.numpy()[kept] for end in graph.edges())
+    edata = _chosen(graph.edata, PARENT_EID, kept)
+    return Graph.from_edges(src, dst, num_nodes=graph.num_nodes, ndata=graph.ndata, edata=edata)
+
+
+def reorder(graph: Graph, order: IdsLike) -> Graph:
+    """Return the graph with its nodes numbered anew: node i of the result is ``order[i]``.
+
+    Edge ids stay, edge columns are shared. ``ndata["parent_nid"]``, int64, holds the ids in ``graph``, that is,
+    ``order``. Nodes that are used together can be given ids that lie together in memory.
+
+    Raises ValueError for an ``order`` that is not a permutation of the node ids.
+
+    >>> graph = Graph.from_edges([0, 1], [1, 2])
+    >>> reorder(graph, graph.in_degrees().argsort(descending=True, stable=True)).edges()
+    (tensor([2, 0]), tensor([0, 1]))
+    """
+    ids = as_ids(order, "order", graph.num_nodes)
+    new = np.full(graph.num_nodes, -1, np.int64)
+    new[ids] = np.arange(len(ids))
+    if len(ids) != graph.num_nodes or (new < 0).any():
+        raise ValueError(f"order must hold each of the {graph.num_nodes} nodes once, got {len(ids)} ids")
+    src, dst = (new[end.numpy()] for end in graph.edges())
+    ndata = _chosen(graph.ndata, PARENT_NID, ids)
+    return Graph.from_edges(src, dst, num_nodes=graph.num_nodes, ndata=ndata, edata=graph.edata)
+
+
+def random_split(
+    graph: Graph, sizes: NumbersLike, *, of: str = "nodes", among: IdsLike | None = None, seed: int = 0
+) -> tuple[Tensor, ...]:
+    """Split the nodes or the edges of a graph at random; return the ids of every part, int64, ascending.
+
+    All edges between the same two nodes fall into one part, whichever way they point: so no edge of one part tells that
+    there is its reverse in another. What is split are then these pairs of nodes (or self-loops), and sizes count pairs.
+
+    The items, n nodes or n pairs, are put in a random order, every order being equally likely, and the order is cut.
+    With fractions the cuts are at the multiples of n, rounded: a part of fraction f has less than one item more or
+    less than ``f * n``. Equal arguments give equal parts; ``nodeflow.random`` draws the order.
+
+    Args:
+        graph: the graph.
+        sizes: one per part: fractions (floats), or counts of items (ints). What they leave over is in no part.
+        of: "nodes" or "edges".
+        among: ids of the nodes (or edges) to split, each once, such as those with a label; None splits all.
+        seed: which of the random orders.
+
+    Raises ValueError for sizes that are negative or more than there is, or an ``among`` with an id twice, TypeError
+    for sizes that are neither all floats nor all ints, IndexError for unknown ids.
+
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 0, 3, 2])
+    >>> [part.tolist() for part in random_split(graph, [0.5, 0.25, 0.25])]
+    [[0, 1], [3], [2]]
+    >>> [part.tolist() for part in random_split(graph, [1, 1], of="edges")]
+    [[2, 3], [0, 1]]
+    """
+    if of not in ("nodes", "edges"):
+        raise ValueError(f"of must be 'nodes' or 'edges', got {of!r}")
+    total = graph.num_nodes if of == "nodes" else graph.num_edges
+    ids = np.arange(total) if among is None else np.sort(as_ids(among, "among", total, of.removesuffix("s")))
+    repeated = ids[1:] == ids[:-1]
+    if repeated.any():
+        raise ValueError(f"among must hold every id once, but {ids[repeated.argmax()]} occurs more than once")
+    item = np.arange(len(ids))
+    if of == "edges":  # the number of its pair of nodes, for every edge
+        ends = np.sort(torch.stack(graph.edges()).numpy()[:, ids], axis=0)
+        item = np.unique(ends, axis=1, return_inverse=True)[1].ravel()
+    count = int(item.max(initial=-1)) + 1
+    cuts = _cuts(sizes, count)
+    place = np.empty(count, np.int64)
+    place[Random(derive_key(_SPLIT, as_int(seed, "seed"))).permutation(count).numpy()] = np.arange(count)
+    part = np.searchsorted(cuts, place, side="right")[item]
+    return tuple(torch.from_numpy(ids[part == number]) for number in range(len(cuts)))
+
+
+def _cuts(sizes: NumbersLike, count: int) -> Ints:
+    """Return where every part ends in an order of ``count`` items."""
+    values = as_array(sizes, "sizes")
+    if values.ndim != 1 or len(values) == 0 or values.dtype.kind not in "iuf":
+        raise TypeError(
+            f"sizes must be one float or one int per part, as [0.8, 0.1, 0.1] or [100, 20], got {describe(sizes)}"
+        )
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise ValueError(f"sizes must not be negative, got {values.tolist()}")
+    if values.dtype.kind == "f":
+        shares = np.cumsum(values.astype(np.float64))
+        if shares[-1] > 1 + 1e-6:
+            raise ValueError(f"fractions must add up to at most 1, got {values.tolist()}")
+        # sums such as 0.8 + 0.1 + 0.1 are 1 but for rounding
+        cuts: Ints = np.minimum(np.floor(shares * count + 0.5 + 1e-9 * count), count).astype(np.int64)
+        return cuts
+    ends: Ints = np.cumsum(values.astype(np.int64))
+    if ends[-1] > count:
+        raise ValueError(f"sizes must add up to at most {count}, the number of items to split, got {values.tolist()}")
+    return ends
+
+
+def _chosen(frame: Frame, name: str, ids: Ints) -> dict[str, Tensor]:
+    """Return the rows ``ids`` of all columns, and a column ``name`` with these ids."""
+    rows = torch.from_numpy(ids.copy())  # as_ids shares the array of the user
+    return {**{column: take_rows(frame[column], rows) for column in frame}, name: rows}
 
 
 def _with_edges(graph: Graph, src: Tensor, dst: Tensor, like: Tensor | None, mark: str | None) -> Graph:

@@ -1,0 +1,197 @@
+"""Parts of graphs, new orders and random splits, against networkx and lists of edges in Python."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import permutations
+from typing import Any
+
+import networkx
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeflow import Graph
+from nodeflow.convert import to_networkx
+from nodeflow.testing import graphs
+from nodeflow.transform import add_reverse_edges, filter_edges, random_split, reorder, subgraph
+
+some_graphs = graphs(node_columns={"x": (2,)}, edge_columns={"w": (), "f": (3,)})
+
+
+def pairs(graph: Graph) -> list[tuple[int, int]]:
+    src, dst = graph.edges()
+    return list(zip(src.tolist(), dst.tolist(), strict=True))
+
+
+def check_columns(part: Graph, graph: Graph, nodes: list[int], edges: list[int]) -> None:
+    assert torch.equal(part.ndata["x"], graph.ndata["x"][nodes])
+    assert all(torch.equal(part.edata[name], graph.edata[name][edges]) for name in ("w", "f"))
+
+
+@given(some_graphs, st.data())
+def test_subgraphs_have_all_edges_among_their_nodes(graph: Graph, data: st.DataObject) -> None:
+    everything = list(range(graph.num_nodes))
+    nodes = data.draw(st.permutations(everything))[: data.draw(st.integers(0, graph.num_nodes))]
+    part = subgraph(graph, nodes)
+    kept = [e for e, (u, v) in enumerate(pairs(graph)) if u in nodes and v in nodes]
+    assert part.ndata["parent_nid"].tolist() == nodes
+    assert part.edata["parent_eid"].tolist() == kept
+    assert [(nodes[u], nodes[v]) for u, v in pairs(part)] == [pairs(graph)[e] for e in kept]
+    check_columns(part, graph, nodes, kept)
+    reference = networkx.relabel_nodes(to_networkx(graph).subgraph(nodes), {v: i for i, v in enumerate(nodes)})
+    assert Counter(reference.edges()) == Counter(pairs(part))
+    assert "parent_nid" not in graph.ndata
+
+
+@given(some_graphs, st.data())
+def test_subgraphs_of_subgraphs_map_back_step_by_step(graph: Graph, data: st.DataObject) -> None:
+    nodes = data.draw(st.permutations(range(graph.num_nodes)))
+    one = subgraph(graph, nodes[: len(nodes) // 2 + 1])
+    two = subgraph(one, range(one.num_nodes)[::-1])
+    back = one.ndata["parent_nid"][two.ndata["parent_nid"]]
+    assert torch.equal(graph.ndata["x"][back], two.ndata["x"])
+
+
+@given(some_graphs, st.data())
+def test_filtered_graphs_keep_nodes_and_the_order_of_edges(graph: Graph, data: st.DataObject) -> None:
+    size = graph.num_edges
+    mask = data.draw(st.lists(st.booleans(), min_size=size, max_size=size))
+    kept = [e for e in range(size) if mask[e]]
+    array = np.array(mask, np.bool_)
+    graph.edata["keep"] = torch.from_numpy(array)
+    for given_mask in (array, torch.from_numpy(array), "keep", lambda edata: edata["keep"]):
+        part = filter_edges(graph, given_mask)
+        assert pairs(part) == [pairs(graph)[e] for e in kept]
+        assert part.edata["parent_eid"].tolist() == kept
+        assert part.num_nodes == graph.num_nodes
+        check_columns(part, graph, list(range(graph.num_nodes)), kept)
+
+
+@given(some_graphs, st.data())
+def test_reordered_graphs_are_the_same_but_for_names(graph: Graph, data: st.DataObject) -> None:
+    order = data.draw(st.permutations(range(graph.num_nodes)))
+    made = reorder(graph, order)
+    assert [(order[u], order[v]) for u, v in pairs(made)] == pairs(graph)
+    assert made.ndata["parent_nid"].tolist() == list(order)
+    check_columns(made, graph, list(order), list(range(graph.num_edges)))
+    back = reorder(made, np.argsort(order))
+    assert pairs(back) == pairs(graph)
+    if graph.num_nodes:
+        shape = [graph.num_nodes] * 2
+        counts, moved = (
+            scipy.sparse.coo_array((np.ones(g.num_edges), np.array(pairs(g), np.int64).reshape(-1, 2).T), shape)
+            for g in (graph, made)
+        )
+        assert np.array_equal(counts.toarray()[np.ix_(order, order)], moved.toarray())
+
+
+def test_parts_that_there_are_not() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2])
+    with pytest.raises(ValueError, match="every node once, but node 1 occurs more than once"):
+        subgraph(graph, [1, 0, 1])
+    with pytest.raises(TypeError, match=r"bool mask; pass mask.nonzero\(\).flatten\(\) instead"):
+        subgraph(graph, torch.ones(3, dtype=torch.bool))
+    with pytest.raises(IndexError, match=r"nodes\[0\] is 3"):
+        subgraph(graph, [3])
+    for order in ([0, 1], [0, 1, 1]):
+        with pytest.raises(ValueError, match="order must hold each of the 3 nodes once, got"):
+            reorder(graph, order)
+    with pytest.raises(ValueError, match=r"one entry per edge \(2\)"):
+        filter_edges(graph, [True])
+    with pytest.raises(TypeError, match="name of an edge column or a function, got None"):
+        filter_edges(graph, None)  # type: ignore[arg-type]
+    empty = Graph([0], [])
+    assert [
+        g.num_nodes for g in (subgraph(empty, []), reorder(empty, []), filter_edges(empty, np.zeros(0, np.bool_)))
+    ] == [0] * 3
+    assert [part.tolist() for of in ("nodes", "edges") for part in random_split(empty, [0.5], of=of)] == [[], []]
+
+
+def test_sparse_columns_go_with_their_rows() -> None:
+    eye = scipy.sparse.eye_array(3, format="csr")
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 0], ndata={"x": eye}, edata={"s": eye})
+    part = subgraph(graph, [2, 0])
+    assert part.ndata["x"].to_dense().tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert part.edata["s"].to_dense().tolist() == [[0, 0, 1]]
+
+
+# ------------------------------------------------------------------------------------------------------ random splits
+
+
+def two_ways(num_pairs: int) -> Graph:
+    return add_reverse_edges(Graph.from_edges(range(0, 2 * num_pairs, 2), range(1, 2 * num_pairs, 2)))
+
+
+@given(some_graphs, st.integers(0, 50), st.sampled_from(["nodes", "edges"]), st.data())
+def test_splits_are_disjoint_and_of_the_sizes_asked_for(graph: Graph, seed: int, of: str, data: st.DataObject) -> None:
+    total = graph.num_nodes if of == "nodes" else graph.num_edges
+    among = data.draw(st.none() | st.permutations(range(total)).map(lambda ids: list(ids)[: len(ids) // 2 + 1]))
+    ids = list(range(total)) if among is None else sorted(among)
+    item = {i: i if of == "nodes" else frozenset(pairs(graph)[i]) for i in ids}
+    count = len(set(item.values()))
+    shares = [0.5, 0.0, 0.3]
+    counts = [count // 2, count - count // 2]
+    for sizes in (shares, [0.8, 0.1, 0.1], counts, torch.tensor(counts)):
+        parts = random_split(graph, sizes, of=of, among=among, seed=seed)
+        assert all(torch.equal(a, b) for a, b in zip(parts, random_split(graph, sizes, of=of, among=among, seed=seed),
+                                                     strict=True))  # fmt: skip
+        assert all(part.dtype == torch.int64 and part.tolist() == sorted(part.tolist()) for part in parts)
+        joint = sorted(i for part in parts for i in part.tolist())
+        assert set(joint) <= set(ids)
+        assert len(set(joint)) == len(joint)
+        split = [{item[i] for i in part.tolist()} for part in parts]
+        assert sum(map(len, split)) == len(set().union(*split))  # no pair of nodes is in two parts
+        assert {i for i in ids if item[i] in set().union(*split)} == set(joint)
+        if sizes is not shares:
+            assert joint == ids
+        if sizes is counts:
+            assert [len(part) for part in split] == counts
+        if sizes is shares:
+            assert all(abs(len(part) - size * count) < 1 for part, size in zip(split, sizes, strict=True))
+
+
+def test_both_ways_of_an_edge_fall_into_one_part() -> None:
+    graph = two_ways(100)
+    train, test = random_split(graph, [80, 20], of="edges", seed=3)
+    assert (len(train), len(test)) == (160, 40)
+    assert set((train % 100).tolist()).isdisjoint((test % 100).tolist())
+    assert random_split(graph, [80, 20], of="edges", seed=4)[0].tolist() != train.tolist()
+
+
+@pytest.mark.parametrize("of", ["nodes", "edges"])
+def test_every_split_is_equally_likely(of: str) -> None:
+    """Chi-squared over the 24 orders of 4 items; the bound is passed by chance once in a million."""
+    graph = two_ways(4) if of == "edges" else Graph([0] * 5, [])
+    draws = 2400
+    found = Counter(
+        tuple(int(part[0]) % 4 for part in random_split(graph, [1] * 4, of=of, seed=seed)) for seed in range(draws)
+    )
+    assert set(found) == set(permutations(range(4)))
+    statistic = sum((found[order] - draws / 24) ** 2 / (draws / 24) for order in found)
+    # Wilson and Hilferty's cube-root approximation of the quantile at 1 - 1e-6, with 23 degrees of freedom
+    assert statistic < 23 * (1 - 2 / (9 * 23) + 4.753 * math.sqrt(2 / (9 * 23))) ** 3
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "error", "words"),
+    [
+        ([0.9, 0.2], {}, ValueError, "fractions must add up to at most 1"),
+        ([3, 2], {}, ValueError, "sizes must add up to at most 4, the number of items to split"),
+        ([-0.1, 0.5], {}, ValueError, "must not be negative"),
+        ([float("nan")], {}, ValueError, "must not be negative"),
+        ([], {}, TypeError, "one float or one int per part"),
+        (0.5, {}, TypeError, "one float or one int per part"),
+        ([0.5], {"of": "graphs"}, ValueError, "of must be 'nodes' or 'edges', got 'graphs'"),
+        ([0.5], {"among": [1, 1]}, ValueError, "among must hold every id once, but 1 occurs more than once"),
+        ([0.5], {"among": [4]}, IndexError, r"among\[0\] is 4, but node ids go from 0 to 3"),
+        ([0.5], {"seed": 0.5}, TypeError, "seed must be an integer"),
+    ],
+)
+def test_wrong_splits_are_refused(sizes: Any, options: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        random_split(Graph([0] * 5, []), sizes, **options)
