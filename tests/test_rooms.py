@@ -66,6 +66,7 @@ def test_compiled_loops_know_neither_torch_nor_classes_of_the_package() -> None:
         assert modules <= {
             "nodeflow",
             "numba",
+            "sys",
             "numpy",
             "llvmlite",
             "math",

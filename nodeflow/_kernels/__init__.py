@@ -1,8 +1,9 @@
 """Compiled loops: numpy arrays in, numpy arrays out; no torch, no classes, no checks of what reaches them.
 
 ``from nodeflow import _kernels as kernels`` costs nothing: a file of loops, and numba with it, is imported when one of
-its functions is first asked for, as in ``kernels.csr.csr_rows(...)``. The folders ``draw`` and ``reduce`` only sort the
-files; ``kernels.uniform`` is ``draw/uniform.py``.
+its functions is first asked for, as in ``kernels.csr.csr_rows(...)``. A Ctrl-C during a loop that is called in this way
+ends in KeyboardInterrupt (see ``interruptible.py``). The folders ``draw`` and ``reduce`` only sort the files;
+``kernels.uniform`` is ``draw/uniform.py``.
 """
 
 from importlib import import_module
@@ -39,6 +40,7 @@ def __getattr__(name: str) -> ModuleType:
     for folder in _FOLDERS:
         if not name.startswith("_") and find_spec(f"{folder}.{name}") is not None:
             module = import_module(f"{folder}.{name}")
+            import_module(f"{__name__}.interruptible").make_interruptible(f"{__name__}.")
             globals()[name] = module  # later calls find it without coming here
             return module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
