@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import describe
-from nodeflow.graph import Graph
+from nodeflow._base.checks import _All, describe
+from nodeflow._base.types import ColumnsLike
+from nodeflow.flow import NodeFlow
+from nodeflow.graph import Frame, Graph
 
 __all__ = ["from_dgl", "from_networkx", "from_pyg", "from_scipy", "to_networkx", "to_pyg", "to_scipy"]
 
 
-def from_scipy(matrix: Any, *, weight: str | None = None, ndata: dict[str, Any] | None = None) -> Graph:
+def from_scipy(matrix: Any, *, weight: str | None = None, ndata: ColumnsLike | None = None) -> Graph:
     """Return the graph of a square scipy sparse matrix, in which entry (i, j) is the edge i -> j.
 
     Edge ids follow the stored entries (row by row in a CSR matrix). Entries stored several times are several edges, and
@@ -27,11 +28,14 @@ def from_scipy(matrix: Any, *, weight: str | None = None, ndata: dict[str, Any] 
         weight: name of an edge column that receives the entries; None drops them.
         ndata: node columns.
 
-    Raises TypeError for what is no scipy sparse matrix, ValueError for one that is not square.
+    Raises TypeError for anything but a scipy sparse matrix, ValueError for one that is not square.
 
+    >>> import scipy.sparse
     >>> from_scipy(scipy.sparse.csr_array([[0, 1], [1, 0]]))
     Graph(2 nodes, 2 edges)
     """
+    import scipy.sparse
+
     if not scipy.sparse.issparse(matrix):
         raise TypeError(f"matrix must be a scipy sparse matrix, got {describe(matrix)}")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
@@ -50,6 +54,8 @@ def to_scipy(graph: Graph, *, weight: str | None = None) -> Any:
     Entries are in edge id order, repeated edges stay apart; they are a copy of the edge column ``weight``, or ones
     (float32). Raises ValueError for a column with more than one number per edge.
     """
+    import scipy.sparse
+
     src, dst = (end.numpy() for end in graph.edges())
     if weight is None:
         values = np.ones(graph.num_edges, np.float32)
@@ -93,20 +99,49 @@ def from_networkx(
     return Graph.from_edges(src, dst, num_nodes=len(nodes), ndata=ndata, edata=edata), nodes
 
 
-def to_networkx(graph: Graph) -> Any:
-    """Return a networkx MultiDiGraph with nodes 0..num_nodes-1; edges are keyed by their edge id, columns left out.
+def to_networkx(
+    graph: Graph | NodeFlow, *, node_columns: Sequence[str] | _All = (), edge_columns: Sequence[str] | _All = ()
+) -> Any:
+    """Return a networkx MultiDiGraph of a graph or of a NodeFlow.
 
-    Raises ImportError, with the line that installs it, without networkx.
+    Of a ``Graph``: nodes 0..num_nodes-1, and edges in the order of their ids, with the edge id as key.
+
+    Of a ``NodeFlow``: a node ``(layer, local id)`` for every node of a layer, with the attributes ``layer`` and
+    ``parent_nid`` (where the layer has parent nodes) and ``context`` (where there are contexts). An edge for every edge
+    of a flow, with its local id as key and the attributes ``parent_eid`` (where the flow has parent edges; -1 for a
+    single edge without one) and ``weight``, the estimator weight.
+
+    Args:
+        graph: a ``Graph``, or a ``NodeFlow`` such as a batch.
+        node_columns, edge_columns: names of columns that become attributes; ``nodeflow.ALL`` for all. One number per
+            row becomes a number, several become a list, as ``from_networkx`` reads them. Of a NodeFlow each layer or
+            flow gives those columns that it has, and an edge column named ``weight`` replaces the estimator weight.
+
+    Raises KeyError for a column that there is not, TypeError for another object, ImportError, with the line that
+    installs it, without networkx.
+
+    >>> from nodeflow import FullSampler
+    >>> graph = Graph.from_edges([0, 1], [1, 2], edata={"time": torch.tensor([5, 6])})
+    >>> list(to_networkx(graph, edge_columns=["time"]).edges(data=True))
+    [(0, 1, {'time': 5}), (1, 2, {'time': 6})]
+    >>> list(to_networkx(FullSampler(graph, 1)([2])).edges(data=True))
+    [((0, 1), (1, 0), {'parent_eid': 1, 'weight': 1.0})]
     """
     try:
         import networkx
     except ImportError:
         raise ImportError("networkx is needed; install it with: pip install networkx") from None
-    found = networkx.MultiDiGraph()
-    found.add_nodes_from(range(graph.num_nodes))
-    src, dst = graph.edges()
-    found.add_edges_from(zip(src.tolist(), dst.tolist(), range(graph.num_edges), strict=True))
-    return found
+    made = networkx.MultiDiGraph()
+    if isinstance(graph, Graph):
+        nodes: list[Any] = list(range(graph.num_nodes))
+        _add_nodes(made, nodes, _attributes(graph.ndata, node_columns))
+        src, dst = (end.tolist() for end in graph.edges())
+        _add_edges(made, src, dst, _attributes(graph.edata, edge_columns))
+    elif isinstance(graph, NodeFlow):
+        _add_node_flow(made, graph, node_columns, edge_columns)
+    else:
+        raise TypeError(f"graph must be a Graph or a NodeFlow, got {describe(graph)}")
+    return made
 
 
 def from_pyg(data: Any) -> Graph:
@@ -150,6 +185,54 @@ def from_dgl(graph: Any) -> Graph:
     src, dst = graph.edges(order="eid")
     ndata, edata = dict(graph.ndata), dict(graph.edata)
     return Graph.from_edges(src, dst, num_nodes=graph.num_nodes(), ndata=ndata, edata=edata)
+
+
+def _add_node_flow(
+    made: Any, batch: NodeFlow, node_columns: Sequence[str] | _All, edge_columns: Sequence[str] | _All
+) -> None:
+    _check_names([layer.data for layer in batch.layers], node_columns, "layer")
+    _check_names([flow.data for _, flow in batch.flows.items()], edge_columns, "flow")
+    for i, layer in enumerate(batch.layers):
+        attributes: dict[str, list[Any]] = {"layer": [i] * layer.num_nodes}
+        if layer.has_parent:
+            attributes["parent_nid"] = layer.parent_nid.tolist()
+        if layer.context is not None:
+            attributes["context"] = layer.context.tolist()
+        attributes |= _attributes(layer.data, _held(layer.data, node_columns))
+        _add_nodes(made, [(i, row) for row in range(layer.num_nodes)], attributes)
+    for (i, j), flow in batch.flows.items():
+        attributes = {"parent_eid": flow.parent_eid.tolist()} if flow.has_parent else {}
+        attributes |= {"weight": flow.weight.tolist(), **_attributes(flow.data, _held(flow.data, edge_columns))}
+        src, dst = (end.tolist() for end in flow.edges())
+        _add_edges(made, [(i, row) for row in src], [(j, row) for row in dst], attributes)
+
+
+def _check_names(frames: Sequence[Frame], names: Sequence[str] | _All, where: str) -> None:
+    for name in () if isinstance(names, _All) else names:
+        if not any(name in frame for frame in frames):
+            raise KeyError(f"no {where} has a column {name!r}")
+
+
+def _held(frame: Frame, names: Sequence[str] | _All) -> list[str]:
+    return [name for name in (frame if isinstance(names, _All) else names) if name in frame]
+
+
+def _attributes(frame: Frame, names: Sequence[str] | _All) -> dict[str, list[Any]]:
+    """Return columns as lists of numbers, or of lists of numbers."""
+    columns = {name: frame[name].detach() for name in (frame if isinstance(names, _All) else names)}
+    return {name: (c if c.layout == torch.strided else c.to_dense()).tolist() for name, c in columns.items()}
+
+
+def _add_nodes(made: Any, nodes: list[Any], attributes: dict[str, list[Any]]) -> None:
+    made.add_nodes_from(zip(nodes, _by_row(attributes, len(nodes)), strict=True))
+
+
+def _add_edges(made: Any, src: list[Any], dst: list[Any], attributes: dict[str, list[Any]]) -> None:
+    made.add_edges_from(zip(src, dst, range(len(src)), _by_row(attributes, len(src)), strict=True))
+
+
+def _by_row(attributes: dict[str, list[Any]], count: int) -> Iterator[dict[str, Any]]:
+    return ({name: values[row] for name, values in attributes.items()} for row in range(count))
 
 
 def _attribute(name: str, attributes: list[dict[str, Any]], keys: list[Any], what: str) -> Tensor:

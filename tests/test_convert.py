@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow import Graph
+from nodeflow import ALL, FullSampler, Graph, NeighborSampler, create_node_flow, flow_from_edges
 from nodeflow.convert import from_dgl, from_networkx, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
 from nodeflow.testing import graphs
 
@@ -263,3 +263,60 @@ def test_dgl() -> None:
     assert pairs(graph) == [(2, 1), (0, 1), (0, 1)]
     assert graph.ndata["x"].tolist() == [0, 1, 2, 3]
     assert graph.edata["w"].tolist() == [0, 1, 2]
+
+
+def test_columns_become_attributes_and_come_back() -> None:
+    columns = {"x": torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), "label": torch.tensor([0, 1, -1])}
+    graph = Graph.from_edges([0, 0, 2], [1, 1, 2], ndata=columns, edata={"w": torch.tensor([0.5, 1.5, 2.5])})
+    made = to_networkx(graph, node_columns=["x", "label"], edge_columns=ALL)
+    assert made.nodes[1] == {"x": [3.0, 4.0], "label": 1}
+    assert list(made.edges(keys=True, data=True)) == [
+        (0, 1, 0, {"w": 0.5}), (0, 1, 1, {"w": 1.5}), (2, 2, 2, {"w": 2.5}),
+    ]  # fmt: skip
+    back, names = from_networkx(made, node_columns=["x", "label"], edge_columns=["w"])
+    assert names == [0, 1, 2]
+    assert [end.tolist() for end in back.edges()] == [end.tolist() for end in graph.edges()]
+    for name, column in columns.items():
+        assert torch.equal(back.ndata[name], column)
+    assert torch.equal(back.edata["w"], graph.edata["w"])
+    assert to_networkx(graph).nodes[0] == {}
+    with pytest.raises(KeyError, match="no column 'y'"):
+        to_networkx(graph, node_columns=["y"])
+    with pytest.raises(TypeError, match="graph must be a Graph or a NodeFlow, got list"):
+        to_networkx([])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", [lambda g: NeighborSampler(g, [2, 1], replace=True), lambda g: FullSampler(g, 2)])
+def test_a_node_flow_as_a_networkx_graph(make: Any) -> None:
+    src, dst = [0, 1, 2, 3, 3, 0, 0], [1, 2, 0, 1, 0, 1, 0]
+    graph = Graph.from_edges(src, dst, ndata={"x": torch.arange(4.0)}, edata={"t": torch.arange(7)})
+    batch = make(graph)([1, 0])
+    batch.copy_from_parent({0: ["x"]}, {1: ["t"]})
+    made = to_networkx(batch, node_columns=["x"], edge_columns=["t"])
+    assert made.number_of_nodes() == sum(batch.layer_sizes)
+    assert made.number_of_edges() == sum(batch.flow_sizes)
+    for (i, row), attributes in made.nodes(data=True):
+        v = int(batch.layers[i].parent_nid[row])
+        assert attributes == {"layer": i, "parent_nid": v} | ({"x": float(v)} if i == 0 else {})
+    for (i, u), (j, v), key, attributes in made.edges(keys=True, data=True):
+        flow, e = batch.flows[i, j], attributes["parent_eid"]
+        assert (int(flow.edges()[0][key]), int(flow.edges()[1][key])) == (u, v)
+        assert (made.nodes[i, u]["parent_nid"], made.nodes[j, v]["parent_nid"]) == (src[e], dst[e])
+        assert attributes["weight"] == float(flow.weight[key])
+        assert attributes.get("t") == (e if i == 1 else None)
+    with pytest.raises(KeyError, match="no layer has a column 'y'"):
+        to_networkx(batch, node_columns=["y"])
+
+
+def test_node_flows_without_parents_and_with_skips() -> None:
+    batch = create_node_flow(
+        {(0, 1): flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1),
+         (1, 2): flow_from_edges([0], [0], num_src=1, num_dst=1),
+         (0, 2): flow_from_edges([1], [0], num_src=2, num_dst=1)}
+    )  # fmt: skip
+    made = to_networkx(batch)
+    assert made.nodes[0, 1] == {"layer": 0}
+    assert sorted(made.edges(data=True)) == [
+        ((0, 0), (1, 0), {"weight": 1.0}), ((0, 1), (1, 0), {"weight": 1.0}), ((0, 1), (2, 0), {"weight": 1.0}),
+        ((1, 0), (2, 0), {"weight": 1.0}),
+    ]  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeflow._base.checks import as_count, describe
+from nodeflow._base.types import FileLike
 from nodeflow.datasets._files import reading
 from nodeflow.datasets._text import Table, is_integer, is_number
 from nodeflow.graph import Graph
@@ -22,7 +22,7 @@ _FAILURES = (ValueError, EOFError, OSError)
 
 
 def read_edge_list(
-    path: str | os.PathLike[str],
+    path: FileLike,
     *,
     delimiter: str | None = None,
     num_nodes: int | None = None,

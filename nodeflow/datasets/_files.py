@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
+
+from nodeflow._base.types import FileLike
 
 SPLIT_SEED = 0
 
 
-def existing_folder(path: str | os.PathLike[str], layout: str) -> Path:
+def existing_folder(path: FileLike, layout: str) -> Path:
     """Return ``path`` as a Path; raises FileNotFoundError or NotADirectoryError, with ``layout`` as what to do."""
     folder = Path(path)
     if not folder.exists():
@@ -64,6 +64,8 @@ def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 def load_sparse(path: Path) -> Any:
     """Return the matrix of a ``.npz`` file written by ``scipy.sparse.save_npz``, its indices checked."""
+    import scipy.sparse
+
     with reading(path, "a sparse matrix as scipy.sparse.save_npz writes it"), path.open("rb") as file:
         matrix: Any = scipy.sparse.load_npz(file)
         if matrix.ndim != 2:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nodeflow._base.types import FileLike
 from nodeflow._rows.csr import from_scipy
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.datasets._files import (
@@ -32,7 +32,7 @@ _LAYOUT = (
 _Edges = tuple[NDArray[np.int64], NDArray[np.int64], dict[str, NDArray[Any]]]
 
 
-def read_folder(path: str | os.PathLike[str], *, labels: bool = True) -> Dataset:
+def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     """Read a data set from a folder of plain files.
 
     The edges, one of:
@@ -54,10 +54,11 @@ def read_folder(path: str | os.PathLike[str], *, labels: bool = True) -> Dataset
       matrix.
     - ``train.npy``, ``val.npy``, ``test.npy``: ids of nodes.
 
-    The split: if one of the three files exists, the split is that of the files, and a part without a file is empty,
-    so that results stay comparable with others on the same split (take nodes from ``train`` where validation nodes are
-    needed). If none exists, the labelled nodes are split at random, always the same way: one half, one quarter, one
-    quarter (``numpy.random.default_rng(0)``). In a matrix of labels, a node is labelled if it has one.
+    The split: if at least one of the three files exists, the split is that of the files, and a part without a file is
+    empty. So ``train.npy`` and ``val.npy`` without ``test.npy`` give no test nodes: the other labelled nodes are in no
+    part, and results stay comparable with others on the same split. If none of the three exists, the labelled nodes
+    are split at random, always the same way: one half, one quarter, one quarter (``numpy.random.default_rng(0)``). In a
+    matrix of labels, a node is labelled if it has at least one label.
 
     Args:
         path: the folder.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nodeflow._base.types import FileLike
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.datasets._files import check_disjoint, check_rows, existing_folder, node_ids
 from nodeflow.datasets._text import Table
@@ -21,7 +21,7 @@ _LAYOUT = (
 )
 
 
-def read_ogb(path: str | os.PathLike[str], *, scheme: str | None = None, add_inverse_edge: bool = False) -> Dataset:
+def read_ogb(path: FileLike, *, scheme: str | None = None, add_inverse_edge: bool = False) -> Dataset:
     """Read a node-property data set of the Open Graph Benchmark from its unpacked folder of text files.
 
     Args:

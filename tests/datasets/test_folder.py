@@ -91,6 +91,15 @@ def test_part_of_a_split_without_a_file_is_empty(folder: Path) -> None:
     assert {part: ids.tolist() for part, ids in data.splits.items()} == {"train": [3, 0], "val": [], "test": []}
 
 
+def test_train_and_val_without_test_leave_the_other_labelled_nodes_out(folder: Path) -> None:
+    np.save(folder / "train.npy", [3, 0])
+    np.save(folder / "val.npy", [1])
+    data = read_folder(folder)
+    assert {part: ids.tolist() for part, ids in data.splits.items()} == {"train": [3, 0], "val": [1], "test": []}
+    assert int((data.graph.ndata["label"] >= 0).sum()) > 3
+    assert "``train.npy`` and ``val.npy`` without ``test.npy`` give no test nodes" in (read_folder.__doc__ or "")
+
+
 def test_test_nodes_may_lack_labels(folder: Path) -> None:
     np.save(folder / "test.npy", [4])
     assert read_folder(folder).test.tolist() == [4]
