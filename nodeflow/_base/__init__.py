@@ -1,1 +1,1 @@
-"""What every room uses: checks of arguments, immutable objects, names of types."""
+"""Tools for every room: checks of arguments, immutable objects, names of types."""

@@ -1,4 +1,4 @@
-"""What users pass, checked once at the border: ids, indices and sizes become plain int64 arrays or ints here."""
+"""Checks of arguments: ids, indices and sizes that users pass become int64 arrays or ints, or a helpful error."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ ALL: Final = _All()
 
 
 def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: int = 0) -> Ints:
-    """Return ``value`` as an int64 array of ids in ``[lower, upper)``; a mask, floats or ids outside are refused.
+    """Return ``value`` as an int64 array of ids in ``[lower, upper)``; masks, floats and other ids are refused.
 
-    Accepts tensors, arrays, lists, tuples and ranges of integers. Raises TypeError for another type (a bool mask and
-    floats are the usual mistakes), ValueError for a wrong shape, IndexError for the first id out of range.
+    Accepts tensors, arrays, pandas columns, lists, tuples and ranges of integers. Raises TypeError for another type (a
+    bool mask and floats are the usual mistakes), ValueError for a wrong shape, IndexError for the first id out of
+    range.
     """
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict)):
         raise TypeError(f"{name} must be a tensor, an array or a list of {what} ids, got {describe(value)}")
@@ -61,7 +62,10 @@ def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: i
 
 
 def as_array(value: Any, name: str) -> NDArray[Any]:
-    """Return a tensor, array or list as an array, shared where it is one; TypeError or ValueError for what is none."""
+    """Return a tensor, array, pandas Series or list as an array, which shares memory where it can.
+
+    Raises TypeError or ValueError for values that do not make an array of numbers.
+    """
     if isinstance(value, torch.Tensor):
         if value.layout != torch.strided or value.dtype == torch.bfloat16:  # these numpy does not know
             raise TypeError(f"{name} must be dense integers, got {describe(value)} and layout {value.layout}")
@@ -122,3 +126,12 @@ def describe(value: Any) -> str:
         return f"{kind} of dtype {value.dtype} and shape {tuple(value.shape)}"
     text = repr(value)
     return f"{kind} {text}" if len(text) <= 60 else kind
+
+
+def with_article(noun: str) -> str:
+    """Return a noun with "a" or "an" before it, for messages.
+
+    >>> with_article("node"), with_article("edge")
+    ('a node', 'an edge')
+    """
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

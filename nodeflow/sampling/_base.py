@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, describe
+from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, describe, with_article
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids
@@ -159,7 +159,8 @@ class SamplerBase(ABC):
         except IndexError as error:
             if self.seed_kind == "node":
                 raise
-            raise IndexError(f"{error}; a seed of {type(self).__name__} is no node, but a {self.seed_kind}") from None
+            kind = with_article(self.seed_kind)
+            raise IndexError(f"{error}; a seed of {type(self).__name__} is {kind}, not a node") from None
         return ids, shape or (len(ids),)
 
     def flat_seeds(self, seeds: Any) -> tuple[Any, tuple[int, ...] | None]:

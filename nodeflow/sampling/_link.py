@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nodeflow._base.checks import Ints, as_array, as_count, describe
+from nodeflow._base.checks import Ints, as_array, as_count, describe, with_article
 from nodeflow.flow import NodeFlow
 from nodeflow.graph._edges import edges_along
 from nodeflow.random import derive_key, hash_ids
@@ -97,9 +97,8 @@ class LinkSampler(SamplerBase):
         if not isinstance(sampler, SamplerBase):
             raise TypeError(f"sampler must be a nodeflow sampler, got {describe(sampler)}")
         if sampler.seed_kind != "node":
-            raise TypeError(
-                f"sampler must take nodes as seeds, but a seed of {type(sampler).__name__} is a {sampler.seed_kind}"
-            )
+            kind = with_article(sampler.seed_kind)
+            raise TypeError(f"sampler must take nodes as seeds, but a seed of {type(sampler).__name__} is {kind}")
         super().__init__(sampler.graph, sampler.num_flows, seed=seed)
         self.sampler = sampler
         self.numbered = sampler.numbered

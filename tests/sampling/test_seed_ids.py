@@ -164,3 +164,14 @@ def test_pairs_that_share_a_node_are_told_apart_by_their_seeds() -> None:
         assert_same_node_flow(batch, sampler(pair.unsqueeze(0), epoch=0))
     one, two = NodeFlowLoader(sampler, pairs[[0, 0]], 1)
     assert fingerprint(one) != fingerprint(two)
+
+
+def test_errors_say_what_a_seed_is_with_its_article() -> None:
+    graph = Graph.from_edges([0, 1], [1, 0])
+    links = LinkSampler(NeighborSampler(graph, [1]))
+    with pytest.raises(IndexError, match="a seed of LinkSampler is an edge, not a node"):
+        links([2])
+    with pytest.raises((TypeError, ValueError), match="but a seed of LinkSampler is an edge"):
+        LinkSampler(links)
+    with pytest.raises(IndexError, match="a seed of ClusterSampler is a part, not a node"):
+        ClusterSampler(graph, 1, [0, 1])([2])
