@@ -22,20 +22,21 @@ from nodeflow.graph._columns import edge_numbers
 from nodeflow.ops._structure import Structure
 
 if TYPE_CHECKING:
+    from nodeflow._base.types import ColumnsLike, IdsLike
     from nodeflow.graph import Graph
 
 _ANY = int(np.iinfo(np.int64).max)
 
 
 def flow_from_edges(
-    src: Any,
-    dst: Any,
+    src: IdsLike,
+    dst: IdsLike,
     *,
     num_src: int,
     num_dst: int,
-    parent_eid: Any = None,
+    parent_eid: IdsLike | None = None,
     weight: Tensor | None = None,
-    data: Mapping[str, Any] | None = None,
+    data: ColumnsLike | None = None,
 ) -> Flow:
     """Make a flow from edges given by local ids, for use in ``create_node_flow`` or by itself.
 
@@ -64,13 +65,13 @@ def flow_from_edges(
 
 
 def flow_from_csr(
-    indptr: Any,
-    indices: Any,
+    indptr: IdsLike,
+    indices: IdsLike,
     *,
     num_src: int,
-    parent_eid: Any = None,
+    parent_eid: IdsLike | None = None,
     weight: Tensor | None = None,
-    data: Mapping[str, Any] | None = None,
+    data: ColumnsLike | None = None,
 ) -> Flow:
     """Make a flow from a CSR structure over destinations: ``indptr`` ``[num_dst + 1]`` and sources ``indices`` ``[E]``.
 
@@ -113,7 +114,7 @@ def _flow(structure: Structure, order: Tensor | None, parent_eid: Any, weight: A
 
 def create_node_flow(
     flows: Sequence[Flow] | Mapping[tuple[int, int], Flow],
-    layers: Sequence[Any] | None = None,
+    layers: Sequence[IdsLike | None] | None = None,
     *,
     parent: Graph | None = None,
 ) -> NodeFlow:
@@ -160,7 +161,7 @@ def create_node_flow(
     return NodeFlow(made, consecutive, joined, parent=parent)
 
 
-def _layer(i: int, ids: Any, flows: Mapping[tuple[int, int], Flow], graph: Graph | None) -> Layer:
+def _layer(i: int, ids: IdsLike | None, flows: Mapping[tuple[int, int], Flow], graph: Graph | None) -> Layer:
     sizes = {flow.num_src for (a, _), flow in flows.items() if a == i}
     sizes |= {flow.num_dst for (_, b), flow in flows.items() if b == i}
     if ids is None and not sizes:

@@ -15,12 +15,27 @@ from nodeflow._base.frozen import Frozen
 from nodeflow.flow._append import append
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer
+from nodeflow.flow._move import once
 from nodeflow.flow._pickle import pack, unpack
 from nodeflow.flow._validate import validate
 from nodeflow.flow._views import FlowView, FrameView, LayerView
-from nodeflow.ops._structure import Structure
 
 if TYPE_CHECKING:
+    from nodeflow._base.types import IdsLike
+    from nodeflow.flow._types import (
+        ColumnsOfEdges,
+        ColumnsOfNodes,
+        FlowLike,
+        MessageLike,
+        MessagesLike,
+        NamesLike,
+        RangeLike,
+        ReduceLike,
+        ReducesLike,
+        SomeIds,
+        UpdatesLike,
+    )
+    from nodeflow.fn import MessageFunction
     from nodeflow.graph import Frame, Graph
 
 
@@ -203,16 +218,16 @@ class NodeFlow(Frozen):
 
     # ---- parent graph
 
-    def map_to_parent_nid(self, nid: Any) -> Tensor:
+    def map_to_parent_nid(self, nid: IdsLike) -> Tensor:
         """Return the parent ids of nodes given by NodeFlow id, int64 ``[k]``. Raises IndexError for an unknown id."""
         return parent.map_to_parent_nid(self, nid)
 
-    def map_to_parent_eid(self, eid: Any) -> Tensor:
+    def map_to_parent_eid(self, eid: IdsLike) -> Tensor:
         """Return the parent ids of edges given by NodeFlow id, int64 ``[k]`` (-1 for an edge without a parent edge)."""
         return parent.map_to_parent_eid(self, eid)
 
     def map_from_parent_nid(
-        self, layer: int, parent_nid: Any, *, remap_local: bool = False, allow_missing: bool = False
+        self, layer: int, parent_nid: IdsLike, *, remap_local: bool = False, allow_missing: bool = False
     ) -> Tensor:
         """Return the NodeFlow ids that parent nodes have in one layer, int64 ``[k]``.
 
@@ -224,7 +239,7 @@ class NodeFlow(Frozen):
         """
         return parent.map_from_parent_nid(self, layer, parent_nid, remap_local, allow_missing)
 
-    def copy_from_parent(self, ndata: Any = ALL, edata: Any = ALL) -> None:
+    def copy_from_parent(self, ndata: NamesLike = ALL, edata: NamesLike = ALL) -> None:
         """Copy columns of the parent's frames to the frames of layers and flows, on this NodeFlow's device.
 
         Args:
@@ -237,7 +252,7 @@ class NodeFlow(Frozen):
         """
         parent.copy_from_parent(self, ndata, edata)
 
-    def copy_to_parent(self, ndata: Any = ALL, edata: Any = ALL) -> None:
+    def copy_to_parent(self, ndata: NamesLike = ALL, edata: NamesLike = ALL) -> None:
         """Write columns of layers and flows into the parent's frames, at the rows of their parent ids.
 
         The arguments choose columns as in ``copy_from_parent``. Layers are written in order, so where several layers
@@ -254,7 +269,14 @@ class NodeFlow(Frozen):
 
     # ---- message passing
 
-    def flow_compute(self, flow: Any, message: Any, reduce: Any, update: Any = None, v: Any = ALL) -> None:
+    def flow_compute(
+        self,
+        flow: FlowLike,
+        message: MessageLike,
+        reduce: ReduceLike,
+        update: ColumnsOfNodes | None = None,
+        v: SomeIds = ALL,
+    ) -> None:
         """Send messages along a flow, reduce them per destination, and update the destinations.
 
         Args:
@@ -270,19 +292,30 @@ class NodeFlow(Frozen):
         """
         compute.flow_compute(self, flow, message, reduce, update, v)
 
-    def flow_send_and_recv(self, flow: Any, edges: Any, message: Any, reduce: Any, update: Any = None) -> None:
+    def flow_send_and_recv(
+        self,
+        flow: FlowLike,
+        edges: SomeIds,
+        message: MessageLike,
+        reduce: ReduceLike,
+        update: ColumnsOfNodes | None = None,
+    ) -> None:
         """Like ``flow_compute``, with messages on the given edges only (local edge ids); others stay as they are."""
         compute.flow_send_and_recv(self, flow, edges, message, reduce, update)
 
-    def apply_layers(self, layer: Any, func: Callable[[Any], Mapping[str, Tensor]], v: Any = ALL) -> None:
+    def apply_layers(self, layer: RangeLike, func: ColumnsOfNodes, v: SomeIds = ALL) -> None:
         """Apply ``func`` to the nodes of a layer (a number, a slice or ``ALL``) and store the columns it returns."""
         compute.apply_layers(self, layer, func, v)
 
-    def apply_flows(self, flow: Any, func: Any, edges: Any = ALL) -> None:
+    def apply_flows(
+        self, flow: RangeLike | tuple[int, int], func: MessageFunction | ColumnsOfEdges, edges: SomeIds = ALL
+    ) -> None:
         """Apply ``func`` (or a built-in message function) to the edges of a flow and store the columns it returns."""
         compute.apply_flows(self, flow, func, edges)
 
-    def forward(self, message: Any, reduce: Any, update: Any = None, flows: Any = ALL) -> None:
+    def forward(
+        self, message: MessagesLike, reduce: ReducesLike, update: UpdatesLike = None, flows: RangeLike = ALL
+    ) -> None:
         """Run ``flow_compute`` over a range of flows (a number, a slice or ``ALL``), in order.
 
         Each of ``message``, ``reduce`` and ``update`` is one function for all, or a list with one per flow.
@@ -290,7 +323,11 @@ class NodeFlow(Frozen):
         compute.forward(self, message, reduce, update, flows)
 
     def register_layer_computation(
-        self, layer: int, message: Any = None, reduce: Any = None, update: Any = None
+        self,
+        layer: int,
+        message: MessageLike | None = None,
+        reduce: ReduceLike | None = None,
+        update: ColumnsOfNodes | None = None,
     ) -> None:
         """Say how a layer is computed from the one before it; ``compute`` runs what is registered, in layer order."""
         i = as_index(layer, "layer", self.num_layers)
@@ -356,7 +393,7 @@ class NodeFlow(Frozen):
         seeds: tuple[Tensor, Tensor | None] | None = None,
     ) -> NodeFlow:
         """Layers ``start`` to ``stop`` with new frames, tensors passed through ``change``; what is shared stays so."""
-        move: Callable[[Any], Any] = _once(change) if change is not None else lambda x: x
+        move: Callable[[Any], Any] = once(change) if change is not None else lambda x: x
         layers = [layer.moved(move, move(layer.data.copy())) for layer in self._layers[start:stop]]
         flows: dict[tuple[int, int], Flow] = {}
         for (i, j), flow in self.flows.items():
@@ -386,31 +423,3 @@ class NodeFlow(Frozen):
     def __reduce__(self) -> tuple[Any, ...]:
         # the parent graph stays behind: a batch travels between processes, where it finds its graph by identity
         return unpack, (NodeFlow, pack(self))
-
-
-def _once(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """``change`` with a memory, so that what layers and flows share is moved once and stays shared.
-
-    Prefixes of one array (a batch whose nodes drew once is made of them) become prefixes of the longest one moved,
-    which comes first: that of the inputs.
-    """
-    moved: dict[int, tuple[Any, Any]] = {}
-    longest: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = {}
-
-    def move(value: Any) -> Any:
-        if id(value) not in moved:
-            moved[id(value)] = (value, moved_now(value))  # holding the value keeps its id from being used again
-        return moved[id(value)][1]
-
-    def moved_now(value: Any) -> Any:
-        if isinstance(value, Structure):
-            return Structure(move(value.indptr), move(value.indices), value.num_src)
-        if not isinstance(value, Tensor):
-            return change(value)
-        place = (value.data_ptr(), value.dtype, value.shape[1:])  # empty tensors all lie at address 0
-        if place not in longest or len(longest[place][0]) < len(value):
-            longest[place] = (value, change(value))
-        whole, there = longest[place]
-        return there if len(whole) == len(value) else there[: len(value)]
-
-    return move

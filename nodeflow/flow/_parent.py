@@ -14,20 +14,22 @@ from nodeflow._rows.rows import fetch_rows, is_read_only
 from nodeflow.graph import Frame
 
 if TYPE_CHECKING:
+    from nodeflow._base.types import IdsLike
     from nodeflow.flow._node_flow import NodeFlow
+    from nodeflow.flow._types import NamesLike
     from nodeflow.graph import Graph
 
 _ANY = int(np.iinfo(np.int64).max)
 
 
-def map_to_parent_nid(batch: NodeFlow, nid: Any) -> Tensor:
+def map_to_parent_nid(batch: NodeFlow, nid: IdsLike) -> Tensor:
     """See ``NodeFlow.map_to_parent_nid``."""
     ids = torch.from_numpy(as_ids(nid, "nid", sum(batch.layer_sizes))).to(batch.device)
     cells = [layer.parent_nid if layer.has_parent else None for layer in batch.layers]
     return _looked_up(ids, cells, batch.layer_sizes, "nid", "layer")
 
 
-def map_to_parent_eid(batch: NodeFlow, eid: Any) -> Tensor:
+def map_to_parent_eid(batch: NodeFlow, eid: IdsLike) -> Tensor:
     """See ``NodeFlow.map_to_parent_eid``."""
     flows = [batch.flows[pair] for pair in batch.flows.pairs()]
     ids = torch.from_numpy(as_ids(eid, "eid", sum(flow.num_edges for flow in flows), "edge")).to(batch.device)
@@ -67,7 +69,7 @@ def check_graph(graph: object, name: str) -> None:
         raise TypeError(f"{name} must be a nodeflow.Graph, got {describe(graph)}")
 
 
-def map_from_parent_nid(batch: NodeFlow, layer: int, nids: Any, remap_local: bool, allow_missing: bool) -> Tensor:
+def map_from_parent_nid(batch: NodeFlow, layer: int, nids: IdsLike, remap_local: bool, allow_missing: bool) -> Tensor:
     """See ``NodeFlow.map_from_parent_nid``."""
     i = as_index(layer, "layer", batch.num_layers)
     upper = _ANY if batch.parent is None else batch.parent.num_nodes
@@ -83,7 +85,7 @@ def map_from_parent_nid(batch: NodeFlow, layer: int, nids: Any, remap_local: boo
     return torch.where(missing, -1, rows + sum(batch.layer_sizes[:i]))
 
 
-def copy_from_parent(batch: NodeFlow, ndata: Any, edata: Any) -> None:
+def copy_from_parent(batch: NodeFlow, ndata: NamesLike, edata: NamesLike) -> None:
     """See ``NodeFlow.copy_from_parent``."""
     graph = _graph(batch)
     found: list[tuple[Frame, dict[str, Tensor]]] = []
@@ -99,7 +101,7 @@ def copy_from_parent(batch: NodeFlow, ndata: Any, edata: Any) -> None:
         frame.update(columns)
 
 
-def copy_to_parent(batch: NodeFlow, ndata: Any, edata: Any) -> None:
+def copy_to_parent(batch: NodeFlow, ndata: NamesLike, edata: NamesLike) -> None:
     """See ``NodeFlow.copy_to_parent``."""
     graph = _graph(batch)
     writes: list[tuple[Frame, str, Tensor, Tensor]] = []

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
@@ -13,16 +12,20 @@ from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer
 from nodeflow.graph import Frame
 
+if TYPE_CHECKING:
+    from nodeflow._base.types import ColumnsLike
+    from nodeflow.flow._types import ColumnsOfNodes, MessageLike, ReduceLike
+
 
 def message_passing(
     flow: Flow,
-    message: Any,
-    reduce: Any,
-    update: Any = None,
+    message: MessageLike,
+    reduce: ReduceLike,
+    update: ColumnsOfNodes | None = None,
     *,
-    src: Mapping[str, Any],
-    dst: Mapping[str, Any] | None = None,
-    edge: Mapping[str, Any] | None = None,
+    src: ColumnsLike,
+    dst: ColumnsLike | None = None,
+    edge: ColumnsLike | None = None,
 ) -> dict[str, Tensor]:
     """Do what ``NodeFlow.flow_compute`` does, with the columns given, and return the columns computed.
 
@@ -52,5 +55,5 @@ def message_passing(
     return run(Part.whole(inner), message, reduce, update)
 
 
-def _holding(layer: Layer, columns: Mapping[str, Any] | None) -> Layer:
+def _holding(layer: Layer, columns: ColumnsLike | None) -> Layer:
     return layer.with_frame(Frame(layer.num_nodes, columns))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import ALL, Ints, as_ids, as_index, describe
+from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_index, describe
 from nodeflow.flow._compute.guard import atomic, columns_of, explained
 from nodeflow.flow._compute.part import Part, columns_at, written
 from nodeflow.flow._compute.reducing import Messages, reduce_messages
@@ -19,17 +19,36 @@ from nodeflow.fn import MessageFunction, ReduceFunction
 
 if TYPE_CHECKING:
     from nodeflow.flow._node_flow import NodeFlow
+    from nodeflow.flow._types import (
+        ColumnsOfEdges,
+        ColumnsOfNodes,
+        FlowLike,
+        MessageLike,
+        MessagesLike,
+        RangeLike,
+        ReduceLike,
+        ReducesLike,
+        SomeIds,
+        UpdatesLike,
+    )
 
 
 class Computation(NamedTuple):
     """How a layer is computed: the functions that ``flow_compute`` takes."""
 
-    message: Any
-    reduce: Any
-    update: Any
+    message: MessageLike | None
+    reduce: ReduceLike | None
+    update: ColumnsOfNodes | None
 
 
-def flow_compute(batch: NodeFlow, flow: Any, message: Any, reduce: Any, update: Any = None, v: Any = ALL) -> None:
+def flow_compute(
+    batch: NodeFlow,
+    flow: FlowLike,
+    message: MessageLike,
+    reduce: ReduceLike,
+    update: ColumnsOfNodes | None = None,
+    v: SomeIds = ALL,
+) -> None:
     """Send messages along a flow, reduce them per destination, update the destinations, store the columns.
 
     Args:
@@ -52,7 +71,14 @@ def flow_compute(batch: NodeFlow, flow: Any, message: Any, reduce: Any, update: 
         run(part, message, reduce, update)
 
 
-def flow_send_and_recv(batch: NodeFlow, flow: Any, edges: Any, message: Any, reduce: Any, update: Any = None) -> None:
+def flow_send_and_recv(
+    batch: NodeFlow,
+    flow: FlowLike,
+    edges: SomeIds,
+    message: MessageLike,
+    reduce: ReduceLike,
+    update: ColumnsOfNodes | None = None,
+) -> None:
     """Like ``flow_compute`` with messages on the given edges only (distinct local edge ids, or ``ALL``), in any order.
 
     Only destinations that receive a message are computed and updated. Message functions see the edges in the order
@@ -64,7 +90,7 @@ def flow_send_and_recv(batch: NodeFlow, flow: Any, edges: Any, message: Any, red
         run(Part.of_edges(chosen, ids), message, reduce, update)
 
 
-def apply_layers(batch: NodeFlow, layer: Any, func: Any, v: Any = ALL) -> None:
+def apply_layers(batch: NodeFlow, layer: RangeLike, func: ColumnsOfNodes, v: SomeIds = ALL) -> None:
     """Apply ``func`` to the nodes of a layer (a number, a slice or ``ALL``) and store the columns it returns.
 
     ``v``: distinct local ids of the nodes to apply it to; the other rows stay (0 in a new column).
@@ -75,7 +101,9 @@ def apply_layers(batch: NodeFlow, layer: Any, func: Any, v: Any = ALL) -> None:
             _apply_layer(batch, i, func, v)
 
 
-def apply_flows(batch: NodeFlow, flow: Any, func: Any, edges: Any = ALL) -> None:
+def apply_flows(
+    batch: NodeFlow, flow: RangeLike | tuple[int, int], func: MessageFunction | ColumnsOfEdges, edges: SomeIds = ALL
+) -> None:
     """Apply ``func`` to the edges of a flow (a number, a pair of layers, a slice or ``ALL``), store what it returns.
 
     ``func`` takes ``edges`` and returns columns, or is a built-in message function, whose messages become the column
@@ -96,7 +124,9 @@ def apply_flows(batch: NodeFlow, flow: Any, func: Any, edges: Any = ALL) -> None
             chosen.data.update(written(chosen.data, columns, rows, part.data.where))
 
 
-def forward(batch: NodeFlow, message: Any, reduce: Any, update: Any = None, flows: Any = ALL) -> None:
+def forward(
+    batch: NodeFlow, message: MessagesLike, reduce: ReducesLike, update: UpdatesLike = None, flows: RangeLike = ALL
+) -> None:
     """Run ``flow_compute`` over a range of flows (a number, a slice or ``ALL``), in order.
 
     Each of ``message``, ``reduce`` and ``update`` is one function for all flows, or a list with one entry per flow.
@@ -113,7 +143,11 @@ def forward(batch: NodeFlow, message: Any, reduce: Any, update: Any = None, flow
 
 
 def register_layer_computation(
-    registry: dict[int, Any], layer: int, message: Any = None, reduce: Any = None, update: Any = None
+    registry: dict[int, Computation],
+    layer: int,
+    message: MessageLike | None = None,
+    reduce: ReduceLike | None = None,
+    update: ColumnsOfNodes | None = None,
 ) -> None:
     """Note how a layer is computed from the one before it; replaces what was noted for the layer.
 
@@ -134,7 +168,7 @@ def register_layer_computation(
     registry[layer] = Computation(message, reduce, update)
 
 
-def compute(batch: NodeFlow, registry: Mapping[int, Any]) -> None:
+def compute(batch: NodeFlow, registry: Mapping[int, Computation]) -> None:
     """Compute every registered layer, in layer order: layer i through flow i - 1.
 
     Raises ValueError when nothing is registered. If anything raises, no frame has changed.
@@ -165,7 +199,7 @@ def run(part: Part, message: Any, reduce: Any, update: Any) -> dict[str, Tensor]
     return columns
 
 
-def _apply_layer(batch: NodeFlow, number: int, func: Any, v: Any) -> None:
+def _apply_layer(batch: NodeFlow, number: int, func: object, v: SomeIds) -> None:
     layer, where = batch.layers[number], f"layer {number}"
     if not callable(func):
         raise TypeError(f"func must be a function or module that takes nodes, got {describe(func)}")
@@ -178,8 +212,8 @@ def _apply_layer(batch: NodeFlow, number: int, func: Any, v: Any) -> None:
     layer.data.update(written(layer.data, columns, part_rows, where))
 
 
-def _flow(batch: NodeFlow, flow: Any) -> Flow:
-    if isinstance(flow, slice) or flow is ALL:
+def _flow(batch: NodeFlow, flow: FlowLike | RangeLike) -> Flow:
+    if isinstance(flow, (slice, _All)):
         raise TypeError("one flow is computed at a time: give its number or a pair of layers, or call forward()")
     found: Flow = batch.flows[flow]
     return found
