@@ -1,6 +1,6 @@
 """Convolutions and models; each file is short enough to be the example one copies."""
 
-from nodeflow.nn._conv import FlowConv
+from nodeflow.nn._conv import FlowConv, IgnoredWeightWarning
 from nodeflow.nn._edge import EdgeConv, GINEConv
 from nodeflow.nn._flops import flop_counter
 from nodeflow.nn._gat import AttentionConv, GATConv, GATv2Conv
@@ -30,6 +30,7 @@ __all__ = [
     "GINEConv",
     "GraphConv",
     "GraphSAGE",
+    "IgnoredWeightWarning",
     "Jumping",
     "LinearConv",
     "PropagationConv",

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from torch import Tensor, nn
 
 from nodeflow._base.checks import describe
 from nodeflow.flow import Flow, NodeFlow
+from nodeflow.flow._full_flow import FullFlow
+from nodeflow.ops._opaque import opaque
+
+EQUAL_PROBABILITY = "use a layer that reads flow.weight, or a sampler that draws all edges of a node alike"
+"""Advice for layers that have no weighted form."""
+
+
+class IgnoredWeightWarning(UserWarning):
+    """A layer ignores estimator weights that its batches need: its sums or means over the neighbours are biased."""
 
 
 class FlowConv(nn.Module):
@@ -28,6 +38,13 @@ class FlowConv(nn.Module):
     (tensor([[3.]]), tensor([[3.]]))
     """
 
+    weight_advice: str | None = None
+    """What to do about flows with ``needs_weight``, for a layer that ignores ``flow.weight``; None: it uses them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.advised: set[str] = set()  # advice given already; the layers of a FlowModel share it
+
     def __call__(self, where: Any, *args: Any, **kwargs: Any) -> Any:
         """Run the layer on a Flow, or on flow ``args[0]`` of a NodeFlow; hooks see the flow."""
         if isinstance(where, NodeFlow):
@@ -42,7 +59,22 @@ class FlowConv(nn.Module):
             raise TypeError(
                 f"call {type(self).__name__} as conv(flow, h) or conv(batch, i, h), got {describe(where)} first"
             )
+        if self.weight_advice is not None:
+            self._check_weight(where, self.weight_advice)
         return super().__call__(where, *args, **kwargs)
+
+    @opaque
+    def _check_weight(self, flow: Flow, advice: str) -> None:
+        if advice not in self.advised and flow.needs_weight and not isinstance(flow, FullFlow):
+            self.warn_ignored_weight(advice)
+
+    def warn_ignored_weight(self, advice: str) -> None:
+        """Give an ``IgnoredWeightWarning`` with ``advice``, once per model."""
+        if advice not in self.advised:
+            self.advised.add(advice)
+            name = type(self).__name__
+            text = f"{name} ignores flow.weight, but the sampled edges of a node have different weights, so its result"
+            warnings.warn(f"{text} is biased: {advice}", IgnoredWeightWarning, stacklevel=4)
 
 
 def edge_rows(flow: Flow, given: Tensor | None, column: str) -> Tensor:

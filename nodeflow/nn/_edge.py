@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow.flow import Flow
-from nodeflow.nn._conv import FlowConv, edge_rows
+from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv, edge_rows
 
 
 class EdgeConv(FlowConv):
@@ -66,6 +66,8 @@ class GINEConv(FlowConv):
     >>> GINEConv(nn.Identity(), 1)(batch, 0, torch.tensor([[1.0], [5.0]]), torch.tensor([[2.0], [-9.0]]))
     tensor([[8.]])
     """
+
+    weight_advice = EQUAL_PROBABILITY
 
     def __init__(
         self, mlp: nn.Module, in_features: int, *, edge_features: int | None = None, eps: float = 0.0,

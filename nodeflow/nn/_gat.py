@@ -11,7 +11,7 @@ from torch.nn.functional import leaky_relu
 
 from nodeflow._base.checks import as_count
 from nodeflow.flow import Flow
-from nodeflow.nn._conv import FlowConv, edge_rows
+from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv, edge_rows
 from nodeflow.ops import sparse_linear
 
 
@@ -19,7 +19,8 @@ class AttentionConv(FlowConv):
     """What convolutions with attention share: everything but the scores.
 
     ``h'_v = sum of alpha_vu W h_u`` over the neighbours u of v and, with ``self_loops``, v itself; per head. ``alpha``
-    is the softmax of scores over these. Attention weighs the edges that the flow has: estimator weights play no part.
+    is the softmax of scores over these. Attention weighs the edges that the flow has: estimator weights play no part,
+    and a flow with ``needs_weight`` gives an ``IgnoredWeightWarning``.
     Nothing of ``[num_edges, heads * out_features]`` is made here.
 
     Args:
@@ -40,6 +41,8 @@ class AttentionConv(FlowConv):
 
     Raises ValueError for sizes below 1.
     """
+
+    weight_advice = EQUAL_PROBABILITY
 
     def __init__(
         self, in_features: int, out_features: int, heads: int = 1, *, concat: bool = True,

@@ -28,7 +28,8 @@ class GraphConv(LinearConv):
     - ``norm="none"``: ``p_uv = 1``.
 
     ``degrees="sampled"`` counts edges of the flow, and estimator weights play no part: it is for samplers that draw all
-    edges of a node with equal probability, such as ``NeighborSampler`` without ``prob``, and for whole graphs.
+    edges of a node with equal probability, such as ``NeighborSampler`` without ``prob``, and for whole graphs. Other
+    batches (``flow.needs_weight``) give an ``IgnoredWeightWarning``.
     ``degrees="parent"`` takes the degrees of the parent graph and multiplies each edge by its estimator weight, so that
     the sum is an unbiased estimate of that over all edges, for every sampler whose weights are. The degrees are columns
     that the layers need: "in_degree" for "right", and "out_degree" too for "both" (see ``transform.degrees``).
@@ -62,6 +63,8 @@ class GraphConv(LinearConv):
         if degrees not in ("sampled", "parent"):
             raise ValueError(f"degrees must be 'sampled' or 'parent', got {describe(degrees)}")
         self.norm, self.self_loops, self.degrees = norm, bool(self_loops), degrees
+        if degrees == "sampled":
+            self.weight_advice = "use GCN(degrees='parent'), or GraphConv(degrees='parent')"
         self.weighted, self.loops = norm == "both" or degrees == "parent", self.self_loops
         self.linear = nn.Linear(in_features, out_features, bias=bias)
         self._set_maps("linear")

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import describe
 from nodeflow.flow import Flow
-from nodeflow.nn._conv import FlowConv
+from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv
 
 AGGREGATORS: Final = ("sum", "mean", "max")
 """What the argument ``aggregator`` of ``GINConv`` may be."""
@@ -20,7 +20,7 @@ class GINConv(FlowConv):
 
     ``h'_v = mlp((1 + eps) h_v + sum of h_u for u in N(v))``. Only the sum tells multisets of neighbours apart; mean and
     maximum are the paper's comparisons (section 5). Estimator weights play no part: with sampled neighbours the sum is
-    one over the sample.
+    one over the sample, and a flow with ``needs_weight`` gives an ``IgnoredWeightWarning``.
 
     Args:
         mlp: module that maps ``[num_dst, in_features]`` to the result's rows, usually two linear maps with batch
@@ -46,6 +46,7 @@ class GINConv(FlowConv):
             raise TypeError(f"mlp must be a torch.nn.Module, got {describe(mlp)}")
         if aggregator not in AGGREGATORS:
             raise ValueError(f"aggregator must be 'sum', 'mean' or 'max', got {describe(aggregator)}")
+        self.weight_advice = None if aggregator == "max" else EQUAL_PROBABILITY
         self.mlp, self.aggregator, self.initial_eps = mlp, aggregator, float(eps)
         number = torch.tensor(self.initial_eps)
         if train_eps:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from nodeflow._base.checks import describe
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
+from nodeflow.nn._conv import FlowConv
 from nodeflow.nn._jumping import Jumping
 from nodeflow.ops import sparse_linear
 from nodeflow.propagation import Propagation
@@ -49,6 +50,10 @@ class FlowModel(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.convs = nn.ModuleList(convs)
+        advised: set[str] = set()  # one warning per model, not one per layer
+        for conv in convs:
+            if isinstance(conv, FlowConv):
+                conv.advised = advised
         self.dropout = nn.Dropout(dropout)
         self.activation = activation
         self.norms = self.residuals = self.jumping = None

@@ -8,8 +8,10 @@ from torch import Tensor, nn
 from nodeflow._base.checks import as_count
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow import Flow
+from nodeflow.flow._full_flow import FullFlow
 from nodeflow.nn._conv import FlowConv, edge_rows
 from nodeflow.ops import aggregate, linear_sum, sparse_linear
+from nodeflow.ops._opaque import opaque
 from nodeflow.ops._structure import Structure
 
 
@@ -18,7 +20,8 @@ class RGCNConv(FlowConv):
 
     ``h'_v = W_0 h_v + sum over relations r of W_r mean(h_u for the edges u -> v of type r) + b``. With bases, ``W_r =
     sum of a_rb V_b`` (equation 3). The means are plain, without estimator weights: they are for samplers that draw all
-    edges of a node and type with equal probability, such as ``NeighborSampler`` with ``edge_type``.
+    edges of a node and type with equal probability, such as ``NeighborSampler`` with ``edge_type``. Other batches give
+    an ``IgnoredWeightWarning``.
 
     Args:
         in_features, out_features: widths of the rows of ``h`` and of the result.
@@ -78,6 +81,8 @@ class RGCNConv(FlowConv):
         _check_types(types, self.num_relations, self.edge_type)
         types, exact = types.to(torch.int64), torch.promote_types(self.weight.dtype, torch.float32)
         _, of, sizes = torch.unique(types * flow.num_dst + flow.edges()[1], return_inverse=True, return_counts=True)
+        if flow.needs_weight and not isinstance(flow, FullFlow):
+            self._check_weight_by_type(flow.weight, of, len(sizes))
         share = 1 / sizes[of].to(exact)  # of an edge in the mean that it belongs to
         if self.coefficients is None:
             out = self._by_relation(flow, h, types, share)
@@ -86,6 +91,15 @@ class RGCNConv(FlowConv):
         out = out.to(self.weight.dtype)
         out = out if self.own is None else out + sparse_linear(flow.take_dst(h), self.own.weight)
         return out if self.bias is None else out + self.bias
+
+    @opaque
+    def _check_weight_by_type(self, weight: Tensor, of: Tensor, count: int) -> None:
+        """Fanouts per type give the types of a node different weights, which do not bias the mean of each."""
+        one_of_each = weight.new_empty(count).index_put_((of,), weight)
+        if not torch.equal(one_of_each[of], weight):
+            self.warn_ignored_weight(
+                "use a layer that reads flow.weight, or a sampler that draws all edges of a node and type alike"
+            )
 
     def _by_basis(self, flow: Flow, h: Tensor, weights: Tensor) -> Tensor:
         """The sum over the edges once per basis, with weights ``[num_edges, bases]``."""

@@ -27,9 +27,9 @@ class SAGEConv(LinearConv):
       number (equation 3).
 
     W_own and W_neigh are the halves of the matrix that the paper applies to the concatenation, and start as that one
-    matrix would. A node without neighbours has a mean and a maximum of 0. Means are plain, without estimator weights:
-    they are for samplers that draw all edges of a node with equal probability, such as ``NeighborSampler`` without
-    ``prob``.
+    matrix would. A node without neighbours has a mean and a maximum of 0. Means are plain, without estimator weights,
+    unless ``weighted``: they are for samplers that draw all edges of a node with equal probability, such as
+    ``NeighborSampler`` without ``prob``. Other batches (``flow.needs_weight``) give an ``IgnoredWeightWarning``.
 
     Args:
         in_features, out_features: widths of the rows of ``h`` and of the result.
@@ -37,7 +37,9 @@ class SAGEConv(LinearConv):
         weighted: with "mean": the sum of estimator weight times row over the edges, divided by the number of in-edges
             in the parent graph (the node column "in_degree", see ``transform.degrees``). The result before a
             nonlinearity is an unbiased estimate of the mean over all in-edges for every sampler whose weights are
-            unbiased, and equal to it with all edges. The sampler must have no ``weight`` column.
+            unbiased, and equal to it with all edges. The sampler must have no ``weight`` column. A flow does not tell
+            along which edges it was drawn: for ``direction="out"`` sample from ``transform.reverse(graph)`` instead,
+            with the degrees of that graph.
         bias: add a learned bias b.
         order, relu: see ``LinearConv``. A maximum comes before the matrix: with "pool" only "auto" and "aggregate".
 
@@ -61,6 +63,8 @@ class SAGEConv(LinearConv):
             raise ValueError(f"weighted=True needs aggregator='mean', got {aggregator!r}")
         super().__init__(order, relu=relu)
         self.weighted = bool(weighted)
+        if not weighted and aggregator != "pool":
+            self.weight_advice = "use GraphSAGE(weighted=True), or SAGEConv(weighted=True), with aggregator='mean'"
         self.aggregator, self.loops = aggregator, aggregator == "gcn"
         self.neigh = nn.Linear(in_features, out_features, bias=bias)
         self._set_maps("neigh", None if aggregator == "gcn" else "own")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow.nn import GraphSAGE
+from nodeflow.nn import GraphSAGE, IgnoredWeightWarning, inference
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -39,4 +39,17 @@ def test_batches_of_all_sizes_share_what_was_compiled() -> None:
     names = " ".join(set().union(*compiled_parts))
     assert "layer_norm" in names
     assert "linear" not in names  # linear convolutions, and sums over edges, are called as they are
+    torch.compiler.reset()
+
+
+@pytest.mark.filterwarnings("ignore")  # of the compiler, about itself
+def test_compiled_models_warn_of_weights_and_keep_inference() -> None:
+    torch.compiler.reset()
+    graph = Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 1], edata={"p": torch.tensor([0.5, 0.3, 0.2, 1.0])})
+    model, x = GraphSAGE(2, 4, 3), torch.rand(4, 2)
+    compiled = torch.compile(model, dynamic=True, backend="eager")
+    batch = NeighborSampler(graph, [2, 2], prob="p")([0])
+    with pytest.warns(IgnoredWeightWarning, match="GraphSAGE\\(weighted=True\\)"):
+        compiled(batch, x[batch.front.parent_nid])
+    torch.testing.assert_close(inference(compiled, graph, x), model.inference(graph, x))
     torch.compiler.reset()

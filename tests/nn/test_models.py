@@ -147,7 +147,7 @@ def test_inference_with_the_weights_of_the_sampler(graph: Graph) -> None:
         def forward(self, flow: Flow, h: torch.Tensor) -> torch.Tensor:
             return flow.aggregate(h, "sum", weight=flow.weight.double())
 
-    graph.edata["w"] = values((graph.num_edges,)).detach()
+    graph.edata["w"] = values((graph.num_edges,)).detach().float()
     model = FlowModel([Weighted(), Weighted()])
     h = values((graph.num_nodes, 3)).detach()
     batch = FullSampler(graph, 2, weight="w")(range(graph.num_nodes))

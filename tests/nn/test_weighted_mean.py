@@ -1,12 +1,14 @@
-"""SAGEConv(weighted=True): the expectation over all draws, enumerated, is the mean over all in-edges."""
+"""Estimator weights in layers: the weighted mean is unbiased, and layers that ignore weights warn."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pytest
 import torch
 
-from nodeflow import FullSampler, Graph, NeighborSampler, transform
-from nodeflow.nn import GraphSAGE, SAGEConv
+from nodeflow import FullSampler, Graph, LaborSampler, NeighborSampler, NodeFlow, nn, transform
+from nodeflow.nn import FlowModel, GraphSAGE, SAGEConv
 
 
 def drawn(weighted: bool) -> tuple[torch.Tensor, torch.Tensor]:
@@ -30,7 +32,8 @@ def drawn(weighted: bool) -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_the_weighted_mean_is_unbiased_and_the_plain_one_is_not() -> None:
     torch.testing.assert_close(*drawn(True), rtol=1e-5, atol=0)
-    expected, mean = drawn(False)
+    with pytest.warns(nn.IgnoredWeightWarning):
+        expected, mean = drawn(False)
     assert (expected - mean).abs() > 1
 
 
@@ -48,3 +51,62 @@ def test_with_all_edges_it_is_the_mean(graph: Graph) -> None:
     torch.testing.assert_close(weighted(batch, h), plain(batch, h))
     with pytest.raises(ValueError, match="weighted=True needs aggregator='mean', got 'pool'"):
         SAGEConv(2, 2, aggregator="pool", weighted=True)
+
+
+def outputs_of(model: torch.nn.Module, batch: NodeFlow) -> torch.Tensor:
+    batch.copy_from_parent(["in_degree", "out_degree"], ["type"])
+    out: torch.Tensor = model(batch, torch.rand(batch.layer_sizes[0], 4))
+    return out
+
+
+def typed_graph() -> Graph:
+    """Every node of 0 to 9 has 9 in-edges, of types 0 and 1, with different numbers "p"."""
+    src, dst = (torch.arange(100) // 10, torch.arange(100) % 10)
+    kept = src != dst
+    count = int(kept.sum())
+    edata = {"p": torch.rand(count) + 0.1, "type": torch.arange(count) % 2}
+    graph = Graph.from_edges(src[kept], dst[kept], edata=edata)
+    graph.ndata.update(transform.degrees(graph))
+    return graph
+
+
+IGNORING: dict[str, tuple[Callable[[], FlowModel], str]] = {
+    "sage": (lambda: nn.GraphSAGE(4, 4, 4), "SAGEConv ignores flow.weight.*GraphSAGE\\(weighted=True\\)"),
+    "sage, gcn": (lambda: nn.GraphSAGE(4, 4, 4, aggregator="gcn"), "with aggregator='mean'"),
+    "gcn": (lambda: nn.GCN(4, 4, 4), "GraphConv ignores .*GCN\\(degrees='parent'\\)"),
+    "gat": (lambda: nn.GAT(4, 4, 4), "GATConv ignores .*a layer that reads flow.weight"),
+    "gin": (lambda: FlowModel([nn.GINConv(torch.nn.Identity()) for _ in range(2)]), "GINConv ignores"),
+    "rgcn": (lambda: nn.RGCN(4, 4, 4, num_relations=2), "RGCNConv ignores .* node and type alike"),
+}
+USING: dict[str, Callable[[], FlowModel]] = {
+    "sage": lambda: nn.GraphSAGE(4, 4, 4, weighted=True),
+    "gcn": lambda: nn.GCN(4, 4, 4, degrees="parent"),
+    "max": lambda: nn.GraphSAGE(4, 4, 4, aggregator="pool"),
+    "propagation": lambda: FlowModel([nn.PropagationConv(4, 4) for _ in range(2)]),
+}
+
+
+@pytest.mark.parametrize("name", IGNORING)
+def test_ignored_weights_warn_once_per_model(name: str) -> None:
+    graph = typed_graph()
+    make, text = IGNORING[name]
+    model, sampler = make(), NeighborSampler(graph, [3, 3], prob="p")
+    with pytest.warns(nn.IgnoredWeightWarning, match=text) as caught:
+        outputs_of(model, sampler([0, 1]))
+    assert len(caught) == 1
+    outputs_of(model, sampler([2]))  # warnings are errors in tests
+    model.inference(graph, torch.rand(10, 4), weight="p")
+    for fair in (NeighborSampler(graph, [3, 3]), FullSampler(graph, 2), LaborSampler(graph, [3, 3])):
+        outputs_of(make(), fair([0, 1]))
+
+
+@pytest.mark.parametrize("name", USING)
+def test_layers_that_use_weights_do_not_warn(name: str) -> None:
+    outputs_of(USING[name](), NeighborSampler(typed_graph(), [3, 3], prob="p")([0, 1]))
+
+
+def test_fanouts_per_type_do_not_bias_the_means_of_types() -> None:
+    sampler = NeighborSampler(typed_graph(), [{0: 2, 1: 3}] * 2, edge_type="type")
+    batch = sampler([0, 1])
+    assert batch.flows[0].needs_weight
+    outputs_of(nn.RGCN(4, 4, 4, num_relations=2), batch)
