@@ -83,11 +83,11 @@ def add_reverse_edges(graph: Graph, *, mark: str | None = None) -> Graph:
 def add_self_loops(graph: Graph, *, mark: str | None = None, edata: Mapping[str, float] | None = None) -> Graph:
     """Return the graph with an edge from every node to itself added, also where it has one.
 
-    The loop of node ``v`` is edge ``num_edges + v``; its rows of edge columns are zeros, or what ``edata`` says.
+    The loop of node ``v`` is edge ``num_edges + v``; its rows of edge columns are zeros, or the numbers in ``edata``.
 
     Args:
         mark: name of a new int8 edge column that is 0 for an edge of ``graph`` and 1 for an added one.
-        edata: for names of edge columns the number that loops have there, such as a type of their own.
+        edata: by name of an edge column, the number that the loops have in it, such as an edge type of their own.
 
     Raises ValueError when the column ``mark`` exists, KeyError for a name in ``edata`` that is no edge column.
 
@@ -120,9 +120,8 @@ def edge_norm(
     Args:
         graph: the graph.
         norm: "both", "right" or "left".
-        direction: "out" is for samplers that walk along out-edges, where v is the source of the sum and u its end: it
-            swaps "right" and "left".
-        edge_filter: that of the sampler (see ``Sampler``): edges that it leaves out count in no degree, and have 0.
+        direction: the sampler's; "out" swaps "right" and "left", because the sums are then over out-edges.
+        edge_filter: the sampler's (see ``Sampler``): edges that it leaves out count in no degree, and have 0.
 
     Raises ValueError for another ``norm`` or ``direction``, and the errors of a sampler for such a filter.
 
@@ -140,10 +139,10 @@ def edge_norm(
     kept = torch.from_numpy(np.ones(graph.num_edges) if mask is None else mask.mask.astype(np.float64))
     leaving, entering = (torch.bincount(end, kept, graph.num_nodes)[end] for end in (src, dst))
     if norm == "both":
-        found = (leaving * entering).rsqrt()
+        entries = (leaving * entering).rsqrt()
     else:
-        found = (entering if (norm == "right") == (direction == "in") else leaving).reciprocal()
-    return torch.where(kept > 0, found, 0.0).float()
+        entries = (entering if (norm == "right") == (direction == "in") else leaving).reciprocal()
+    return torch.where(kept > 0, entries, 0.0).float()
 
 
 def degrees(
@@ -158,8 +157,8 @@ def degrees(
     Args:
         graph: the graph.
         weight: for samplers with this ``weight``: an edge counts by its number in this column, not by 1.
-        direction: that of the sampler; with "out" the sums are over out-edges, which swaps the columns.
-        edge_filter: that of the sampler (see ``Sampler``): edges that it leaves out do not count.
+        direction: the sampler's; with "out" the sums are over out-edges, which swaps the columns.
+        edge_filter: the sampler's (see ``Sampler``): edges that it leaves out do not count.
 
     Raises ValueError for another ``direction``, KeyError for an unknown column, and the errors of a sampler for such a
     filter or weight.
@@ -177,8 +176,8 @@ def degrees(
         counts = np.where(mask.mask, counts, 0)
     src, dst = graph.edges()
     ends = (dst, src) if direction == "in" else (src, dst)
-    found = (np.bincount(end.numpy(), counts, graph.num_nodes) for end in ends)
-    return {name: torch.from_numpy(column.astype(np.float32)) for name, column in zip(DEGREES, found, strict=True)}
+    sums = (np.bincount(end.numpy(), counts, graph.num_nodes) for end in ends)
+    return {name: torch.from_numpy(column.astype(np.float32)) for name, column in zip(DEGREES, sums, strict=True)}
 
 
 def is_symmetric(graph: Graph) -> bool:
@@ -188,8 +187,8 @@ def is_symmetric(graph: Graph) -> bool:
     (True, False)
     """
     src, dst = graph.edges()
-    there, back = np.lexsort((src.numpy(), dst.numpy())), np.lexsort((dst.numpy(), src.numpy()))
-    return torch.equal(src[there], dst[back]) and torch.equal(dst[there], src[back])
+    by_dst, by_src = np.lexsort((src.numpy(), dst.numpy())), np.lexsort((dst.numpy(), src.numpy()))
+    return torch.equal(src[by_dst], dst[by_src]) and torch.equal(dst[by_dst], src[by_src])
 
 
 def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
@@ -276,7 +275,7 @@ def random_split(
     """Split the nodes or the edges of a graph at random; return the ids of every part, int64, ascending.
 
     All edges between the same two nodes fall into one part, whichever way they point: so no edge of one part tells that
-    there is its reverse in another. What is split are then these pairs of nodes (or self-loops), and sizes count pairs.
+    there is its reverse in another. The items that are split are then these pairs of nodes, and sizes count pairs.
 
     The items, n nodes or n pairs, are put in a random order, every order being equally likely, and the order is cut.
     With fractions the cuts are at the multiples of n, rounded: a part of fraction f has less than one item more or
@@ -284,7 +283,7 @@ def random_split(
 
     Args:
         graph: the graph.
-        sizes: one per part: fractions (floats), or counts of items (ints). What they leave over is in no part.
+        sizes: one per part: fractions (floats), or counts of items (ints). Items that they leave over are in no part.
         of: "nodes" or "edges".
         among: ids of the nodes (or edges) to split, each once, such as those with a label; None splits all.
         seed: which of the random orders.

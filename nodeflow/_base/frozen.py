@@ -1,4 +1,4 @@
-"""Two small tools for immutable objects: a base class that refuses rebinding, and a value made when first asked for."""
+"""Two tools for immutable objects: a base class that refuses rebinding, and a value computed when first used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Frozen:
             object.__setattr__(self, name, value)
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        self._set(**state[1])  # copies and pickles are filled here, past the refusal below
+        self._set(**state[1])  # fills copies and pickles, which __setattr__ would refuse
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} is immutable: cannot set {name!r} (columns of frames can be set)")
@@ -50,7 +50,7 @@ class Lazy(Generic[T]):
         """Return the value, computing it on the first call."""
         make = self._make
         if make is not None:
-            with torch.inference_mode(False):  # what is kept serves later calls, which may need gradients
+            with torch.inference_mode(False):  # the value serves later calls, which may need gradients
                 self._value = make()
-            self._make = None  # frees what the function held
+            self._make = None  # frees the objects that the function refers to
         return self._value

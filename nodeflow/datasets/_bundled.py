@@ -15,7 +15,7 @@ from nodeflow.graph import Graph
 
 
 def debian() -> Dataset:
-    """Load the packages of Debian 12.15 (main, amd64) and what they depend on; the task is to tell a package's section.
+    """Load the packages of Debian 12.15 (main, amd64) and their dependencies; the task is to tell a package's section.
 
     63,666 packages, 300,546 edges, 2,000 features (4.35 non-zeros a row), 58 classes; no download.
 

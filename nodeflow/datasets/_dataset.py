@@ -26,7 +26,7 @@ class Dataset:
         num_classes: width of a classifier's output: the largest label + 1, or the number of label columns; 0 without
             labels. A number below it need not occur among the labels.
         class_names: name of each class, in order of the label, or None.
-        description: what the set is and where it comes from.
+        description: the content of the set and its origin.
         node_names, feature_names: name of each node and of each feature column, or None.
 
     Raises TypeError or IndexError for parts of the split that are not ids of nodes, ValueError for a wrong number of
@@ -74,7 +74,7 @@ class Dataset:
         return {"train": self.train, "val": self.val, "test": self.test}
 
     def info(self) -> str:
-        """Return what is in the set, one line per subject: sizes, degrees, features, classes, split.
+        """Return a summary of the set, one line per subject: sizes, degrees, features, classes, split.
 
         Takes time in proportion to the number of edges (they are sorted to count those that repeat).
         """

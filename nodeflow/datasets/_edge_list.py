@@ -34,20 +34,20 @@ def read_edge_list(
 
     Args:
         path: the file, UTF-8; one whose name ends in ``.gz`` is unpacked on the way.
-        delimiter: what stands between two columns. None: a comma if the first row has one, else any white space.
+        delimiter: the character between two columns. None: a comma if the first row has one, else any white space.
         num_nodes: number of nodes; None takes the largest id plus one.
         columns: name of each column of the file, in order. ``"src"`` and ``"dst"`` must be among them, a column named
             ``"_"`` is skipped. None: the names in the header, the first two columns being source and destination
             unless the header has the names ``src`` and ``dst``; without a header ``src``, ``dst``, ``c2``, ``c3``, ...
         header: whether the first row holds names of columns.
-        comments: what a comment begins with, at the start of a line or after a row; None: there are none.
+        comments: the text that begins a comment, at the start of a line or after a row; None: there are no comments.
 
     Ids are integers from 0. Edge ids follow the order of the lines. Every further column must be numeric and becomes
     an edge column under its name: int64 if all its entries are written as integers, else float64.
 
     Raises FileNotFoundError, TypeError or ValueError for a wrong argument, and ValueError with the name of the file and
-    the line for an id that is not an integer from 0 to ``num_nodes`` - 1, an entry that is no number and a row with too
-    few or too many columns (where columns are skipped, too many go unseen).
+    the line for an id that is not an integer from 0 to ``num_nodes`` - 1, an entry that is not a number and a row with
+    too few or too many columns (where columns are skipped, too many go unseen).
 
     >>> import pathlib, tempfile
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "edges.csv"

@@ -46,8 +46,8 @@ class Table:
         """Return the table as an array; the columns ``use`` only, if given. Raises ValueError as numpy words it.
 
         A plain ``dtype`` gives a matrix ``[rows, columns]``, a structured one ``[rows]``. ``rows``, as ``self.rows``
-        splits them, stand in for the file: slow, but they may hold what numpy itself stumbles over, such as a line
-        of blanks between rows of commas.
+        splits them, stand in for the file: slow, but they may hold lines that numpy itself cannot read, such as
+        a line of blanks between rows of commas.
         """
         glue = self.delimiter or " "
         structured = np.dtype(dtype).names is not None

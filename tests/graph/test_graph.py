@@ -243,6 +243,13 @@ def test_memory_mapped_graphs_stay_in_their_files(tmp_path: Path, graph: Graph, 
     assert [x.tolist() for x in travelled.edges()] == [x.tolist() for x in graph.edges()]
 
 
+def test_the_ids_of_mapped_arrays_are_checked_when_the_graph_is_opened(tmp_path: Path) -> None:
+    np.save(tmp_path / "indices.npy", np.array([1, 0, 2], np.int32))
+    with pytest.raises(IndexError, match=r"indices\[2\] is 2, but node ids go from 0 to 1"):
+        Graph([0, 1, 3], np.load(tmp_path / "indices.npy", mmap_mode="r"))
+    assert "memory-mapped arrays are read in full for that" in (Graph.__doc__ or "")
+
+
 def test_a_slice_of_a_memory_map_travels_as_what_it_is(tmp_path: Path) -> None:
     np.save(tmp_path / "both.npy", np.array([0, 1, 3, 1, 0, 1]))
     both = np.load(tmp_path / "both.npy", mmap_mode="r")
