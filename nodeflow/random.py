@@ -21,6 +21,7 @@ __all__ = ["Random", "derive_key", "hash_ids"]
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
+_NEGATIVE, _MORE = 0xD1342543DE82EF95, 0xAF251AF3B0F025B5  # odd numbers; tell words apart that share 64 bits
 _ANY = int(np.iinfo(np.int64).max)
 
 
@@ -33,12 +34,17 @@ def _mix(z: int) -> int:
 def derive_key(*words: int) -> int:
     """Return a 64-bit key made of integers, such as a seed, an epoch and a flow number; their order matters.
 
+    Words may have any size: all their bits and their sign count.
+
     >>> derive_key(0, 1) == derive_key(0, 1), derive_key(0, 1) == derive_key(1, 0)
     (True, False)
     """
     key = 0x6E6F6465666C6F77
     for word in words:
-        key = _mix(((key + _GOLDEN) & _MASK) ^ _mix(word & _MASK))
+        rest, step = (word, _GOLDEN) if word >= 0 else (~word, _NEGATIVE)
+        key = _mix(((key + step) & _MASK) ^ _mix(rest & _MASK))
+        while rest := rest >> 64:
+            key = _mix(((key + _MORE) & _MASK) ^ _mix(rest & _MASK))
     return key
 
 
@@ -55,7 +61,8 @@ class Random(Frozen):
     """Random numbers for ids under one key: number ``draw`` of ``id`` is the same whenever it is asked for.
 
     Args:
-        key: any integer; different keys give independent numbers (see ``derive_key``).
+        key: any integer; different keys give independent numbers. One that is negative or has more than 64 bits stands
+            for ``derive_key(key)``.
 
     >>> Random(7).uniform([5, 6]).equal(Random(7).uniform([6, 5]).flip(0))
     True
@@ -65,7 +72,8 @@ class Random(Frozen):
     key: int
 
     def __init__(self, key: int) -> None:
-        self._set(key=as_int(key, "key") & _MASK)
+        number = as_int(key, "key")
+        self._set(key=number if 0 <= number <= _MASK else derive_key(number))
 
     def bits(self, ids: Ints, draw: int = 0) -> NDArray[np.uint64]:
         """Return 64 random bits for every id, uint64 ``[len(ids)]``."""

@@ -65,6 +65,12 @@ class SamplerBase(ABC):
     fixed: ClassVar[tuple[str, ...]] = ("num_flows", "seed")
     """Names of the settings, which can be set once; a subclass may add its own."""
 
+    draws_as: ClassVar[str] = "custom"
+    """Name that goes into the key of all random numbers, so that samplers of different names draw independently.
+
+    A subclass draws as its base does, unless it has a name of its own.
+    """
+
     numbered: bool = False
     """Whether a loader must number the batches of an epoch, which else are told apart by their seeds."""
 
@@ -188,7 +194,12 @@ class SamplerBase(ABC):
         # the leading word keeps numbered batches and hashed ones apart
         named = (0, *identity) if batch_number is None else (1, as_int(batch_number, "batch_number"))
         number = as_int(epoch, "epoch")
-        return Draw(derive_key(self.seed, number, *named), derive_key(self.seed, number, 2), batch_number)
+        return Draw(self._key(number, *named), self._key(number, 2), batch_number)
+
+    def _key(self, *words: int) -> int:
+        """A key that belongs to the family, its seed and ``words``. Neighbour sampling has no name, thus no word."""
+        name = (int.from_bytes(self.draws_as.encode(), "big"),) if self.draws_as else ()
+        return derive_key(*name, self.seed, *words)
 
     def _changed(self: S, **attributes: Any) -> S:
         """A sampler like this one but for some attributes that are not settings."""

@@ -45,12 +45,14 @@ class BernoulliSampler(RowSampler):
     >>> graph = Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0])
     >>> flow = BernoulliSampler(graph, [2], seed=1)([0]).flows[0]
     >>> flow.parent_eid, flow.weight  # p = 1 - (3/4)^2 = 7/16
-    (tensor([2]), tensor([2.2857]))
+    (tensor([3]), tensor([2.2857]))
     >>> BernoulliSampler(graph, rates=[0.5, 1.0])([0])
     NodeFlow(5 -> 5 -> 1 nodes, 3 + 4 edges)
     """
 
     fixed = ("fanouts", "rates", "direction", "include_dst", "reuse", "edge_filter", "weight", "seed")
+
+    draws_as = "bernoulli"
 
     def __init__(
         self,

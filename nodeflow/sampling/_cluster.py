@@ -120,6 +120,8 @@ class ClusterSampler(SubgraphSampler):
 
     fixed = ("num_flows", "parts", "direction", "edge_filter", "weight", "seed")
 
+    draws_as = "cluster"
+
     def __init__(
         self,
         graph: Graph,

@@ -72,6 +72,9 @@ class LaborSampler(RowSampler):
         direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``; ``reuse`` needs ``iterations=0``.
             Probabilities do not depend on ``weight``.
 
+    At equal seeds all LaborSamplers have the same r_t, whatever their ``method``, ``iterations`` and fanouts: they can
+    be compared on common random numbers. Samplers of other classes draw independently of them.
+
     Several edges from one source to a destination have one number with "poisson" (all or none are drawn); with
     "sequential" each has its own.
 
@@ -86,13 +89,15 @@ class LaborSampler(RowSampler):
     >>> graph = Graph.from_edges(torch.arange(100).repeat(5), torch.arange(100, 105).repeat_interleave(100))
     >>> batch = LaborSampler(graph, [10], include_dst=False, seed=1)(range(100, 105))
     >>> batch.flow_sizes, batch.layer_sizes  # five destinations draw the same neighbours
-    ((35,), (7, 5))
+    ((45,), (9, 5))
     """
 
     fixed = (
         "fanouts", "iterations", "method", "estimator", "layer_dependency", "batch_dependency", "direction",
         "include_dst", "reuse", "edge_filter", "weight", "seed",
     )  # fmt: skip
+
+    draws_as = "labor"
 
     def __init__(
         self,

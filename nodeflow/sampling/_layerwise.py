@@ -14,7 +14,6 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, describe
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import contains
-from nodeflow.random import derive_key
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._pps import (
     Floats,
@@ -89,6 +88,8 @@ class LayerSampler(Sampler):
         "weight",
         "seed",
     )
+
+    draws_as = "layer"
 
     def __init__(
         self,
@@ -221,10 +222,12 @@ class LadiesSampler(LayerSampler):
 
     >>> graph = Graph.from_edges([0, 1, 2, 3, 0, 1], [4, 4, 4, 4, 5, 5])
     >>> LadiesSampler(graph, [2, 3], seed=2)([4, 5])
-    NodeFlow(6 -> 5 -> 2 nodes, 3 + 5 edges)
+    NodeFlow(6 -> 5 -> 2 nodes, 1 + 5 edges)
     """
 
     fixed = ("layer_sizes", "draw", "normalize", "direction", "include_dst", "edge_filter", "weight", "seed")
+
+    draws_as = "ladies"
 
     def __init__(
         self,
@@ -330,6 +333,8 @@ class FastGCNSampler(LayerSampler):
 
     fixed = ("layer_sizes", "draw", "direction", "include_dst", "edge_filter", "weight", "seed")
 
+    draws_as = "fastgcn"
+
     def __init__(
         self,
         graph: Graph,
@@ -359,7 +364,7 @@ class FastGCNSampler(LayerSampler):
         self._prob = {size: inclusion_probabilities(norms, size) for size in sizes}
         self._lines = {}
         if self.draw == "systematic":
-            nodes, order = np.arange(self.graph.num_nodes), derive_key(self.seed, 0)
+            nodes, order = np.arange(self.graph.num_nodes), self._key(0)
             self._lines = {size: laid_out(self._prob[size], nodes, order) for size in sizes}
         elif self.draw == "replacement" and norms.any():
             if len(self._column) == 0 and norms.max() < 2**24:

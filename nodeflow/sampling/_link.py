@@ -82,6 +82,8 @@ class LinkSampler(SamplerBase):
 
     fixed = ("sampler", "num_negatives", "negatives", "power", "chunk", "exclude", "filter_known", "seed")
 
+    draws_as = "link"
+
     def __init__(
         self,
         sampler: SamplerBase,

@@ -76,6 +76,8 @@ class NeighborSampler(RowSampler):
         "fanouts", "replace", "prob", "edge_type", "direction", "include_dst", "reuse", "edge_filter", "weight", "seed"
     )  # fmt: skip
 
+    draws_as = ""
+
     def __init__(
         self,
         graph: Graph,

@@ -56,15 +56,17 @@ class RandomWalkSampler(Sampler):
     >>> graph = Graph.from_edges([0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2])  # a path, in both directions
     >>> flow = RandomWalkSampler(graph, num_flows=1, num_neighbors=2, seed=1)([0]).flows[0]
     >>> flow.src_layer.parent_nid[flow.indices], flow.data["visits"]
-    (tensor([1, 2]), tensor([16,  1]))
+    (tensor([1, 2]), tensor([16,  3]))
     >>> flow.weight
-    tensor([0.9412, 0.0588])
+    tensor([0.8421, 0.1579])
     """
 
     fixed = (
         "num_flows", "num_neighbors", "num_walks", "walk_length", "restart", "normalize", "direction", "include_dst",
         "reuse", "edge_filter", "seed",
     )  # fmt: skip
+
+    draws_as = "random walk"
 
     def __init__(
         self,

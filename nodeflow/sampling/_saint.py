@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_count, describe
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import contains, edges_along
-from nodeflow.random import Random, derive_key
+from nodeflow.random import Random
 from nodeflow.sampling._saint_laws import EdgeLaw, Law, NodeLaw, WalkLaw
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
 
@@ -71,6 +71,8 @@ class SaintSampler(SubgraphSampler):
         "num_flows", "kind", "budget", "walk_length", "coefficients", "num_presamples", "direction", "edge_filter",
         "weight", "seed",
     )  # fmt: skip
+
+    draws_as = "saint"
 
     def __init__(
         self,
@@ -220,7 +222,7 @@ class SaintSampler(SubgraphSampler):
         nodes, edges = np.zeros(self.graph.num_nodes, np.int32), np.zeros(len(self._edges.near), np.int32)
         total, seen = 0, 0
         while total < count if count is not None else seen < _COVERAGE * len(nodes):
-            random = Random(derive_key(self.seed, _PRESAMPLES, 3, total))
+            random = Random(self._key(_PRESAMPLES, 3, total))
             part = induced_subgraph(self._edges, np.unique(self._law.draw(random)), len(nodes))
             nodes[part.nodes] += 1
             edges[part.positions] += 1

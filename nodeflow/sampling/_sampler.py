@@ -91,7 +91,7 @@ class Sampler(BoundSampler):
     ...         return edges.select(step.random.uniform(edges.eid) < 0.5, prob=0.5)
     >>> graph = Graph.from_edges([0, 1, 2, 3], [4, 4, 4, 4])
     >>> HalfOfThem(graph, num_flows=1, seed=3)([4]).flows[0].weight
-    tensor([2.])
+    tensor([2., 2., 2.])
     """
 
     fixed: ClassVar[tuple[str, ...]] = (

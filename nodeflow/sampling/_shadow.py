@@ -61,6 +61,8 @@ class ShadowSampler(BoundSampler):
 
     fixed = ("num_flows", "depth", "fanout", "replace", "direction", "edge_filter", "weight", "seed")
 
+    draws_as = "shadow"
+
     def __init__(
         self,
         graph: Graph,

@@ -83,6 +83,8 @@ class TemporalNeighborSampler(RowSampler):
         "weight", "seed",
     )  # fmt: skip
 
+    draws_as = "temporal"
+
     def __init__(
         self,
         graph: Graph,

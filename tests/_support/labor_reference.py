@@ -61,10 +61,10 @@ class Keys(NamedTuple):
 def keys_of(flow: int, seed: int, epoch: int, batch_number: int | None, seeds: Sequence[int], **options: Any) -> Keys:
     shared, period = options.get("layer_dependency", False), options.get("batch_dependency", 1)
     if period == 1:
-        root = key_of(seed, epoch, *((0, hash_of(seeds)) if batch_number is None else (1, batch_number)))
+        root = key_of("labor", seed, epoch, *((0, hash_of(seeds)) if batch_number is None else (1, batch_number)))
         key = key_of(root, -1) if shared else key_of(root, flow)
         return Keys(key, key, key, 0)
-    epoch_key = key_of(seed, epoch, 2)
+    epoch_key = key_of("labor", seed, epoch, 2)
     base = key_of(epoch_key, -1 if shared else flow)
     if period is None:
         return Keys(base, base, base, 0)

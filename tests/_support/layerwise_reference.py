@@ -171,7 +171,8 @@ def sample(
 
     ``all_edges`` are what FastGCN's probabilities are of (those that ``without_edges`` leaves out are among them).
     """
-    root = key_of(seed, epoch, *((0, hash_of(seeds)) if batch_number is None else (1, batch_number)))
+    name = {LadiesSampler: "ladies", FastGCNSampler: "fastgcn"}.get(kind, "layer")
+    root = key_of(name, seed, epoch, *((0, hash_of(seeds)) if batch_number is None else (1, batch_number)))
     layers: list[list[int]] = [list(dict.fromkeys(seeds))]
     flows: list[list[list[tuple[int, float]]]] = []
     for flow in reversed(range(len(sizes))):
@@ -185,7 +186,7 @@ def sample(
                 if edge:
                     norm[edge[0]] += edge[2] ** 2
             nodes = list(range(num_nodes))
-            scores, order = [norm[u] for u in nodes], key_of(seed, 0)
+            scores, order = [norm[u] for u in nodes], key_of("fastgcn", seed, 0)
         else:
             nodes = list(dict.fromkeys(u for _, u, _ in into))
             if kind is LadiesSampler:

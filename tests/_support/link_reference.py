@@ -42,7 +42,9 @@ def negatives(
 ) -> list[list[int]]:
     """The negatives of every seed edge, in the order of the seeds."""
     ends, weights = ends_of(graph), node_weights(graph, law, power)
-    key = key_of(key_of(seed, epoch, *((0, hash_of(eid)) if batch_number is None else (1, batch_number))), NEGATIVES)
+    key = key_of(
+        key_of("link", seed, epoch, *((0, hash_of(eid)) if batch_number is None else (1, batch_number))), NEGATIVES
+    )
     found = []
     for b, e in enumerate(eid):
         rng = Stream(key, b // (chunk or 1))

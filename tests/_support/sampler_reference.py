@@ -24,10 +24,15 @@ def mix(z: int) -> int:
     return z ^ (z >> 31)
 
 
-def key_of(*words: int) -> int:
+def key_of(*words: int | str) -> int:
+    """The key made of words; a name is one whose bytes are those of an integer."""
     key = int.from_bytes(b"nodeflow", "big")
     for word in words:
-        key = mix(((key + GOLDEN) & MASK) ^ mix(word & MASK))
+        number = int.from_bytes(word.encode(), "big") if isinstance(word, str) else word
+        size, step = (number, GOLDEN) if number >= 0 else (-1 - number, 0xD1342543DE82EF95)
+        for k in range(max(1, -(-size.bit_length() // 64))):
+            constant = step if k == 0 else 0xAF251AF3B0F025B5
+            key = mix(((key + constant) & MASK) ^ mix(size // 2 ** (64 * k) & MASK))
     return key
 
 

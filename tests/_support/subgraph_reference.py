@@ -50,8 +50,10 @@ def assert_is_induced(batch: NodeFlow, rows: Sequence[Sequence[tuple]], nodes: S
         assert edges_in(batch, i) == induced(rows, nodes)
 
 
-def key_of_batch(seeds: Sequence[int], seed: int = 0, epoch: int = 0, batch_number: int | None = None) -> int:
-    return key_of(seed, epoch, *((0, hash_of(seeds)) if batch_number is None else (1, batch_number)))
+def key_of_batch(
+    name: str, seeds: Sequence[int], seed: int = 0, epoch: int = 0, batch_number: int | None = None
+) -> int:
+    return key_of(name, seed, epoch, *((0, hash_of(seeds)) if batch_number is None else (1, batch_number)))
 
 
 def node_law(graph: Graph, rows: Sequence[Sequence[tuple]], weights: Sequence[float] | None = None) -> list[float]:

@@ -52,7 +52,7 @@ def jump(word: int, rejection: float) -> int:
 
 def kept(graph: Graph, ids: list[int], fanout: int = 0, rate: float = 0.0, **call: int) -> list[list[int]]:
     """The edges that distinct seeds keep in the only flow, by jumps from one to the next."""
-    key = key_of(key_of(call.get("seed", 0), call.get("epoch", 0), 0, hash_of(ids)), 0)
+    key = key_of(key_of("bernoulli", call.get("seed", 0), call.get("epoch", 0), 0, hash_of(ids)), 0)
     edges, found = ends_of(graph), []
     for v in ids:
         rows = [e for e, (_, end) in enumerate(edges) if end == v]

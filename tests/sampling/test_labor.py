@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeflow import Graph, NodeFlowLoader
+from nodeflow._kernels.draw import labor_importance
 from nodeflow._kernels.draw.labor import find_repeats, hash_block
 from nodeflow._kernels.relabel import MAX_ID
 from nodeflow.sampling import LaborSampler
-from nodeflow.sampling import _labor as labor
 from nodeflow.testing import assert_reproducible, graphs
 from nodeflow.testing import seeds as seed_lists
 
@@ -273,7 +273,7 @@ def test_repr_shows_the_settings():
 def test_rounds_are_bounded(monkeypatch):
     """Even if the number of sources fell for ever, there would be an end."""
     falling = iter(range(10**6, 0, -1000))
-    monkeypatch.setattr(labor, "update", lambda *_: next(falling))
+    monkeypatch.setattr(labor_importance, "update", lambda *_: next(falling))
     LaborSampler(GRAPH, [3], iterations="converged")([1])
     assert next(falling) == 10**6 - 1000 * 100
 

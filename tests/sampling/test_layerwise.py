@@ -64,7 +64,7 @@ def test_the_law_by_enumeration(kind, score, draw, size):
     nodes, scores = candidates_of(kind, score)
     order = None
     if kind is FastGCNSampler and draw == "systematic":  # one order for good
-        order = in_order([u for u in nodes if 0 < inclusion(scores, size)[u] < 1], key_of(5, 0))
+        order = in_order([u for u in nodes if 0 < inclusion(scores, size)[u] < 1], key_of("fastgcn", 5, 0))
         order += [u for u in nodes if u not in order]
     table, mean = law(nodes, scores, size, draw, order), means(nodes, scores, size, draw)
     assert sum(table.values()) == 1

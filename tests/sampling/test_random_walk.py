@@ -241,7 +241,7 @@ def test_a_batch_is_what_the_reference_says(case):
     out = {*filtered, *gone}
     rows = rows_of(ends_of(graph), graph.num_nodes, options["direction"], sorted(out))
     identity = (0, hash_of(ids)) if which["batch_number"] is None else (1, which["batch_number"])
-    root = key_of(options["seed"], which["epoch"], *identity)
+    root = key_of("random walk", options["seed"], which["epoch"], *identity)
     most = options["num_neighbors"]
     most = most if isinstance(most, list) else [most] * num_flows
     layers, first = [list(dict.fromkeys(ids))], {}
@@ -274,7 +274,7 @@ def test_a_large_batch_is_what_the_reference_says(most):
     wide = Graph(np.asarray(graph.indptr), graph.indices.astype(np.int64), copy=False)
     rows = rows_of(ends_of(wide), 400)
     batch = RandomWalkSampler(wide, 1, most, num_walks=60, walk_length=3, restart=0.2)(range(100), batch_number=7)
-    key = key_of(key_of(0, 0, 1, 7), 0)
+    key = key_of(key_of("random walk", 0, 0, 1, 7), 0)
     assert found_in(batch) == [drawn(rows, v, key, 60, 3, 0.2, most) for v in range(100)]
 
 

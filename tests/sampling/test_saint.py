@@ -61,7 +61,9 @@ def test_the_same_subgraphs_as_the_description(kind, graph, number, data):
             SaintSampler(graph, 2, edge_filter=np.array(mask, np.bool_), **options)
         return
     sampler = SaintSampler(graph, 2, edge_filter=np.array(mask, np.bool_), **options)
-    nodes = reference(kind, graph, direction, lambda e: mask[e], key_of_batch([number], seed=options["seed"], **which))
+    nodes = reference(
+        kind, graph, direction, lambda e: mask[e], key_of_batch("saint", [number], seed=options["seed"], **which)
+    )
     batch = sampler([number], **which)
     assert_is_induced(batch, rows_of(graph, direction, lambda e: mask[e]), nodes)
     assert batch.seed_index.tolist() == list(range(len(nodes)))
@@ -75,7 +77,7 @@ def test_a_hundred_subgraphs_of_the_description(kind, direction):
     graph = random_graph(6)
     sampler = SaintSampler(graph, 1, **KINDS[kind], direction=direction)
     for number in range(100):
-        nodes = reference(kind, graph, direction, lambda e: True, key_of_batch([number]))
+        nodes = reference(kind, graph, direction, lambda e: True, key_of_batch("saint", [number]))
         assert sampler([number]).seeds.tolist() == nodes
 
 
@@ -87,7 +89,7 @@ def test_nodes_in_proportion_to_squared_weights():
     rows = rows_of(graph)
     law = node_law(graph, rows, graph.edata["w"].tolist())
     for number in range(50):
-        assert_is_induced(sampler([number]), rows, saint_nodes(law, 6, key_of_batch([number], seed=2)))
+        assert_is_induced(sampler([number]), rows, saint_nodes(law, 6, key_of_batch("saint", [number], seed=2)))
 
 
 def test_numbers_on_the_border():
@@ -169,7 +171,7 @@ def test_a_hub_of_many_edges():
 def test_counting_draws_are_not_those_of_training():
     sampler = SaintSampler(random_graph(2), 1, kind="walk", budget=3, walk_length=3, num_presamples=50)
     rows = rows_of(random_graph(2))
-    counted = [saint_walks(rows, 3, 3, key_of(0, 0x70726573616D70, 3, k)) for k in range(50)]
+    counted = [saint_walks(rows, 3, 3, key_of("saint", 0, 0x70726573616D70, 3, k)) for k in range(50)]
     times = np.bincount(np.concatenate(counted), minlength=40)
     assert (sampler.node_probability() * 50).round().tolist() == times.tolist()
     trained = [sampler([k]).seeds.tolist() for k in range(50)]

@@ -53,7 +53,7 @@ def test_the_same_scopes_as_the_description(graph, data):
     which = {"epoch": data.draw(st.integers(0, 3)), "batch_number": data.draw(st.none() | st.integers(0, 3))}
     sampler = ShadowSampler(graph, num_flows, depth, fanout, **options)
     rows = rows_of(graph, direction, lambda e: mask is None or mask[e])
-    key = key_of_batch(asked, seed=options["seed"], **which)
+    key = key_of_batch("shadow", asked, seed=options["seed"], **which)
     batch = sampler(asked, **which)
     assert_scopes(batch, rows, shadow(rows, asked, depth, fanout, key, replace), asked, num_flows)
     # edges left out for a while are neither drawn nor kept

@@ -43,7 +43,10 @@ def reference(
     identity = (
         (0, hash_of(seeds), hash_of(bits_of(times))) if which["batch_number"] is None else (1, which["batch_number"])
     )
-    root, rank = key_of(options["seed"], which["epoch"], *identity), {t: i for i, t in enumerate(sorted(set(times)))}
+    root, rank = (
+        key_of("temporal", options["seed"], which["epoch"], *identity),
+        {t: i for i, t in enumerate(sorted(set(times)))},
+    )
     layers, flows = [list(dict.fromkeys(zip(times, seeds, strict=True)))], []
     first: dict[Any, Any] = {}
     recent, ends = options["strategy"] == "recent", ends_of(graph)
