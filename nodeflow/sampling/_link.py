@@ -8,13 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, as_count, describe, with_article
+from nodeflow._base.checks import Ints, as_array, as_count, as_ids, describe, with_article
+from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike
 from nodeflow.flow import NodeFlow
+from nodeflow.graph import Graph
 from nodeflow.graph._edges import edges_along
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling._base import Draw, SamplerBase, flat
-from nodeflow.sampling._negative import LAWS, Negatives, Pairs
+from nodeflow.sampling._negative import LAWS, Negatives, Pairs, degree_weights, whole_weights
 
 _NEGATIVES = 0x6E65676174697665  # keeps the negatives apart from what another sampler draws with the same seed
 
@@ -46,9 +49,18 @@ class LinkSampler(SamplerBase):
     Args:
         sampler: makes the NodeFlow of these nodes; any sampler whose seeds are nodes. It draws with its own seed.
         num_negatives: negatives per seed edge, K; 0 for none.
-        negatives: "uniform" over all nodes, or "degree": in proportion to in-degree ** ``power`` (so nodes without
+        negatives: "uniform" over all nodes; weights of nodes ``[num_nodes]``, or the name of a node column of them; or
+            "degree": in proportion to in-degree ** ``power`` (so nodes without
             in-edges are never drawn; the in-degree in the whole graph, whatever the sampler's direction or filter).
         power: above 0; 0.75 is that of Mikolov et al. 2013, section 2.2. Without effect on "uniform".
+        pairs: ids ``[n, 2]`` of nodes that are the seeds instead of edges: a seed then is the number of a pair, and
+            ``batch.seed_ids`` are numbers of pairs. They need not be edges.
+        labels: a number per pair, for ``pairs_of``.
+        corrupt: what a negative takes the place of: "destination", "source", or "both" (negative 1, 3, ... of the
+            destination, 2, 4, ... of the source).
+        birth: for a sampler with times, from which time on each node exists: a number per node, or the name of a node
+            column. Negatives exist at the time of their seed. None: the time of the first edge of the node in either
+            direction, in the sampler's time column; a node without edges then never exists.
         chunk: so many consecutive seed edges of a batch share their negatives; None is 1. Fewer nodes to compute.
         exclude: which edges no node of the batch may draw: "self" the seed edges; "reverse" all edges between the two
             ends of a seed edge, in both directions, parallel ones too. They are left out before the draw, so fanouts
@@ -80,7 +92,7 @@ class LinkSampler(SamplerBase):
     (torch.Size([2, 4]), False)
     """
 
-    fixed = ("sampler", "num_negatives", "negatives", "power", "chunk", "exclude", "filter_known", "seed")
+    fixed = ("sampler", "num_negatives", "negatives", "power", "chunk", "exclude", "filter_known", "corrupt", "seed")
 
     draws_as = "link"
 
@@ -89,11 +101,15 @@ class LinkSampler(SamplerBase):
         sampler: SamplerBase,
         *,
         num_negatives: int = 1,
-        negatives: str = "uniform",
+        pairs: IdsLike | None = None,
+        labels: NumbersLike | None = None,
+        negatives: str | NumbersLike = "uniform",
         power: float = 0.75,
         chunk: int | None = None,
         exclude: str | None = None,
         filter_known: bool = False,
+        corrupt: str = "destination",
+        birth: str | NumbersLike | None = None,
         seed: int = 0,
     ) -> None:
         if not isinstance(sampler, SamplerBase):
@@ -105,13 +121,37 @@ class LinkSampler(SamplerBase):
         self.sampler = sampler
         self.numbered = sampler.numbered
         self.num_negatives = as_count(num_negatives, "num_negatives")
-        if negatives not in LAWS:
-            raise ValueError(f"negatives must be 'uniform' or 'degree', got {negatives!r}")
-        self.negatives = negatives
+        self._weights: Floats | None = None
+        self.negatives = negatives if isinstance(negatives, str) else "weights"
+        if self.negatives not in LAWS:
+            self._weights = _node_weights(self.graph, negatives)
+        if corrupt not in ("destination", "source", "both"):
+            raise ValueError(f"corrupt must be 'destination', 'source' or 'both', got {corrupt!r}")
+        self.corrupt = corrupt
+        self._pairs, self._labels = None, None
+        if pairs is not None:
+            ids = as_array(pairs, "pairs")
+            if ids.ndim != 2 or ids.shape[1] != 2:
+                raise ValueError(f"pairs must have shape [n, 2], got {ids.shape}")
+            self._pairs = as_ids(ids.reshape(-1), "pairs", self.graph.num_nodes).reshape(-1, 2).copy()
+        if labels is not None:
+            if self._pairs is None:
+                raise ValueError("labels are of pairs, so pass pairs too; those of edges are a column of graph.edata")
+            self._labels = torch.as_tensor(labels).detach().clone()
+            if len(self._labels) != len(self._pairs):
+                raise ValueError(f"labels must have one entry per pair ({len(self._pairs)}), got {len(self._labels)}")
+        self._birth: Array | None = None
+        self._birth_given = birth is not None
+        if sampler.takes_times and self.num_negatives > 0:
+            self._birth = _births(sampler, birth)
+        elif birth is not None:
+            raise TypeError(f"birth is for negatives at times, but {type(sampler).__name__} takes no times")
         self.power = _positive(power, "power")
         self.chunk = None if chunk is None else as_count(chunk, "chunk", 1)
         if exclude not in (None, "self", "reverse"):
             raise ValueError(f"exclude must be None, 'self' or 'reverse', got {exclude!r}")
+        if exclude == "self" and self._pairs is not None:
+            raise ValueError("exclude='self' is for seeds that are edges; for pairs take 'reverse'")
         if exclude is not None and not callable(getattr(sampler, "without_edges", None)):
             raise TypeError(
                 f"exclude={exclude!r} needs a sampler that can leave edges out for one batch, but "
@@ -129,18 +169,27 @@ class LinkSampler(SamplerBase):
     def _bind(self) -> None:
         """Set the attributes named in ``_bound``, which are read from the graph: when made, and when unpickled."""
         needed = self.exclude == "reverse" or self.filter_known
-        pairs = Pairs.of(self.graph) if needed else None
-        self._pairs = pairs if self.exclude == "reverse" else None
-        known = pairs if self.filter_known else None
-        self._negatives = Negatives(self.graph, self.negatives, self.power, known)
+        joined = Pairs.of(self.graph) if needed else None
+        self._joined = joined if self.exclude == "reverse" else None
+        self._negatives = {}
+        for side in ("destination", "source") if self.corrupt == "both" else (self.corrupt,):
+            known = None
+            if self.filter_known and joined is not None:
+                known = (joined.indptr, joined.dst) if side == "destination" else joined.turned()
+            weights = None if self._weights is None else whole_weights(self._weights)
+            if self.negatives == "degree":
+                graph = self.graph
+                degrees = graph.in_degrees() if side == "destination" else graph.out_degrees()
+                weights = degree_weights(degrees.numpy(), self.power)
+            self._negatives[side] = Negatives(self.graph.num_nodes, weights, known, self._birth)
         self._edges = edges_along(self.graph, "in")
 
-    _bound = ("_pairs", "_negatives", "_edges")
+    _bound = ("_joined", "_negatives", "_edges")
 
     @property
     def num_seeds(self) -> int:
-        """Number of edges: a seed is an edge id of the graph."""
-        return self.graph.num_edges
+        """Number of edges, or of ``pairs``: a seed is an edge id of the graph, or the number of a pair."""
+        return self.graph.num_edges if self._pairs is None else len(self._pairs)
 
     @property
     def takes_times(self) -> bool:  # type: ignore[override]
@@ -150,7 +199,7 @@ class LinkSampler(SamplerBase):
     @property
     def seed_kind(self) -> str:
         """What a seed is, in words."""
-        return "edge"
+        return "edge" if self._pairs is None else "pair"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -158,6 +207,13 @@ class LinkSampler(SamplerBase):
         found = {**super().settings, "sampler": (type(self.sampler).__name__, self.sampler.settings)}
         if self.negatives == "uniform":
             del found["power"]
+        hashed = {"weights": self._weights, "pairs": self._pairs, "birth": self._birth if self._birth_given else None}
+        for name, array in hashed.items():
+            if array is not None:
+                bits = np.ascontiguousarray(array).view(np.int64).reshape(-1)
+                found[name] = f"{len(array)} rows, {hash_ids(bits):#018x}"
+        if self.corrupt == "destination":
+            del found["corrupt"]
         return found
 
     def __repr__(self) -> str:
@@ -214,17 +270,19 @@ class LinkSampler(SamplerBase):
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: _Asked) -> NodeFlow:
         src, dst = self._ends(seeds)
-        drawn, bad = self._negatives.draw(derive_key(draw.key, _NEGATIVES), src, self.num_negatives, self.chunk)
-        if bad >= 0:
-            everything = "every node that has in-edges" if self.negatives == "degree" else "every other node"
-            raise ValueError(
-                f"node {src[bad]}, the source of edge {seeds[bad]}, has edges to {everything} (but perhaps itself), so "
-                "no negative is left for it; leave the edge out of the seeds, or use filter_known=False"
-            )
+        drawn = np.empty((len(seeds), self.num_negatives), np.int64)
+        for side, negatives in self._negatives.items():
+            # "both": the first negative replaces the destination, the next the source, and so on
+            columns = slice((side == "source") if len(self._negatives) > 1 else 0, None, len(self._negatives))
+            key = derive_key(draw.key, _NEGATIVES) if side == "destination" else derive_key(draw.key, _NEGATIVES, 1)
+            ends, count = (src if side == "destination" else dst), drawn[:, columns].shape[1]
+            drawn[:, columns], bad = negatives.draw(key, ends, count, self.chunk, inputs.times)
+            if bad >= 0:
+                raise ValueError(self._none_left(side, int(ends[bad]), int(seeds[bad]), inputs.times, bad))
         nodes = np.concatenate([src[:, None], dst[:, None], drawn], axis=1)
         sampler: Any = self.sampler
-        if self._pairs is not None:
-            sampler = sampler.without_edges(self._pairs.between(src, dst))
+        if self._joined is not None:
+            sampler = sampler.without_edges(self._joined.between(src, dst))
         elif self.exclude is not None:
             sampler = sampler.without_edges(seeds)
         asked: dict[str, Any] = {"epoch": inputs.epoch, "batch_number": inputs.number, "inputs": inputs.inputs}
@@ -233,8 +291,48 @@ class LinkSampler(SamplerBase):
         made: NodeFlow = sampler.draw_batch(nodes, **asked)
         return made.with_seeds(seed_ids=torch.from_numpy(seeds.copy()))
 
+    def pairs_of(self, batch: NodeFlow) -> tuple[Tensor, Tensor]:
+        """Return the pairs of a batch of this sampler and their labels: each seed, then its negatives.
+
+        The pairs are rows of the last layer, int64 ``[B, 1 + K, 2]`` of (source, destination); the labels are
+        ``[B, 1 + K]``: those of the seeds (``labels``, else 1) and 0 for negatives, float32 without ``labels``.
+
+        >>> from nodeflow import Graph, NeighborSampler
+        >>> links = LinkSampler(NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [1]), num_negatives=2, corrupt="both")
+        >>> pairs, labels = links.pairs_of(links([0, 1]))
+        >>> pairs.shape, labels
+        (torch.Size([2, 3, 2]), tensor([[1., 0., 0.],
+                [1., 0., 0.]]))
+        """
+        index = batch.seed_index
+        src, dst = index[:, :1].expand(-1, index.shape[1] - 1).clone(), index[:, 1:].clone()
+        replaced = slice(1, None) if self.corrupt == "source" else slice(2, None, 2)
+        if self.corrupt != "destination":
+            src[:, replaced] = index[:, 1:][:, replaced]
+            dst[:, replaced] = index[:, 1:2]
+        labels = torch.zeros(src.shape, dtype=torch.float32 if self._labels is None else self._labels.dtype)
+        labels[:, 0] = 1 if self._labels is None else self._labels[batch.seed_ids]
+        return torch.stack([src, dst], -1), labels
+
+    def _none_left(self, side: str, node: int, seed: int, times: Array | None, row: int) -> str:
+        """Words for a seed that no negative is left for."""
+        direction = "in" if side == "destination" else "out"
+        among = {"uniform": "every other node", "degree": f"every node that has {direction}-edges"}
+        everything = among.get(self.negatives, "every node with a weight")
+        if times is not None:
+            everything += f" that exists at time {times[row]}"
+        if not self.filter_known:
+            return f"no negative is left for {self.seed_kind} {seed}: no node with a weight above 0 exists"
+        end = "source" if side == "destination" else "destination"
+        return (
+            f"node {node}, the {end} of {self.seed_kind} {seed}, has edges to {everything} (but perhaps itself), so "
+            f"no negative is left for it; leave the {self.seed_kind} out of the seeds, or use filter_known=False"
+        )
+
     def _ends(self, eid: Ints) -> tuple[Ints, Ints]:
-        """Source and destination of edges, int64."""
+        """Source and destination of seeds, int64."""
+        if self._pairs is not None:
+            return self._pairs[eid, 0], self._pairs[eid, 1]
         edges = self._edges
         at = eid if edges.edge_ids is None else edges._places.get()[eid]
         dst = np.searchsorted(edges.indptr, at, side="right") - 1
@@ -262,6 +360,54 @@ class LinkSampler(SamplerBase):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._bind()
+
+
+def _node_weights(graph: Graph, value: object) -> Floats:
+    """Return weights of nodes, float64 ``[num_nodes]``, given as numbers or as the name of a node column."""
+    name = "negatives"
+    if isinstance(value, str):
+        if value not in graph.ndata:
+            raise ValueError(
+                f"negatives must be 'uniform' or 'degree', the name of a node column, or a weight "
+                f"per node, got {value!r}"
+            )
+        value, name = graph.ndata[value], f"negatives: the node column {value!r}"
+    array = as_array(value, name)
+    if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,):
+        raise ValueError(f"{name} must hold a number per node ({graph.num_nodes}), got {describe(array)}")
+    weights: Floats = array.astype(np.float64)
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ValueError(f"{name} must be finite and not negative, but node {at} has {weights[at]}")
+    if not weights.any():
+        raise ValueError(f"{name} must not be 0 for all nodes, since none could be drawn")
+    return weights
+
+
+def _births(sampler: SamplerBase, value: object) -> Array:
+    """Return from which time on each node exists, int64 or float64 ``[num_nodes]``."""
+    graph = sampler.graph
+    if value is None:
+        column = getattr(sampler, "time", None)
+        if not isinstance(column, str):
+            raise TypeError(
+                f"birth is missing: {type(sampler).__name__} has no column of edge times from which to tell when a "
+                "node first has an edge; pass a time per node, or the name of a node column"
+            )
+        times = as_array(graph.edata[column], "time")
+        times = times.astype(np.float64 if times.dtype.kind == "f" else np.int64)
+        never = np.inf if times.dtype.kind == "f" else np.iinfo(np.int64).max
+        births = np.full(graph.num_nodes, never, times.dtype)
+        for ends in graph.edges():
+            np.minimum.at(births, ends.numpy(), times)
+        return births
+    if isinstance(value, str):
+        value = graph.ndata[value]
+    array = as_array(value, "birth")
+    if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,) or np.isnan(array).any():
+        raise ValueError(f"birth must hold a time per node ({graph.num_nodes}), got {describe(array)}")
+    return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
 
 
 def _positive(value: Any, name: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import Array, Floats
 from nodeflow.graph import Graph
 from nodeflow.graph._storage import Stored
 
@@ -35,6 +37,11 @@ class Pairs(NamedTuple):
         eid = positions if edge_ids is None else edge_ids[positions]
         return cls(rows, dst.astype(narrow), eid.astype(narrow))
 
+    def turned(self) -> tuple[Ints, Stored]:
+        """Return ``(indptr, src)``: the in-edges of every node by source, ascending ``src`` in a row."""
+        rows, src, _ = kernels.csr.transpose(self.indptr, self.dst, len(self.indptr) - 1)
+        return rows, src.astype(self.dst.dtype)
+
     def between(self, u: Ints, v: Ints) -> Ints:
         """Return the ids of all edges between ``u[i]`` and ``v[i]``, in either direction, int64; some repeatedly."""
         pairs = np.unique(np.stack([np.minimum(u, v), np.maximum(u, v)]), axis=1)  # parallel edges make one look-up
@@ -43,45 +50,89 @@ class Pairs(NamedTuple):
 
 
 class Negatives(Frozen):
-    """A law by which negatives are drawn: every node alike, or in proportion to in-degree ** ``power``.
+    """A law by which negatives are drawn: every node alike, or in proportion to weights.
 
-    With ``pairs``, nodes that the source has an edge to, and the source itself, are left out; the others keep the
-    proportions of their probabilities.
+    Args:
+        num_nodes: number of nodes.
+        weights: whole numbers ``[num_nodes]`` whose sum is below 2^63; None: all nodes alike.
+        known: ``(indptr, far)``: a draw for node u leaves out ``far[indptr[u] : indptr[u + 1]]`` (ascending) and u
+            itself; the others keep the proportions of their probabilities. None: nothing is left out.
+        birth: time ``[num_nodes]`` from which on each node exists; None: always.
     """
 
-    __slots__ = ("_before", "_indptr", "_known", "_num_nodes", "_upto")
+    __slots__ = ("_before", "_birth", "_indptr", "_known", "_num_nodes", "_order", "_rank", "_upto")
     _num_nodes: int
     _upto: Ints
     _indptr: Ints | None
     _known: Stored
     _before: Ints
+    _birth: Array | None
+    _order: Ints | None
+    _rank: Ints | None
 
-    def __init__(self, graph: Graph, law: str, power: float, pairs: Pairs | None) -> None:
-        upto = _NO_WEIGHTS
-        if law == "degree":
-            weights = degree_weights(graph.in_degrees().numpy(), power)
-            upto = np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)])
-        self._set(_num_nodes=graph.num_nodes, _upto=upto, _indptr=None, _known=_NO_WEIGHTS, _before=_NO_WEIGHTS)
-        if pairs is not None:
-            indptr, known, before = kernels.negative.known_rows(pairs.indptr, pairs.dst, upto)
-            self._set(_indptr=indptr, _known=known, _before=before)
+    def __init__(
+        self, num_nodes: int, weights: Ints | None, known: tuple[Ints, Stored] | None, birth: Array | None
+    ) -> None:
+        order = rank = None
+        if birth is not None:  # nodes are numbered by birth, so that those that exist are the first ones
+            order = np.argsort(birth, kind="stable")
+            rank = np.empty_like(order)
+            rank[order] = np.arange(num_nodes)
+            birth = birth[order]
+            weights = None if weights is None else weights[order]
+            if known is not None:
+                near, far = np.repeat(rank, np.diff(known[0])), rank[known[1]]
+                sizes = np.bincount(near, minlength=num_nodes)
+                known = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), far[np.lexsort((far, near))]
+        upto = _NO_WEIGHTS if weights is None else np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)])
+        self._set(_num_nodes=num_nodes, _upto=upto, _indptr=None, _known=_NO_WEIGHTS, _before=_NO_WEIGHTS)
+        self._set(_birth=birth, _order=order, _rank=rank)
+        if known is not None:
+            narrow = np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64
+            rows, nodes, before = kernels.negative.known_rows(known[0], known[1].astype(narrow, copy=False), upto)
+            self._set(_indptr=rows, _known=nodes, _before=before)
 
-    def draw(self, key: int, src: Ints, count: int, chunk: int | None) -> tuple[Ints, int]:
-        """Draw ``count`` nodes for every source ``[n]``, int64 ``[n, count]``; ``chunk`` sources in turn share theirs.
+    def draw(
+        self, key: int, ends: Ints, count: int, chunk: int | None = None, times: Array | None = None
+    ) -> tuple[Ints, int]:
+        """Draw ``count`` nodes for every end ``[n]``, int64 ``[n, count]``; ``chunk`` ends in turn share theirs.
 
-        Returns them and -1, or the number of the first source for which there is no node left to draw.
+        With ``birth``, nodes exist at ``times`` ``[n]``, those that a chunk shares at all its times. Returns the nodes
+        and -1, or the number of the first end for which there is no node left to draw.
         """
-        n, bits, bad = len(src), np.uint64(key), -1
+        n, bits = len(ends), np.uint64(key)
         size = 1 if chunk is None else min(chunk, max(n, 1))
         out = np.empty((-(-n // size), count), np.int64)
         if out.size == 0:
             return np.empty((n, count), np.int64), -1
+        limits = np.full(len(out), self._num_nodes)
+        if self._birth is not None and times is not None:
+            exist = np.searchsorted(self._birth, times, side="right")
+            limits = np.minimum.reduceat(exist, np.arange(0, n, size))
+            ends = ends if self._rank is None else self._rank[ends]
         if self._indptr is None:
-            kernels.negative.draw_any(bits, self._num_nodes, self._upto, out)
+            bad = int(kernels.negative.draw_any(bits, limits, self._upto, out))
         else:
             rows = (self._indptr, self._known, self._before)
-            bad = int(kernels.negative.draw_unknown(bits, self._num_nodes, self._upto, src, *rows, out))
-        return (out if size == 1 else out[np.arange(n) // size]), bad
+            bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, ends, *rows, out))
+        if bad >= 0:
+            return np.empty((n, count), np.int64), bad * size
+        if self._order is not None:
+            out = self._order[out]
+        return (out if size == 1 else out[np.arange(n) // size]), -1
+
+
+def whole_weights(weights: Floats) -> Ints:
+    """Return whole numbers in proportion to ``weights`` ``[n]``, whose sum is about 2^61.
+
+    A weight of 0 gives 0, any other at least 1. Relative rounding is at most 2^-51, or 2^-61 of the sum.
+    """
+    total = math.fsum(weights)  # exact, so that it is the same on every processor
+    if total == 0:
+        return np.zeros(len(weights), np.int64)
+    shares = np.floor(weights / total * 2.0**61).astype(np.int64)
+    found: Ints = np.maximum(shares, weights > 0)
+    return found
 
 
 def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:

@@ -353,7 +353,11 @@ BASE = NeighborSampler(GRAPH, [2])
         (lambda: LinkSampler(BASE, num_negatives=-1), ValueError, "num_negatives must be at least 0, got -1"),
         (lambda: LinkSampler(BASE, num_negatives=2.0), TypeError, "num_negatives must be an integer"),
         (lambda: LinkSampler(BASE, num_negatives=True), TypeError, "num_negatives must be an integer, got bool"),
-        (lambda: LinkSampler(BASE, negatives="all"), ValueError, "negatives must be 'uniform' or 'degree', got 'all'"),
+        (
+            lambda: LinkSampler(BASE, negatives="all"),
+            ValueError,
+            "negatives must be 'uniform' or 'degree', the name of a node column, .*, got 'all'",
+        ),
         (lambda: LinkSampler(BASE, power=0), ValueError, "power must be a number above 0, got 0"),
         (lambda: LinkSampler(BASE, power=float("nan")), ValueError, "power must be a number above 0, got nan"),
         (lambda: LinkSampler(BASE, power=float("inf")), ValueError, "power must be a number above 0"),

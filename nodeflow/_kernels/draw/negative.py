@@ -51,32 +51,35 @@ def node_of(rank, first, end, known, before, upto):
 
 
 @njit(nogil=True, cache=True)
-def draw_any(key, num_nodes, upto, out):
-    """Fill ``out`` ``[rows, count]`` with nodes drawn in proportion to their weights; row i has stream i."""
+def draw_any(key, limits, upto, out):
+    """Fill ``out`` ``[rows, count]`` with nodes drawn in proportion to their weights; row i has stream i.
+
+    Row i draws among nodes 0 to ``limits[i] - 1``. Returns -1, or the first row without a node of positive weight.
+    """
     even = upto.shape[0] == 0
-    total = num_nodes if even else upto[num_nodes]
     for i in range(out.shape[0]):
+        total = limits[i] if even else upto[limits[i]]
+        if total <= 0:
+            return i
         state = stream(key, i)
         for j in range(out.shape[1]):
             number, state = bounded(state, U64(total))
             rank = int64(number)
-            out[i, j] = rank if even else _first_at_least(upto, 0, num_nodes + 1, rank + 1) - 1
+            out[i, j] = rank if even else _first_at_least(upto, 0, upto.shape[0], rank + 1) - 1
+    return -1
 
 
 @njit(nogil=True, cache=True)
-def draw_unknown(key, num_nodes, upto, src, indptr, known, before, out):
-    """Like ``draw_any`` among the nodes that are not known to ``src`` of the row (see ``known_rows``).
-
-    Returns -1, or the first row for which there is no such node of positive weight.
-    """
+def draw_unknown(key, limits, upto, ends, indptr, known, before, out):
+    """Like ``draw_any`` among the nodes that are not known to node ``ends[i]`` of the row (see ``known_rows``)."""
     even = upto.shape[0] == 0
     for i in range(out.shape[0]):
-        first, end = indptr[src[i]], indptr[src[i] + 1]
-        last = known[end - 1]  # a row is never empty: it holds the node itself
-        if even:
-            total = num_nodes - (end - first)
-        else:
-            total = upto[num_nodes] - before[end - 1] - (upto[last + 1] - upto[last])
+        first = indptr[ends[i]]
+        end = _first_at_least(known, first, indptr[ends[i] + 1], limits[i])
+        total = limits[i] if even else upto[limits[i]]
+        if end > first:
+            last = known[end - 1]
+            total -= end - first if even else before[end - 1] + upto[last + 1] - upto[last]
         if total <= 0:
             return i
         state = stream(key, i)

@@ -1,0 +1,151 @@
+"""LinkSampler: negatives that exist at the time of their seed, pairs that are no edges, both sides, weights.
+
+False alarms: 1e-6 for every chi-square test (about 15 here); seeds are fixed, so the outcome never varies.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.sampler_reference import chi_square
+
+from nodeflow import Graph, LinkSampler, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler
+
+SRC = [0, 0, 0, 0, 5, 5, 6, 2, 2, 4]
+DST = [1, 1, 3, 0, 3, 2, 3, 4, 5, 6]
+SMALL = Graph.from_edges(SRC, DST, num_nodes=9, ndata={"w": torch.tensor([0, 1, 2, 3, 4, 5, 6, 7, 8.0])})
+TIMES = torch.tensor([10, 10, 20, 20, 30, 30, 40, 50, 50, 60])
+EVENTS = Graph.from_edges(SRC, DST, num_nodes=9, edata={"time": TIMES})
+BIRTH = np.array([10, 10, 30, 20, 50, 30, 40, np.inf, np.inf])  # first edges of the nodes of EVENTS
+MANY = 20_000
+
+
+def negatives(links: LinkSampler, seed: int, **options: Any) -> np.ndarray:
+    batch = links([seed] * MANY, **options)
+    return batch.seeds[batch.seed_index][:, 2:].numpy()
+
+
+def assert_law(found: np.ndarray, chance: np.ndarray) -> None:
+    counts = np.bincount(found.ravel(), minlength=len(chance))
+    assert (counts[chance == 0] == 0).all()
+    expected = chance[chance > 0] / chance.sum() * found.size
+    assert chi_square(counts[chance > 0], expected) < 1
+
+
+def known(end: int, side: str) -> np.ndarray:
+    """1 for nodes that may take the place of ``side`` beside the other end, 0 for others."""
+    near, far = (SRC, DST) if side == "destination" else (DST, SRC)
+    return np.array([float(n != end and (end, n) not in set(zip(near, far, strict=True))) for n in range(9)])
+
+
+# ---- time
+
+
+@pytest.mark.parametrize("chunk", [None, 3])
+def test_negatives_exist_at_the_time_of_their_seed(chunk):
+    sampler = TemporalNeighborSampler(EVENTS, [2])
+    links = LinkSampler(sampler, num_negatives=5, chunk=chunk)
+    seeds = torch.arange(10).repeat(100)[torch.randperm(1000, generator=torch.Generator().manual_seed(0))]
+    batch = links(seeds, times=TIMES[seeds])
+    drawn = batch.seeds[batch.seed_index][:, 2:].numpy()
+    assert (BIRTH[drawn] <= TIMES[seeds].numpy()[:, None]).all()
+    assert len(np.unique(drawn)) == 7  # all that ever exist
+
+
+@pytest.mark.parametrize("filter_known", [False, True])
+@pytest.mark.parametrize("law", ["uniform", "degree", "weights"])
+@pytest.mark.parametrize("corrupt", ["destination", "source"])
+def test_the_law_of_negatives_at_a_time(law, filter_known, corrupt):
+    weights = np.arange(1.0, 10.0)
+    given = torch.from_numpy(weights) if law == "weights" else law
+    options = {"negatives": given, "filter_known": filter_known, "corrupt": corrupt}
+    links = LinkSampler(TemporalNeighborSampler(EVENTS, [1]), **options)
+    degrees = EVENTS.in_degrees() if corrupt == "destination" else EVENTS.out_degrees()
+    chance = {"uniform": np.ones(9), "degree": degrees.numpy() ** 0.75, "weights": weights}[law] * (BIRTH <= 40)
+    if filter_known:
+        chance = chance * known(5 if corrupt == "destination" else 2, corrupt)
+    assert_law(negatives(links, 5, times=[40] * MANY), chance)  # edge 5 -> 2
+
+
+def test_births_of_the_users_own():
+    births = torch.tensor([0, 5, 10, 15, 20, 25, 30, 35, 40])
+    graph = Graph.from_edges(SRC, DST, num_nodes=9, ndata={"birth": births}, edata={"time": TIMES})
+    sampler = TemporalNeighborSampler(graph, [1])
+    for birth in ("birth", births, births.double()):
+        assert_law(negatives(LinkSampler(sampler, birth=birth), 0, times=[15] * MANY), np.arange(9) < 4)
+    with pytest.raises(ValueError, match="no negative is left for edge 3: no node with a weight above 0 exists"):
+        LinkSampler(sampler, birth=births)([3], times=[-1])
+    with pytest.raises(ValueError, match=r"birth must hold a time per node \(9\)"):
+        LinkSampler(sampler, birth=births[:3])
+    with pytest.raises(TypeError, match="birth is for negatives at times, but NeighborSampler takes no times"):
+        LinkSampler(NeighborSampler(graph, [1]), birth=births)
+
+
+# ---- pairs, sides, weights
+
+
+def test_pairs_that_are_no_edges_with_labels():
+    pairs, labels = torch.tensor([[0, 7], [5, 2], [8, 3], [0, 7]]), torch.tensor([0.0, 1.0, 0.5, 2.0])
+    links = LinkSampler(NeighborSampler(SMALL, [2]), pairs=pairs, labels=labels, num_negatives=2, exclude="reverse")
+    assert links.num_seeds == 4
+    for batch in NodeFlowLoader(pickle.loads(pickle.dumps(links)), range(4), 3, shuffle=True):
+        index, found = links.pairs_of(batch)
+        assert index.shape == (*found.shape, 2) == (len(batch.seed_ids), 3, 2)
+        assert torch.equal(batch.seeds[index[:, 0]], pairs[batch.seed_ids])
+        assert torch.equal(found[:, 0], labels[batch.seed_ids])
+        assert not found[:, 1:].any()
+        assert not (batch.flows[0].parent_eid == 5).any()  # edge 5 -> 2 is the only one between the ends of a pair
+    assert repr(links) != repr(LinkSampler(NeighborSampler(SMALL, [2]), pairs=pairs + 0, num_negatives=1))
+
+
+@pytest.mark.parametrize("filter_known", [False, True])
+@pytest.mark.parametrize("law", ["uniform", "degree"])
+def test_both_sides_take_turns_with_their_laws(law, filter_known):
+    options = {"negatives": law, "power": 1.0, "filter_known": filter_known, "num_negatives": 3}
+    links = LinkSampler(NeighborSampler(SMALL, [1]), corrupt="both", **options)
+    batch = links([5] * MANY)
+    pairs = batch.seeds[links.pairs_of(batch)[0]].numpy()  # of 5 -> 2
+    for column, side in ((1, "destination"), (2, "source"), (3, "destination")):
+        end, drawn = (0, 1) if side == "destination" else (1, 0)
+        assert (pairs[:, column, end] == (5, 2)[end]).all()
+        degrees = SMALL.in_degrees() if side == "destination" else SMALL.out_degrees()
+        chance = degrees.numpy().astype(float) if law == "degree" else np.ones(9)
+        assert_law(pairs[:, column, drawn], chance * (known((5, 2)[end], side) if filter_known else 1))
+    assert abs(np.corrcoef(pairs[:, 1, 1], pairs[:, 2, 0])[0, 1]) < 5 / np.sqrt(MANY)
+    source = LinkSampler(NeighborSampler(SMALL, [1]), corrupt="source", num_negatives=2)
+    index, labels = source.pairs_of(source([5, 1]))
+    assert torch.equal(index[:, 1:, 1], index[:, :1, 1].expand(2, 2))
+    assert labels.tolist() == [[1, 0, 0]] * 2
+
+
+@pytest.mark.parametrize("filter_known", [False, True])
+def test_weights_of_the_users_own(filter_known):
+    sampler, chance = NeighborSampler(SMALL, [1]), np.arange(9.0) * (known(5, "destination") if filter_known else 1)
+    column = LinkSampler(sampler, negatives="w", filter_known=filter_known)
+    given = LinkSampler(sampler, negatives=SMALL.ndata["w"] * 1e-3, filter_known=filter_known)
+    found = negatives(column, 5)
+    assert_law(found, chance)
+    assert_law(negatives(given, 5), chance)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"corrupt": "all"}, ValueError, "corrupt must be 'destination', 'source' or 'both', got 'all'"),
+        ({"negatives": [1.0] * 8}, ValueError, r"negatives must hold a number per node \(9\)"),
+        ({"negatives": [-1.0] * 9}, ValueError, r"negatives must be finite and not negative, but node 0 has -1\.0"),
+        ({"negatives": [0.0] * 9}, ValueError, "negatives must not be 0 for all nodes"),
+        ({"pairs": [1, 2]}, ValueError, r"pairs must have shape \[n, 2\], got \(2,\)"),
+        ({"pairs": [[1, 9]]}, IndexError, r"pairs\[1\] is 9"),
+        ({"labels": [1]}, ValueError, "labels are of pairs, so pass pairs too"),
+        ({"pairs": [[1, 2]], "labels": [1, 2]}, ValueError, r"labels must have one entry per pair \(1\), got 2"),
+        ({"pairs": [[1, 2]], "exclude": "self"}, ValueError, "exclude='self' is for seeds that are edges"),
+    ],
+)
+def test_arguments_that_are_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        LinkSampler(NeighborSampler(SMALL, [1]), **options)
