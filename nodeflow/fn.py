@@ -1,4 +1,4 @@
-"""Built-in message and reduce functions, named by column: what ``flow_compute`` and its like run without a Python loop.
+"""Built-in message and reduce functions of named columns, which ``flow_compute`` runs in compiled loops.
 
     >>> from nodeflow import fn
     >>> fn.u_mul_e("h", "w", "m")

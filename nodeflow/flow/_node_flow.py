@@ -349,7 +349,7 @@ class NodeFlow(Frozen):
         return self._rebuild(start, stop, parent=self._parent)
 
     def append(self, other: NodeFlow) -> NodeFlow:
-        """Return a NodeFlow that goes on with ``other`` after this one's last layer.
+        """Return a NodeFlow that continues after this one's last layer with ``other``.
 
         The last layer of this one and the first of ``other`` must hold the same parent nodes, in any order; the joint
         layer keeps this one's order. Its frame has the columns of both, this one's where both have a column. Structure
@@ -369,7 +369,7 @@ class NodeFlow(Frozen):
         return self._rebuild(0, self.num_layers, lambda x: x.pin_memory(), parent=self._parent)
 
     def with_parent(self, graph: Graph | None) -> NodeFlow:
-        """Return this NodeFlow attached to ``graph``, whose ids its parent ids are taken to be; None detaches it.
+        """Return this NodeFlow with ``graph`` as its parent; None detaches it.
 
         Raises IndexError for a parent id that ``graph`` does not have.
         """
@@ -392,7 +392,7 @@ class NodeFlow(Frozen):
         parent: Graph | None,
         seeds: tuple[Tensor, Tensor | None] | None = None,
     ) -> NodeFlow:
-        """Layers ``start`` to ``stop`` with new frames, tensors passed through ``change``; what is shared stays so."""
+        """Layers ``start`` to ``stop`` with new frames; ``change`` moves the tensors, shared ones stay shared."""
         move: Callable[[Any], Any] = once(change) if change is not None else lambda x: x
         layers = [layer.moved(move, move(layer.data.copy())) for layer in self._layers[start:stop]]
         flows: dict[tuple[int, int], Flow] = {}

@@ -1,4 +1,4 @@
-"""A NodeFlow as plain arrays and back, for pickling: what is shared is stored once, what is not used is left out."""
+"""A NodeFlow as plain arrays and back, for pickling: shared arrays are stored once, unused memory is left out."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from nodeflow.fn import MessageFunction, ReduceFunction
 class Messages(Mapping[str, Tensor]):
     """The messages of a part, a row per edge in the structure's order.
 
-    User-defined functions run at once; a built-in one is materialised only when somebody asks for its messages.
+    User-defined functions run at once; a built-in one makes its messages when they are asked for.
     """
 
     def __init__(self, part: Part, functions: Sequence[Any]) -> None:
@@ -52,7 +52,7 @@ class Messages(Mapping[str, Tensor]):
         return self._made[name]
 
     def words(self, name: str) -> tuple[Words, Words]:
-        """What error messages call the operands of a built-in message function."""
+        """Names of the operands of a built-in message function, for error messages."""
         function = self.builtin[name]
         left, right = function.lhs_kind, function.rhs_kind or function.lhs_kind
         return Words(_columns(self._part, left), function.lhs), Words(_columns(self._part, right), function.rhs or "")

@@ -62,7 +62,7 @@ def flow_compute(
         v: distinct local ids of the destinations to compute; the other rows stay (0 in a new column).
 
     If anything raises, no frame has changed. Raises ValueError or TypeError for functions that do not fit together,
-    KeyError for unknown columns, IndexError for unknown flows or nodes; what a function raises gets notes that say
+    KeyError for unknown columns, IndexError for unknown flows or nodes; an error in a function gets notes that say
     where.
     """
     chosen = _flow(batch, flow)

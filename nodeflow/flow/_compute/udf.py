@@ -1,4 +1,4 @@
-"""What user-defined functions see: the edges that carry messages, and the nodes that receive them."""
+"""Arguments of user-defined functions: the edges that carry messages, and the nodes that receive them."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Columns(Mapping[str, Tensor]):
         return f"{self.where}: {', '.join(map(self._describe, self._names)) or 'no columns'}"
 
     def _describe(self, name: str) -> str:
-        if name not in self._seen:  # not read to be shown: it may be dear to make
+        if name not in self._seen:  # printing must not read it: making it may be slow
             return name
         seen = self._seen[name]
         return f"{name} {str(seen.dtype).removeprefix('torch.')} {list(seen.shape)}"
 
 
 class Words:
-    """What error messages call one column; made only where there is an error."""
+    """The name of a column in error messages, made only when there is an error."""
 
     __slots__ = ("_columns", "_name")
 
