@@ -181,12 +181,12 @@ class Flow(Frozen):
 
     @property
     def weight(self) -> Tensor:
-        """Estimator weight of every edge, float32 ``[num_edges]``: made when first asked for.
+        """Estimator weight of every edge, ``[num_edges]``: made when first asked for.
 
         The sum of weight times value over the edges of a destination is an unbiased estimate of the sum of A times
         value over all its in-edges in the parent graph (out-edges, for a sampler of ``direction="out"``), with A the
         edge column that the sampler has as ``weight``, or 1: samplers say where it is not. A for a full neighbourhood,
-        and 1 for flows made by hand without weights.
+        and 1 for flows made by hand without weights. They are float64 where A is a float64 column, else float32.
         """
         if self._weight is None:
             return torch.ones(self.num_edges, dtype=torch.float32, device=self._structure.device)

@@ -64,6 +64,13 @@ class BoundSampler(SamplerBase):
         if self.weight is not None:
             self._weights = edge_numbers(self.graph, self.weight, "weight")
 
+    @property
+    def weight_type(self) -> type[np.floating[Any]]:
+        """Type of the estimator weights: float64 where the ``weight`` column is, else float32."""
+        if self.weight is None or self.graph.edata[self.weight].dtype != torch.float64:
+            return np.float32
+        return np.float64
+
     def _arranged(self, edges: Edges) -> Edges:
         """The edges as this sampler looks them up."""
         return edges if self.edge_filter is None else edges.keep(self.edge_filter.mask)

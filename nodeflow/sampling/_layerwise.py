@@ -177,11 +177,11 @@ class LayerSampler(Sampler):
         return Choice.of_kernel(indptr, positions, ids[at], weight, **cells)
 
     def _weight(self, dst: Ints, indptr: Ints, positions: Ints, factor: Callable[[], Floats]) -> Callable[[], Tensor]:
-        weights, edges = self._weights, self._edges
+        weights, edges, kind = self._weights, self._edges, self.weight_type
 
         def weight() -> Tensor:
             scale = factor() if weights is None else factor() * weights[edges.ids(positions)]
-            return torch.from_numpy(self._finished(dst, indptr, scale).astype(np.float32))
+            return torch.from_numpy(self._finished(dst, indptr, scale).astype(kind))
 
         return weight
 

@@ -76,7 +76,7 @@ class RowSampler(Sampler):
         return Choice.of_kernel(indptr, drawn.positions, drawn.src, self._weight(edges, drawn), needs_weight=needed)
 
     def _weight(self, edges: Edges, drawn: Drawn) -> Callable[[], Tensor] | None:
-        positions, inverse, weights = drawn.positions, drawn.inverse, self._weights
+        positions, inverse, weights, kind = drawn.positions, drawn.inverse, self._weights, self.weight_type
         if weights is None and inverse is None:
             return None
 
@@ -85,7 +85,7 @@ class RowSampler(Sampler):
             if weights is not None:
                 own = weights[edges.ids(positions)]
                 scale = own if scale is None else own * scale
-            return torch.from_numpy(np.asarray(scale, np.float32))
+            return torch.from_numpy(np.asarray(scale, kind))
 
         return weight
 

@@ -70,11 +70,11 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
 
 
 def weight_of(sampler: BoundSampler, part: Subgraph, inverse: NDArray[np.float64] | None = None) -> Tensor:
-    """Return estimator weights of the edges of a subgraph, float32 ``[E]``: those of the graph times ``inverse``."""
+    """Return estimator weights of the edges of a subgraph, ``[E]``: those of the graph times ``inverse``."""
     scale = np.ones(len(part.indices)) if inverse is None else inverse
     if sampler._weights is not None:
         scale = scale * sampler._weights[sampler._edges.ids(part.positions)]
-    return torch.from_numpy(np.asarray(scale, np.float32))
+    return torch.from_numpy(np.asarray(scale, sampler.weight_type))
 
 
 class SubgraphSampler(BoundSampler):

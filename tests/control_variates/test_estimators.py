@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nodeflow import Graph, NodeFlow, Sampler
+from nodeflow import Graph, NodeFlow, Sampler, nn, transform
 from nodeflow.control_variates import (
     ControlVariateSampler,
     History,
@@ -169,3 +169,61 @@ def test_batches_without_history_are_refused() -> None:
         control_variate_dropout(batch.flows[0], h, h)
     with pytest.raises(ValueError, match="layer 0 of the history has width 2, but the rows have 3"):
         control_variate(batch.flows[0], random(2, 3))
+
+
+def test_float64_weights_are_exact_in_float64() -> None:
+    """With all edges, and where the history equals the rows; float32 weights would be off by 1e-8."""
+    rng = np.random.default_rng(0)
+    p, h = torch.from_numpy(rng.uniform(0.1, 1, 60)), random(20, 3)
+    graph = Graph.from_edges(rng.integers(0, 20, 60), rng.integers(0, 20, 60), num_nodes=20, edata={"p": p})
+    history = History(graph, {0: 3}, weight="p", dtype=torch.float64)
+    history.write(0, np.arange(20), random(20, 3, seed=1))
+    history.commit()
+    exact = torch.zeros(20, 3, dtype=torch.float64)
+    src, dst = graph.edges()[:2]
+    exact.index_add_(0, dst, p.unsqueeze(1) * h[src])
+    batch = ControlVariateSampler(graph, [-1], history)(np.arange(20))
+    assert batch.flows[0].weight.dtype == torch.float64
+    estimate = control_variate(batch.flows[0], h[batch.layers[0].parent_nid])
+    torch.testing.assert_close(estimate, exact, rtol=0, atol=1e-14)
+    history.write(0, np.arange(20), h)
+    history.commit()
+    batch = ControlVariateSampler(graph, [1], history)(np.arange(20))
+    estimate = control_variate(batch.flows[0], h[batch.layers[0].parent_nid])
+    torch.testing.assert_close(estimate, exact, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_float64_weights_are_unbiased_in_float64(sampled: bool) -> None:
+    """The mean over all choices of two edges of five is the sum over all, and so are the weights of real draws."""
+    p = torch.tensor([0.1, 0.2, 0.3, 0.7, 0.9], dtype=torch.float64)
+    graph = Graph.from_edges([1, 2, 3, 4, 5], [0, 0, 0, 0, 0], num_nodes=6, edata={"p": p})
+    history, h = History(graph, {0: 2}, weight="p", dtype=torch.float64), random(6, 2)
+    history.write(0, np.arange(6), random(6, 2, seed=1))
+    history.commit()
+    found: dict[tuple[int, ...], Tensor] = {}
+    for epoch in range(500):  # each of the 10 pairs is missed with probability 0.9 ** 500
+        batch = ControlVariateSampler(graph, [2], history)([0], epoch=epoch)
+        flow = batch.flows[0]
+        of = control_variate if sampled else neighbor_sampling
+        found[tuple(sorted(flow.parent_eid.tolist()))] = of(flow, h[batch.layers[0].parent_nid])[0]
+    assert len(found) == 10
+    torch.testing.assert_close(
+        torch.stack(list(found.values())).mean(0), (p.unsqueeze(1) * h[1:]).sum(0), rtol=0, atol=1e-14
+    )
+
+
+def test_models_in_float32_take_float64_weights() -> None:
+    p = torch.full((6,), 0.5, dtype=torch.float64)
+    graph = Graph.from_edges([1, 2, 0, 2, 0, 1], [0, 0, 1, 1, 2, 2], edata={"p": p})
+    x = torch.ones(3, 4)
+    graph.ndata.update(transform.degrees(graph))
+    gcn, sage = nn.GCN(4, 4, 2, num_layers=2, degrees="parent"), nn.GraphSAGE(4, 4, 2, num_layers=2, weighted=True)
+    history = History(graph, {1: 4}, weight="p", inputs=x)
+    batch = ControlVariateSampler(graph, [1, 1], history)([0, 1])
+    assert batch.flows[1].weight.dtype == torch.float64
+    batch.copy_from_parent(["in_degree", "out_degree"])
+    for model in (nn.VRGCN(4, 4, 2, num_layers=2), gcn, sage):
+        out = model(batch, x[batch.layers[0].parent_nid])
+        out.sum().backward()
+        assert out.dtype == torch.float32
