@@ -77,6 +77,12 @@ class FlowConv(nn.Module):
             warnings.warn(f"{text} is biased: {advice}", IgnoredWeightWarning, stacklevel=4)
 
 
+def check_width(conv: nn.Module, h: Tensor, width: int) -> None:
+    """Raise ValueError unless the rows ``h`` are ``width`` wide."""
+    if h.shape[-1:] != (width,):
+        raise ValueError(f"{type(conv).__name__} takes rows of width {width}, in_features, got shape {tuple(h.shape)}")
+
+
 def edge_rows(flow: Flow, given: Tensor | None, column: str) -> Tensor:
     """Return what a convolution reads per edge, ``[num_edges, ...]``: ``given``, or the flow's column without it.
 

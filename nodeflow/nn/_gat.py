@@ -11,7 +11,7 @@ from torch.nn.functional import leaky_relu
 
 from nodeflow._base.checks import as_count
 from nodeflow.flow import Flow
-from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv, edge_rows
+from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv, check_width, edge_rows
 from nodeflow.ops import sparse_linear
 
 
@@ -92,6 +92,7 @@ class AttentionConv(FlowConv):
                 f"edge_features were given, but this {type(self).__name__} has none: make it with edge_features="
             )
         edge = None if self.edge_features is None else edge_rows(flow, edge_features, self.edge_column)
+        check_width(self, h, self.linear.in_features)
         z = self.map(self.linear, h)
         near, own = self.scores(flow, h, z, edge)
         near = near.to(torch.promote_types(near.dtype, torch.float32))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import describe
 from nodeflow.flow import Flow
-from nodeflow.nn._conv import FlowConv
+from nodeflow.nn._conv import FlowConv, check_width
 from nodeflow.ops import linear_sum
 from nodeflow.ops._opaque import opaque
 
@@ -104,10 +104,11 @@ class LinearConv(FlowConv):
     def forward(self, flow: Flow, h: Tensor) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
 
-        Where the convolution reads a node's own row, raises ValueError when a destination is not in the source layer
-        (sample with ``include_dst=True``).
+        Raises ValueError for rows of another width, and, where the convolution reads a node's own row, when a
+        destination is not in the source layer (sample with ``include_dst=True``).
         """
         neigh, own = self.maps
+        check_width(self, h, neigh.in_features)
         if self.order_for(flow, h) == "aggregate":
             if not self.one_product:
                 out = self.map_rows(self.aggregate(flow, h), None if own is None else flow.take_dst(h))

@@ -130,7 +130,8 @@ class FlowModel(nn.Module):
             return out + (own if own.layout == torch.strided else own.to_dense())
         except Exception as error:
             where = f"layer {i} of {type(self).__name__}, {type(self.convs[i]).__name__}"
-            error.add_note(f"in {where}, on {flow!r} with rows of shape {tuple(h.shape)}")
+            sparse = "" if h.layout == torch.strided else ", which are sparse: x.to_dense() makes them dense"
+            error.add_note(f"in {where}, on {flow!r} with rows of shape {tuple(h.shape)}{sparse}")
             raise
 
     @torch.no_grad()

@@ -9,7 +9,7 @@ from nodeflow._base.checks import as_count
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow import Flow
 from nodeflow.flow._full_flow import FullFlow
-from nodeflow.nn._conv import FlowConv, edge_rows
+from nodeflow.nn._conv import FlowConv, check_width, edge_rows
 from nodeflow.ops import aggregate, linear_sum, sparse_linear
 from nodeflow.ops._opaque import opaque
 from nodeflow.ops._structure import Structure
@@ -77,6 +77,7 @@ class RGCNConv(FlowConv):
         Raises ValueError for types that are not 0 to ``num_relations - 1``, and, with ``own``, when a destination is
         not in the source layer (sample with ``include_dst=True``); KeyError for a flow without the column.
         """
+        check_width(self, h, self.weight.shape[2])
         types = edge_rows(flow, edge_types, self.edge_type)
         _check_types(types, self.num_relations, self.edge_type)
         types, exact = types.to(torch.int64), torch.promote_types(self.weight.dtype, torch.float32)

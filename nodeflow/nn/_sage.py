@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import describe
 from nodeflow.flow import Flow
+from nodeflow.nn._conv import check_width
 from nodeflow.nn._gcn import degree_column
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.ops import sparse_linear
@@ -90,6 +91,7 @@ class SAGEConv(LinearConv):
         """
         if self.aggregator != "pool":
             return super().forward(flow, h)
+        check_width(self, h, self.pool.in_features)
         pooled = sparse_linear(h, self.pool.weight, self.pool.bias).relu()
         out = self.map_rows(flow.aggregate(pooled, "max"), flow.take_dst(h))
         return out.relu() if self.relu else out

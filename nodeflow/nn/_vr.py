@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from nodeflow.control_variates import control_variate, control_variate_dropout, exact_sums, neighbor_sampling
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.nn._linear_conv import LinearConv
-from nodeflow.nn._model import FlowModel
+from nodeflow.nn._model import FlowModel, check_batch
 from nodeflow.nn._zoo import stack_widths
 from nodeflow.ops import sparse_linear
 
@@ -105,11 +105,10 @@ class VRModel(FlowModel):
             batch: a NodeFlow with as many flows as there are convolutions, and, but for "ns", with its history.
             h: rows of the input layer. None where nothing reads them: a ``VRGCN`` with a history that has the inputs.
 
-        Raises ValueError for another number of flows, or a batch without history (with "ns": with sums of inputs);
-        TypeError for rows that are missing.
+        Raises ValueError for another number of flows, flows that skip layers, or a batch without history (with "ns":
+        with sums of inputs); TypeError for rows that are missing.
         """
-        if batch.num_flows != len(self.convs):
-            raise ValueError(f"a model of {len(self.convs)} layers needs as many flows, got {batch!r}")
+        check_batch(self, batch, h)
         if h is None and (self.estimator == "ns" or 0 in self.history_widths or self.convs[0].own is not None):
             raise TypeError("h is missing: this model reads the rows of the input layer")
         mean = h

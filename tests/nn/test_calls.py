@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nodeflow import FullSampler, Graph, create_node_flow, flow_from_edges
-from nodeflow.nn import GCN, FlowModel, GraphConv, GraphSAGE, SAGEConv, inference
+from nodeflow import Flow, FullSampler, Graph, create_node_flow, flow_from_edges
+from nodeflow.nn import GAT, GCN, FlowModel, GINConv, GraphConv, GraphSAGE, SAGEConv, VRGraphSAGE, inference
 
 
 def test_a_wrapped_model_keeps_inference(graph: Graph) -> None:
@@ -26,6 +26,8 @@ def test_flows_that_skip_layers() -> None:
     batch = create_node_flow({(0, 1): first, (1, 2): near, (0, 2): far}, [[0, 1], [0, 1], [0]])
     with pytest.raises(ValueError, match=r"has a flow \(0, 2\) that skips layers"):
         GraphSAGE(2, 4, 3)(batch, torch.ones(2, 2))
+    with pytest.raises(ValueError, match=r"has a flow \(0, 2\) that skips layers"):
+        VRGraphSAGE(2, 4, 3, estimator="ns")(batch, torch.ones(2, 2))
     conv, h = SAGEConv(2, 3), torch.rand(2, 2)
     assert torch.equal(conv(batch, (0, 2), h), conv(batch.flows[0, 2], h))
     with pytest.raises(TypeError, match=r"conv\(batch, \(i, j\), h\)"):
@@ -50,3 +52,28 @@ def test_arguments_in_a_wrong_order_are_explained(graph: Graph) -> None:
         model(x, batch)
     with pytest.raises(TypeError, match=r"model\(batch, h\).*model\.inference\(graph, x\)"):
         model(graph, x)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+@pytest.mark.parametrize("order", ["aggregate", "transform"])
+def test_a_wrong_width_names_the_widths_of_the_user(graph: Graph, order: str) -> None:
+    batch = FullSampler(graph, 2)([0])
+    x = torch.ones(batch.layer_sizes[0], 5)
+    for model in (GraphSAGE(3, 4, 2, order=order), GCN(3, 4, 2, order=order), GAT(3, 4, 2)):
+        for rows in (x, x.to_sparse_csr()):
+            with pytest.raises(ValueError, match=r"Conv takes rows of width 3, in_features, got shape \(\d+, 5\)"):
+                model(batch, rows)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+def test_sparse_rows_in_a_dense_layer_say_what_makes_them_dense(graph: Graph) -> None:
+    class Normed(torch.nn.Module):
+        def forward(self, flow: Flow, h: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.layer_norm(h, [3])
+
+    batch = FullSampler(graph, 1)([0])
+    x = torch.ones(batch.layer_sizes[0], 3).to_sparse_csr()
+    for layer in (Normed(), GINConv(torch.nn.Linear(3, 2))):
+        with pytest.raises((RuntimeError, TypeError)) as caught:
+            FlowModel([layer])(batch, x)
+        assert "which are sparse: x.to_dense() makes them dense" in caught.value.__notes__[0]

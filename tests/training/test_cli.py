@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from _support.cli_tools import SMALL, status, train, two_communities
 
@@ -242,6 +243,14 @@ def test_info_describes_the_bundled_graph(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == plain
     subjects = [line.split()[0] for line in plain.splitlines()[1:]]
     assert subjects == ["nodes", "edges", "in-degree", "out-degree", "features", "classes", "split"]
+
+
+def test_info_says_symmetric(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, matrix in {"one": [[0, 1], [0, 0]], "both": [[0, 1], [1, 0]]}.items():
+        (tmp_path / name).mkdir()
+        scipy.sparse.save_npz(tmp_path / name / "adjacency.npz", scipy.sparse.csr_array(np.array(matrix)))
+        assert main(["info", str(tmp_path / name)]) == 0
+        assert (", symmetric" in capsys.readouterr().out) is (name == "both")
 
 
 def test_info_describes_a_folder_with_and_without_labels(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
