@@ -13,17 +13,16 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_array, as_count, as_ids, describe, with_article
 from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike
 from nodeflow.flow import NodeFlow
-from nodeflow.graph import Graph
 from nodeflow.graph._edges import edges_along
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling._base import Draw, SamplerBase, flat
-from nodeflow.sampling._negative import LAWS, Negatives, Pairs, degree_weights, whole_weights
+from nodeflow.sampling._negative import LAWS, Negatives, Pairs, birth_times, degree_weights, node_weights, whole_weights
 
 _NEGATIVES = 0x6E65676174697665  # keeps the negatives apart from what another sampler draws with the same seed
 
 
-class _Asked(NamedTuple):
-    """What a call was given beside the seeds; ``number`` is the batch number for the sampler of nodes."""
+class _Call(NamedTuple):
+    """The arguments of a call beside the seeds; ``number`` is the batch number for the sampler of nodes."""
 
     epoch: int
     number: int | None
@@ -124,7 +123,7 @@ class LinkSampler(SamplerBase):
         self._weights: Floats | None = None
         self.negatives = negatives if isinstance(negatives, str) else "weights"
         if self.negatives not in LAWS:
-            self._weights = _node_weights(self.graph, negatives)
+            self._weights = node_weights(self.graph, negatives)
         if corrupt not in ("destination", "source", "both"):
             raise ValueError(f"corrupt must be 'destination', 'source' or 'both', got {corrupt!r}")
         self.corrupt = corrupt
@@ -143,7 +142,7 @@ class LinkSampler(SamplerBase):
         self._birth: Array | None = None
         self._birth_given = birth is not None
         if sampler.takes_times and self.num_negatives > 0:
-            self._birth = _births(sampler, birth)
+            self._birth = birth_times(sampler, birth)
         elif birth is not None:
             raise TypeError(f"birth is for negatives at times, but {type(sampler).__name__} takes no times")
         self.power = _positive(power, "power")
@@ -167,7 +166,7 @@ class LinkSampler(SamplerBase):
         self._bind()
 
     def _bind(self) -> None:
-        """Set the attributes named in ``_bound``, which are read from the graph: when made, and when unpickled."""
+        """Read the attributes named in ``_bound`` from the graph, in a new sampler and in one that was unpickled."""
         needed = self.exclude == "reverse" or self.filter_known
         joined = Pairs.of(self.graph) if needed else None
         self._joined = joined if self.exclude == "reverse" else None
@@ -198,23 +197,23 @@ class LinkSampler(SamplerBase):
 
     @property
     def seed_kind(self) -> str:
-        """What a seed is, in words."""
+        """The word for a seed: "edge" or "pair"."""
         return "edge" if self._pairs is None else "pair"
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What draws depend on, but for the graph: ``sampler`` as its class and its settings, and the rest."""
-        found = {**super().settings, "sampler": (type(self.sampler).__name__, self.sampler.settings)}
+        """Everything that determines the draws, except the graph; ``sampler`` as its class and its settings."""
+        settings = {**super().settings, "sampler": (type(self.sampler).__name__, self.sampler.settings)}
         if self.negatives == "uniform":
-            del found["power"]
+            del settings["power"]
         hashed = {"weights": self._weights, "pairs": self._pairs, "birth": self._birth if self._birth_given else None}
         for name, array in hashed.items():
             if array is not None:
                 bits = np.ascontiguousarray(array).view(np.int64).reshape(-1)
-                found[name] = f"{len(array)} rows, {hash_ids(bits):#018x}"
+                settings[name] = f"{len(array)} rows, {hash_ids(bits):#018x}"
         if self.corrupt == "destination":
-            del found["corrupt"]
-        return found
+            del settings["corrupt"]
+        return settings
 
     def __repr__(self) -> str:
         rest = "".join(f", {name}={value!r}" for name, value in self.settings.items() if name != "sampler")
@@ -258,7 +257,7 @@ class LinkSampler(SamplerBase):
         draw = self._draw(epoch, batch_number, *identity)
         # a sampler that asks to be numbered gets its number or none; any other is told what batch it is by the edges
         number = batch_number if batch_number is not None or self.sampler.numbered else derive_key(*identity) >> 1
-        return self._sample(ids, draw, _Asked(epoch, number, inputs, when))
+        return self._sample(ids, draw, _Call(epoch, number, inputs, when))
 
     def flat_seeds(self, seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
         if flat(seeds)[1] is not None:
@@ -268,7 +267,7 @@ class LinkSampler(SamplerBase):
             )
         return seeds, None
 
-    def _sample(self, seeds: Ints, draw: Draw, inputs: _Asked) -> NodeFlow:
+    def _sample(self, seeds: Ints, draw: Draw, inputs: _Call) -> NodeFlow:
         src, dst = self._ends(seeds)
         drawn = np.empty((len(seeds), self.num_negatives), np.int64)
         for side, negatives in self._negatives.items():
@@ -360,54 +359,6 @@ class LinkSampler(SamplerBase):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._bind()
-
-
-def _node_weights(graph: Graph, value: object) -> Floats:
-    """Return weights of nodes, float64 ``[num_nodes]``, given as numbers or as the name of a node column."""
-    name = "negatives"
-    if isinstance(value, str):
-        if value not in graph.ndata:
-            raise ValueError(
-                f"negatives must be 'uniform' or 'degree', the name of a node column, or a weight "
-                f"per node, got {value!r}"
-            )
-        value, name = graph.ndata[value], f"negatives: the node column {value!r}"
-    array = as_array(value, name)
-    if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,):
-        raise ValueError(f"{name} must hold a number per node ({graph.num_nodes}), got {describe(array)}")
-    weights: Floats = array.astype(np.float64)
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise ValueError(f"{name} must be finite and not negative, but node {at} has {weights[at]}")
-    if not weights.any():
-        raise ValueError(f"{name} must not be 0 for all nodes, since none could be drawn")
-    return weights
-
-
-def _births(sampler: SamplerBase, value: object) -> Array:
-    """Return from which time on each node exists, int64 or float64 ``[num_nodes]``."""
-    graph = sampler.graph
-    if value is None:
-        column = getattr(sampler, "time", None)
-        if not isinstance(column, str):
-            raise TypeError(
-                f"birth is missing: {type(sampler).__name__} has no column of edge times from which to tell when a "
-                "node first has an edge; pass a time per node, or the name of a node column"
-            )
-        times = as_array(graph.edata[column], "time")
-        times = times.astype(np.float64 if times.dtype.kind == "f" else np.int64)
-        never = np.inf if times.dtype.kind == "f" else np.iinfo(np.int64).max
-        births = np.full(graph.num_nodes, never, times.dtype)
-        for ends in graph.edges():
-            np.minimum.at(births, ends.numpy(), times)
-        return births
-    if isinstance(value, str):
-        value = graph.ndata[value]
-    array = as_array(value, "birth")
-    if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,) or np.isnan(array).any():
-        raise ValueError(f"birth must hold a time per node ({graph.num_nodes}), got {describe(array)}")
-    return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
 
 
 def _positive(value: Any, name: str) -> float:

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
+from nodeflow._base.checks import Ints, as_array, describe
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, Floats
 from nodeflow.graph import Graph
 from nodeflow.graph._storage import Stored
+from nodeflow.sampling._base import SamplerBase
 
 LAWS = ("uniform", "degree")
 _NO_WEIGHTS = np.zeros(0, np.int64)
@@ -155,3 +156,51 @@ def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
         weights[:] = [max(int(exact.multiply(p, scale)), int(b)) for p, b in zip(powers, least, strict=True)]
     spread: NDArray[np.int64] = weights[place]
     return spread
+
+
+def node_weights(graph: Graph, value: object) -> Floats:
+    """Return weights of nodes, float64 ``[num_nodes]``, given as numbers or as the name of a node column."""
+    name = "negatives"
+    if isinstance(value, str):
+        if value not in graph.ndata:
+            raise ValueError(
+                f"negatives must be 'uniform' or 'degree', the name of a node column, or a weight "
+                f"per node, got {value!r}"
+            )
+        value, name = graph.ndata[value], f"negatives: the node column {value!r}"
+    array = as_array(value, name)
+    if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,):
+        raise ValueError(f"{name} must hold a number per node ({graph.num_nodes}), got {describe(array)}")
+    weights: Floats = array.astype(np.float64)
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ValueError(f"{name} must be finite and not negative, but node {at} has {weights[at]}")
+    if not weights.any():
+        raise ValueError(f"{name} must not be 0 for all nodes, since none could be drawn")
+    return weights
+
+
+def birth_times(sampler: SamplerBase, value: object) -> Array:
+    """Return from which time on each node exists, int64 or float64 ``[num_nodes]``."""
+    graph = sampler.graph
+    if value is None:
+        column = getattr(sampler, "time", None)
+        if not isinstance(column, str):
+            raise TypeError(
+                f"birth is missing: {type(sampler).__name__} has no column of edge times from which to tell when a "
+                "node first has an edge; pass a time per node, or the name of a node column"
+            )
+        times = as_array(graph.edata[column], "time")
+        times = times.astype(np.float64 if times.dtype.kind == "f" else np.int64)
+        never = np.inf if times.dtype.kind == "f" else np.iinfo(np.int64).max
+        births = np.full(graph.num_nodes, never, times.dtype)
+        for ends in graph.edges():
+            np.minimum.at(births, ends.numpy(), times)
+        return births
+    if isinstance(value, str):
+        value = graph.ndata[value]
+    array = as_array(value, "birth")
+    if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,) or np.isnan(array).any():
+        raise ValueError(f"birth must hold a time per node ({graph.num_nodes}), got {describe(array)}")
+    return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)

@@ -25,8 +25,8 @@ Stamps = NDArray[Any]
 """Times: int64 or float64, one-dimensional."""
 
 
-class _Asked(NamedTuple):
-    """What a call was given: the distinct times of its seeds (ascending), by context, and the caller's ``inputs``."""
+class _Call(NamedTuple):
+    """The arguments of a call: the distinct times of its seeds (ascending), by context, and ``inputs``."""
 
     times: Stamps
     inputs: Any
@@ -154,7 +154,7 @@ class TemporalNeighborSampler(RowSampler):
         stamps = _as_times(_times_of_all(times, shape), len(ids), self._stamps.dtype.kind == "i")
         draw = self._draw(epoch, batch_number, hash_ids(ids), hash_ids(stamps.view(np.int64)))
         distinct, contexts = np.unique(stamps, return_inverse=True)
-        found = self._shaped(self._sample(ids, draw, _Asked(distinct, inputs), contexts), ids, shape)
+        found = self._shaped(self._sample(ids, draw, _Call(distinct, inputs), contexts), ids, shape)
         times_of = torch.from_numpy(distinct)
         for layer in found.layers:
             layer.data["time"] = times_of[layer.context]
@@ -165,21 +165,21 @@ class TemporalNeighborSampler(RowSampler):
         patch, fanout = self._edges.patch, self.fanouts[step.flow]
         stamps = self._stamps if edges is self._edges or patch is None else self._stamps[patch.positions]
         limits, which = step.inputs.times, rows.contexts
-        indptr, begin, past = kernels.temporal.plan_past(
+        indptr, begin, num_past = kernels.temporal.plan_past(
             edges.indptr, stamps, rows.at, limits, which, fanout, self.replace, self.strict
         )
         if self.strategy == "recent":
             latest = np.diff(indptr)
-            begin, past = begin + past - latest, latest  # of which all are taken
+            begin, num_past = begin + num_past - latest, latest  # of which all are taken
         positions, src = np.empty(indptr[-1], edges.place_type), np.empty(indptr[-1], np.int64)
         key = np.uint64(step.random.key)
         if self.replace and fanout >= 0:
             counts = np.array([fanout], np.int64)
-            kernels.uniform.draw_with(begin, past, edges.near, rows.ident, key, counts, indptr, positions, src)
+            kernels.uniform.draw_with(begin, num_past, edges.near, rows.ident, key, counts, indptr, positions, src)
         else:
-            kernels.uniform.draw_without(begin, past, edges.near, rows.ident, key, indptr, positions, src)
+            kernels.uniform.draw_without(begin, num_past, edges.near, rows.ident, key, indptr, positions, src)
         whole = fanout < 0 or self.strategy == "recent"
-        return Drawn(indptr, positions, src, None if whole else lambda: inverse_rate(past, indptr), False)
+        return Drawn(indptr, positions, src, None if whole else lambda: inverse_rate(num_past, indptr), False)
 
     def estimand(self, time: float | None = None) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
