@@ -244,23 +244,41 @@ class Flow(Frozen):
             )
         return take_rows(h, rows)
 
-    def aggregate(self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None) -> Tensor:
+    @overload
+    def aggregate(self, h: Tensor, reduce: str = ..., *, weight: Tensor | None = ...) -> Tensor: ...
+
+    @overload
+    def aggregate(
+        self, h: Tensor, reduce: list[str] | tuple[str, ...], *, weight: Tensor | None = ...
+    ) -> tuple[Tensor, ...]: ...
+
+    def aggregate(
+        self, h: Tensor, reduce: str | list[str] | tuple[str, ...] = "sum", *, weight: Tensor | None = None
+    ) -> Tensor | tuple[Tensor, ...]:
         """Reduce the rows of the sources of each destination, without materialised messages.
 
         Args:
             h: ``[num_src, ...]``, a row per source.
-            reduce: "sum", "mean", "max", "min" or "prod".
+            reduce: "sum", "mean", "max", "min", "prod", "var" (the mean squared deviation from the mean) or "std" (its
+                square root); or a list of these, for a tuple of results in the same order, made while the rows are read
+                once.
             weight: ``[num_edges]`` or ``[num_edges, ...]`` (broadcast against the rows of ``h``), multiplied to the
                 rows before they are reduced; None for none. ``mean`` divides by the number of edges, not by their
-                weights.
+                weights. Not for "var" and "std".
 
-        Returns ``[num_dst, ...]``; 0 for destinations without edges (1 for prod). Differentiable in both. Raises
-        ValueError for wrong row counts or an unknown reduction.
+        Returns ``[num_dst, ...]``, or a tuple of these; 0 for destinations without edges (1 for prod). Differentiable
+        in both; where the variance is 0, the gradient of "std" is 0. Raises ValueError for wrong row counts, an unknown
+        reduction, or "var" and "std" with a weight.
 
         >>> from nodeflow import flow_from_edges
         >>> flow = flow_from_edges([0, 1, 1], [0, 0, 1], num_src=2, num_dst=3)
-        >>> flow.aggregate(torch.tensor([[1.0], [2.0]]), "mean").squeeze(1)
+        >>> h = torch.tensor([[1.0], [2.0]])
+        >>> flow.aggregate(h, "mean").squeeze(1)
         tensor([1.5000, 2.0000, 0.0000])
+        >>> torch.cat(flow.aggregate(h, ["mean", "max", "std"]), 1)
+        tensor([[1.5000, 2.0000, 0.5000],
+                [2.0000, 2.0000, 0.0000],
+                [0.0000, 0.0000, 0.0000]])
         """
         return ops.aggregate(self._structure, h, reduce, weight)
 

@@ -8,15 +8,16 @@ mailbox.
 Autograd lives here and nowhere else.
 """
 
+from nodeflow.ops._aggregate import aggregate
 from nodeflow.ops._buckets import join_rows, split_messages, split_rows
 from nodeflow.ops._linear_sum import linear_sum
-from nodeflow.ops._messages import aggregate, message, message_reduce
+from nodeflow.ops._messages import message, message_reduce
 from nodeflow.ops._opaque import opaque
 from nodeflow.ops._own import aggregate_beside_own
 from nodeflow.ops._segment import gather_dst, gather_src, segment_reduce, segment_softmax
 from nodeflow.ops._sparse_linear import sparse_linear
 
-aggregate, message, message_reduce = opaque(aggregate), opaque(message), opaque(message_reduce)
+message, message_reduce = opaque(message), opaque(message_reduce)
 gather_dst, gather_src = opaque(gather_dst), opaque(gather_src)
 segment_reduce, segment_softmax = opaque(segment_reduce), opaque(segment_softmax)
 join_rows, split_messages, split_rows = opaque(join_rows), opaque(split_messages), opaque(split_rows)

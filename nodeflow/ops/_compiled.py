@@ -170,6 +170,43 @@ def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor
     return _tensor(out)
 
 
+def several(
+    structure: Structure, x: Tensor, wanted: tuple[bool, bool, bool, bool], counted: bool
+) -> tuple[list[Tensor], Tensor]:
+    """Sum, maximum, minimum and squared deviations of the rows of sources, and ties: empty where not ``wanted``."""
+    numbers, size = _flat(x), x.shape[1:].numel()
+    shape = (structure.num_dst, *x.shape[1:])
+    outs = [_new(shape if want else (0,), numbers.dtype) for want in wanted]
+    ties = _new((2, *shape) if counted else (0,), numbers.dtype)
+    indptr, indices = _ints(structure.indptr), _ints(structure.indices)
+    if size and structure.num_dst:
+        flat = [out.reshape(-1) for out in outs]
+        _beside(
+            lambda a, b: kernels.several.several_rows(
+                indptr, indices, numbers, size, flat[0], flat[1], flat[2], ties.reshape(-1), flat[3], a, b
+            ),
+            _row_ranges(indptr, 2 * size),
+        )
+    return [_tensor(out) for out in outs], _tensor(ties)
+
+
+def share_deviations(structure: Structure, x: Tensor, mean: Tensor, g: Tensor) -> Tensor:
+    """The gradient of the sums of squared deviations, with respect to the rows of the sources."""
+    numbers, means, given = _flat(x), _flat(mean), _flat(g)
+    size = x.shape[1:].numel()
+    indptr, indices = _ints(structure.indptr), _ints(structure.indices)
+    out = _new(tuple(x.shape), numbers.dtype)
+    out.fill(0)
+    if out.size and structure.num_dst:
+        _beside(
+            lambda _a, _b, c, d: kernels.several.share_deviations(
+                indptr, indices, numbers, means, given, size, out.reshape(-1), c, d
+            ),
+            _column_ranges(1, size, structure.num_edges),
+        )
+    return _tensor(out)
+
+
 def softmax(structure: Structure, scores: Tensor) -> Tensor:
     """The softmax over the edges of each destination."""
     return _by_destination(structure, kernels.softmax.softmax_rows, scores)

@@ -84,21 +84,6 @@ def message(
     return OPERATIONS[op](*rows)
 
 
-def aggregate(structure: Structure, h: Tensor, reduce: str = "sum", weight: Tensor | None = None) -> Tensor:
-    """Reduce the rows of each destination's sources: ``h`` ``[num_src, ...]`` to ``[num_dst, ...]``.
-
-    ``weight`` ``[num_edges]`` or ``[num_edges, ...]`` multiplies the rows before they are reduced ("mean" divides by
-    the number of edges, not by their weights). See ``message_reduce`` for results, gradients and errors.
-
-    >>> structure = Structure(torch.tensor([0, 2, 3, 3]), torch.tensor([0, 1, 1]), num_src=2)
-    >>> aggregate(structure, torch.tensor([[1.0], [2.0]]), "mean").squeeze(1)
-    tensor([1.5000, 2.0000, 0.0000])
-    """
-    if weight is None:
-        return message_reduce(structure, "copy", "u", h, None, None, reduce, names=("h", ""))
-    return message_reduce(structure, "mul", "u", h, "e", weight, reduce, names=("h", "weight"))
-
-
 def _computed_in(given: Operands, reduce: str) -> torch.dtype:
     """The type that messages are computed and reduced in."""
     if reduce in ("max", "min"):

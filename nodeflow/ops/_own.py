@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.autograd import Function
 
 import nodeflow.ops._compiled as native
+from nodeflow._base.checks import describe
+from nodeflow.ops._aggregate import aggregate
 from nodeflow.ops._autograd import EdgeDot, Spmm
-from nodeflow.ops._messages import aggregate
 from nodeflow.ops._operands import check_rows
 from nodeflow.ops._structure import Structure
 
@@ -41,6 +42,8 @@ def aggregate_beside_own(
     >>> aggregate_beside_own(structure, torch.tensor([[1.0], [2.0], [4.0]]))
     tensor([[1., 6.]])
     """
+    if not isinstance(reduce, str):
+        raise TypeError(f"reduce must be the name of one reduction here, got {describe(reduce)}")
     h = check_rows(structure, "u", h, "h")
     if not pair and _is_joined(h, weight, structure, reduce):
         joined: Tensor = _OwnBesideSum.apply(structure, h, weight, reduce == "mean")

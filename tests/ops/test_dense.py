@@ -169,6 +169,7 @@ def test_own_rows_and_sums_in_one_matrix(reduce: str, order: list[int], weighted
         assert torch.autograd.gradgradcheck(*call)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
 def test_own_rows_beside_no_sums_and_in_other_types() -> None:
     flow = create_node_flow([flow_from_edges([], [], num_src=2, num_dst=1)], [[7, 8], [7]]).flows[0]
     assert flow.aggregate_beside_own(torch.tensor([[1.0], [2.0]])).tolist() == [[1.0, 0.0]]

@@ -94,6 +94,19 @@ def test_rows_without_edges_have_zero_and_finite_gradients(op, reduce):
     assert torch.isfinite(lhs.grad).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64])
+@pytest.mark.parametrize("reduce", ["min", "max", "sum", "mean"])
+def test_no_edges_give_zero_with_a_positive_sign(reduce, dtype):
+    """By compiled loops (float32, float64), in pieces (float16, int64), of sources and of edges."""
+    structure = Structure(torch.tensor([0, 0, 1]), torch.tensor([0]), num_src=1)
+    if reduce == "mean" and not dtype.is_floating_point:
+        return
+    h = torch.ones(1, 3, dtype=dtype)
+    for out in (ops.aggregate(structure, h, reduce), ops.segment_reduce(structure, h, reduce)):
+        assert out[0].tolist() == [0, 0, 0]
+        assert not torch.signbit(out[0]).any()
+
+
 def test_a_hub_is_cut_and_its_parts_reduced_again():
     generator = torch.Generator().manual_seed(0)
     count = 100_000

@@ -36,7 +36,7 @@ def extreme_rows(indptr, indices, x, width, sign, out, ties, first, last):
                 if counted:
                     count = where_above(value, best, one, where_equal(value, best, add(count, one), count))
                 best = where_above(value, best, value, best)
-            store(out, v * width + c, n, mul(signs, best))
+            store(out, v * width + c, n, mul(signs, best) if a < b else zero)  # -1 times 0 would be -0.0
             if counted:
                 store(ties, v * width + c, n, count)
 

@@ -1,0 +1,77 @@
+"""Sums, extremes and squared deviations of the rows of each destination's sources, from one reading of the rows."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from nodeflow._kernels.reduce.row_sums import ask, distance
+from nodeflow._kernels.rng import U64
+from nodeflow._kernels.simd import LANES, add, div, load, mul, mul_add, splat, store, sub, where_above, where_equal
+
+
+@njit(nogil=True, cache=True)
+def several_rows(indptr, indices, x, width, total, largest, smallest, ties, squares, first, last):
+    """Write four reductions of the rows ``first <= v < last``: each to its array, or not at all where that is empty.
+
+    ``squares`` are sums of squared deviations from the row's mean, made in a second loop while the rows lie in the
+    cache. ``ties``, of two matrices one after another, count the edges that share the largest and the smallest number.
+    Everything is 0 for rows without edges; extremes are NaN where any number is NaN.
+    """
+    end, ahead = indptr[U64(last)], distance(width)
+    zero, one, minus = splat(x.dtype.type(0)), splat(x.dtype.type(1)), splat(x.dtype.type(-1))
+    half = ties.shape[0] // 2
+    extremes, deviations = largest.shape[0] + smallest.shape[0] > 0, squares.shape[0] > 0
+    for v in range(first, last):
+        a, b = indptr[U64(v)], indptr[U64(v + 1)]
+        for e in range(min(a + ahead, end), min(b + ahead, end)):
+            ask(x, indices[U64(e)] * width, width)
+        by = splat(x.dtype.type(max(b - a, 1)))
+        for c in range(0, width, LANES):
+            n, to = min(LANES, width - c), v * width + c
+            sums, high, low, most, least = zero, zero, zero, zero, zero
+            if a < b:
+                high = load(x, indices[U64(a)] * width + c, n)
+                low = mul(minus, high)
+            for e in range(a, b):
+                value = load(x, indices[U64(e)] * width + c, n)
+                sums = add(sums, value)
+                if half > 0:
+                    most = where_above(value, high, one, where_equal(value, high, add(most, one), most))
+                    other = mul(minus, value)
+                    least = where_above(other, low, one, where_equal(other, low, add(least, one), least))
+                if extremes:
+                    high = where_above(value, high, value, high)
+                    value = mul(minus, value)
+                    low = where_above(value, low, value, low)
+            if half > 0:
+                store(ties, to, n, most)
+                store(ties, half + to, n, least)
+            if total.shape[0] > 0:
+                store(total, to, n, sums)
+            if largest.shape[0] > 0:
+                store(largest, to, n, high)
+            if smallest.shape[0] > 0:
+                store(smallest, to, n, mul(minus, low) if a < b else zero)  # -1 times 0 would be -0.0
+            if deviations:
+                mean, sums = div(sums, by), zero
+                for e in range(a, b):
+                    value = sub(load(x, indices[U64(e)] * width + c, n), mean)
+                    sums = mul_add(value, value, sums)
+                store(squares, to, n, sums)
+
+
+@njit(nogil=True, cache=True)
+def share_deviations(indptr, indices, x, mean, g, width, out, first, last):
+    """Add ``2 * g[v] * (x[u] - mean[v])`` to ``out[u]`` for every edge from u to v, in the columns first to last."""
+    end, ahead = indptr[indptr.shape[0] - 1], distance(width)
+    two = splat(x.dtype.type(2))
+    for v in range(indptr.shape[0] - 1):
+        for e in range(indptr[U64(v)], indptr[U64(v + 1)]):
+            if e + ahead < end:
+                ask(x, indices[U64(e + ahead)] * width + first, last - first)
+                ask(out, indices[U64(e + ahead)] * width + first, last - first)
+            o = indices[U64(e)] * width
+            for c in range(first, last, LANES):
+                n, i = min(LANES, last - c), v * width + c
+                value = mul(mul(two, load(g, i, n)), sub(load(x, o + c, n), load(mean, i, n)))
+                store(out, o + c, n, add(load(out, o + c, n), value))

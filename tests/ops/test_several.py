@@ -1,0 +1,132 @@
+"""Several reductions at once, and variances, against dense float64 references."""
+
+import numpy as np
+import pytest
+import torch
+from _support.ops_reference import values
+from torch.autograd import gradcheck, gradgradcheck
+
+from nodeflow import flow_from_edges, ops
+from nodeflow.ops import _compiled as native
+
+NAMES = ["sum", "mean", "max", "min", "var", "std", "prod"]
+SRC, DST = [0, 1, 1, 2, 3, 4, 4, 0], [0, 0, 0, 0, 1, 3, 3, 3]  # 2 has no edges, 1 has one
+
+
+@pytest.fixture
+def flow():
+    return flow_from_edges(SRC, DST, num_src=5, num_dst=4)
+
+
+def dense(h, name):
+    made = {
+        "sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "var": np.var, "std": np.std, "prod": np.prod,
+    }  # fmt: skip
+    rows = [[SRC[e] for e in range(len(SRC)) if DST[e] == v] for v in range(4)]
+    empty = np.full(h.shape[1:], 1.0 if name == "prod" else 0.0)
+    return np.stack([made[name](h[row], axis=0) if row else empty for row in rows])
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("shape", [(), (3,), (17,), (2, 20)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_against_numpy(flow, monkeypatch, compiled, shape, dtype):
+    if not compiled:
+        monkeypatch.setattr(native, "is_native", lambda *tensors: False)
+    h = values(5, shape).to(dtype)
+    found = flow.aggregate(h, NAMES)
+    assert isinstance(found, tuple)
+    close = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 1e-2}[dtype]
+    for name, out in zip(NAMES, found, strict=True):
+        assert out.dtype == dtype
+        np.testing.assert_allclose(out.double(), dense(h.double().numpy(), name), rtol=close, atol=close)
+        torch.testing.assert_close(out, flow.aggregate(h, name))
+        assert not torch.signbit(out[2]).any()
+
+
+@pytest.mark.parametrize("names", [["mean", "max", "std"], ["var", "min"], ["sum", "std", "max", "min"], ["std"]])
+def test_gradients_once_and_twice(flow, names):
+    h = values(5, (2,)).requires_grad_()
+
+    def call(h):  # a destination with one edge, or with none, has no second derivative of std
+        return tuple(out[[0, 3]] for out in flow.aggregate(h, names))
+
+    assert gradcheck(call, (h,))
+    assert gradgradcheck(call, (h,))
+
+
+def test_gradients_are_those_of_separate_calls(flow):
+    h = values(5, (19,)).round().requires_grad_()  # extremes tie
+    together = sum(((k + 1) * out).sum() for k, out in enumerate(flow.aggregate(h, NAMES)))
+    apart = sum(((k + 1) * flow.aggregate(h, [name])[0]).sum() for k, name in enumerate(NAMES))
+    torch.testing.assert_close(*(torch.autograd.grad(out, h)[0] for out in (together, apart)))
+
+
+@pytest.mark.parametrize("name", ["std", "var"])
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e4])
+def test_equal_rows_have_finite_gradients(flow, name, value):
+    """0.1 + 0.1 + 0.1 is not 3 times 0.1: the variance is not exactly 0 there, and its root's gradient is bounded."""
+    h = torch.full((5, 3), value).requires_grad_()
+    out = flow.aggregate(h, name)
+    assert out.abs().max() < 1e-2
+    (grad,) = torch.autograd.grad(out.sum(), h)
+    assert grad.isfinite().all()
+    assert grad.abs().max() <= 4
+    if value == 0:
+        assert not grad.any()
+
+
+def test_no_cancellation_far_from_zero(flow):
+    h = values(5, (3,)) + 1e3
+    np.testing.assert_allclose(flow.aggregate(h.float(), "var"), dense(h.float().double().numpy(), "var"), rtol=1e-3)
+
+
+def test_narrow_numbers_are_added_in_float32():
+    flow = flow_from_edges(range(1000), [0] * 1000, num_src=1000, num_dst=1)
+    h = torch.ones(1000, 1, dtype=torch.bfloat16)
+    h[::2] = 3
+    assert [out.item() for out in flow.aggregate(h, ["mean", "var", "std"])] == [2, 1, 1]
+
+
+def test_nan_stays_nan(flow):
+    h = torch.ones(5, 1)
+    h[1] = float("nan")
+    assert all(out[0].isnan().all() for out in flow.aggregate(h, ["mean", "max", "min", "var", "std"]))
+
+
+def test_threads_change_no_bit(flow, monkeypatch):
+    monkeypatch.setattr(native, "THREAD_ELEMENTS", 1)
+    h, results = values(5, (40,)).float(), []
+    for threads in (1, 3):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        x = h.clone().requires_grad_()
+        outs = flow.aggregate(x, ["mean", "max", "std"])
+        results.append([*outs, torch.autograd.grad(sum(out.sum() for out in outs), x)[0]])
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+
+
+def test_rows_are_read_by_one_loop(flow, monkeypatch):
+    calls, several = [], native.several
+    monkeypatch.setattr(native, "several", lambda *args: calls.append(1) or several(*args))
+    for name in ("weighted_sum", "extreme", "edge_sum"):
+        monkeypatch.setattr(native, name, None)
+    flow.aggregate(values(5, (3,)), ["mean", "max", "std"])
+    assert calls == [1]
+
+
+def test_errors_name_the_argument(flow):
+    h = values(5, (2,))
+    for wrong in ([], ["mean", "median"], "median"):
+        with pytest.raises(ValueError, match="reduce must"):
+            flow.aggregate(h, wrong)
+    with pytest.raises(TypeError, match="reduce must be a name or a list"):
+        flow.aggregate(h, 3)
+    with pytest.raises(ValueError, match="'std' takes no weight"):
+        flow.aggregate(h, ["mean", "std"], weight=torch.ones(8))
+    with pytest.raises(TypeError, match="'var' needs floating"):
+        flow.aggregate(h.long(), "var")
+    with pytest.raises(TypeError, match="name of one reduction"):
+        ops.aggregate_beside_own(flow.structure, h, ["mean"])
+    weight = values(8, ())
+    for name, out in zip(["sum", "max"], flow.aggregate(h, ["sum", "max"], weight=weight), strict=True):
+        assert torch.equal(out, flow.aggregate(h, name, weight=weight))
