@@ -228,7 +228,8 @@ def create_full_node_flow(
         indptr = indptr + np.arange(graph.num_nodes + 1)
     structure = Structure(torch.from_numpy(indptr.copy()), torch.from_numpy(sources), graph.num_nodes)
     layer = Layer.trusted(graph.num_nodes, torch.from_numpy(np.arange(graph.num_nodes)))
-    scale = None if column is None else Lazy.of(torch.from_numpy(column[edges].astype(np.float32)))
+    kind = np.float64 if weight is not None and graph.edata[weight].dtype == torch.float64 else np.float32
+    scale = None if column is None else Lazy.of(torch.from_numpy(column[edges].astype(kind)))
     eid = Lazy.of(torch.from_numpy(edges))
     return shared_node_flow(graph, layer, structure, count, parent_eid=eid, weight=scale, needs_weight=True)
 

@@ -143,20 +143,23 @@ class Candidates(Frozen):
     one row per candidate edge. What a filter or ``without_edges`` leaves out is no candidate.
     """
 
-    __slots__ = ("_edges", "_indptr", "_positions", "_weights", "dst_nid")
+    __slots__ = ("_edges", "_exact", "_indptr", "_positions", "_weights", "dst_nid")
     _edges: Edges
     _indptr: Ints
     _positions: Ints
     _weights: NDArray[Any] | None
+    _exact: bool
     dst_nid: Tensor
 
-    def __init__(self, edges: Edges, dst_nid: Tensor, weights: NDArray[Any] | None = None) -> None:
+    def __init__(
+        self, edges: Edges, dst_nid: Tensor, weights: NDArray[Any] | None = None, *, exact: bool = False
+    ) -> None:
         indptr, positions = kernels.csr.csr_rows(edges.indptr, edges.rows_of(dst_nid.numpy()))
         indptr = indptr[:: edges.rows_per_node]
         if edges.patch is not None:
             kept = np.flatnonzero(~contains(edges.patch.out, positions))
             indptr, positions = np.searchsorted(kept, indptr), positions[kept]
-        self._set(_edges=edges, _indptr=indptr, _positions=positions, _weights=weights, dst_nid=dst_nid)
+        self._set(_edges=edges, _indptr=indptr, _positions=positions, _weights=weights, _exact=exact, dst_nid=dst_nid)
 
     @property
     def indptr(self) -> Tensor:
@@ -225,6 +228,7 @@ class Candidates(Frozen):
             raise ValueError("keep must be ascending row numbers, so that the edges stay grouped by destination")
         if weight is not None and prob is not None:
             raise ValueError("select takes weight or prob, not both")
+        precise = None
         if weight is None and (prob is not None or self._weights is not None):
             chance = torch.as_tensor(1.0 if prob is None else prob, dtype=torch.float64)
             if chance.ndim and chance.shape != (len(rows),):
@@ -236,10 +240,14 @@ class Candidates(Frozen):
                 raise ValueError("prob must be positive: what was chosen had a chance")
             if mask and bool((chance > 1 + 1e-6).any()):
                 raise ValueError(f"prob must be at most 1 with a mask, which draws no edge twice; got {chance.max():g}")
-            weight = (self.weight[torch.from_numpy(rows)] / chance).float()
+            precise = self.weight[torch.from_numpy(rows)] / chance
+            weight = precise.float()
         if isinstance(weight, (int, float)):
             weight = torch.full((len(rows),), float(weight), dtype=torch.float32, device="cpu")
-        return Choice(np.searchsorted(rows, self._indptr), self._positions[rows], weight=weight)
+        choice = Choice(np.searchsorted(rows, self._indptr), self._positions[rows], weight=weight)
+        if precise is not None and self._exact:
+            choice._set(weight=Lazy.of(precise))
+        return choice
 
     def __len__(self) -> int:
         return len(self._positions)

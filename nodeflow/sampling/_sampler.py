@@ -134,7 +134,12 @@ class Sampler(BoundSampler):
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
-        return Candidates(self._edges, torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)), self._weights)
+        return Candidates(
+            self._edges,
+            torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)),
+            self._weights,
+            exact=self.weight_type is np.float64,
+        )
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
         shared = {
