@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._rows.csr import csr_positions, csr_tensor
+from nodeflow._rows.protocol import Rows
 from nodeflow._runtime.buffers import as_tensor, reused
 from nodeflow._runtime.mapped import remember
 from nodeflow._runtime.quiet import ignored_warnings
@@ -50,11 +51,15 @@ def take_rows(column: Tensor, ids: Tensor) -> Tensor:
     return column.index_select(0, ids)
 
 
-def fetch_rows(column: Tensor, ids: Tensor) -> Tensor:
+def fetch_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
     """Return what ``take_rows`` does, faster, of a column that is data: one that nothing is differentiated through.
+
+    Rows that are no tensor fetch themselves, and come back on the CPU.
 
     (A column that requires a gradient gets it; forward-mode and functional transforms go through ``take_rows`` only.)
     """
+    if not isinstance(column, Tensor):
+        return column.fetch(ids.cpu())
     simple = column.layout == torch.strided and column.is_contiguous() and not column.dtype.is_complex
     here = simple and column.device.type == "cpu" and not column.requires_grad
     if here and len(column) > 0 and len(ids) * (column.nbytes // len(column)) >= _LARGE:

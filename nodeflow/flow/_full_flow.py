@@ -21,6 +21,10 @@ class FullFlow(Flow):
     __slots__ = ("_leaving",)
     _leaving: Lazy[Tensor]
 
+    def set_leaving(self, leaving: Lazy[Tensor]) -> None:
+        """Set the numbers of edges that leave each source, int64 ``[num_src]``."""
+        self._set(_leaving=leaving)
+
     @property
     def all_out_degrees(self) -> Tensor:
         """Number of edges that leave each source, also for nodes that are no destinations here, int64 ``[num_src]``."""

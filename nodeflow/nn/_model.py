@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import describe
+from nodeflow._rows.protocol import Rows
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.nn._conv import FlowConv
@@ -136,7 +137,7 @@ class FlowModel(nn.Module):
 
     @torch.no_grad()
     def inference(
-        self, graph: Graph | Propagation, h: Tensor, *, nodes: Any = None, weight: str | None = None,
+        self, graph: Graph | Propagation, h: Tensor | Rows, *, nodes: Any = None, weight: str | None = None,
         edge_filter: Any = None, rows: int | None = None, progress: bool = False,
     ) -> Tensor:  # fmt: skip
         """Return the outputs of all nodes, or of some, from their full neighbourhoods, ``[nodes, out_features]``.
@@ -147,7 +148,8 @@ class FlowModel(nn.Module):
         Args:
             graph: the graph; or a ``Propagation``, such as that of a ``History``, which says also along which edges and
                 with which weights. Convolutions that read edge columns find those of the graph.
-            h: rows of all nodes, ``[num_nodes, in_features]``, dense or sparse CSR.
+            h: rows of all nodes, ``[num_nodes, in_features]``, dense or sparse CSR; or an object with ``shape``,
+                ``dtype`` and ``fetch(ids, out=None)``, which returns the rows ``ids`` of a dense one.
             nodes: parent ids, repeats allowed, of the nodes wanted; None: all. Of every layer only the rows that these
                 depend on are computed.
             weight: for convolutions that use ``flow.weight``: the edge column that the sampler had as ``weight``.
@@ -170,9 +172,9 @@ class FlowModel(nn.Module):
             graph if isinstance(graph, Propagation) else Propagation(graph, weight=weight, edge_filter=edge_filter)
         )
         passing = FullPass(self, propagation, nodes=nodes, rows=rows, progress=progress)
-        for out in passing(h):
-            h = out
-        return h if passing.index is None else h[passing.index]
+        for entering in passing(h):
+            out = entering
+        return out if passing.index is None else out[passing.index]
 
     @torch.no_grad()
     def layers(

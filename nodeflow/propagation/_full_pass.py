@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from nodeflow._base.checks import Ints, as_count, as_ids, describe
-from nodeflow._rows.rows import take_rows
+from nodeflow._rows.protocol import Rows
+from nodeflow._rows.rows import fetch_rows, take_rows
 from nodeflow.flow import Flow
 from nodeflow.propagation._propagation import Propagation
 
@@ -71,11 +72,12 @@ class FullPass:
                 self.needed[i] = wanted
                 wanted = propagation.needed(wanted) if i else wanted
 
-    def __call__(self, h: Tensor) -> Iterator[Tensor]:
+    def __call__(self, h: Tensor | Rows) -> Iterator[Tensor]:
         """Give the rows of the nodes needed that enter each convolution, before dropout, and at last the outputs."""
-        check_features(h)
+        if not isinstance(h, Rows):
+            check_features(h)
         model, count = self.model, self.propagation.graph.num_nodes
-        if len(h) != count:
+        if h.shape[0] != count:
             raise ValueError(f"h must have {count} rows, one per node of the graph, got shape {tuple(h.shape)}")
         modes = {module: module.training for module in model.modules()}  # parts may be frozen in evaluation mode
         model.eval()
@@ -83,7 +85,11 @@ class FullPass:
         kept: list[Tensor] = []  # with jumping: the rows of every layer, of the nodes wanted
         try:
             with tqdm(total=total, disable=not self.progress, desc="full pass", leave=False) as bar:
-                h = h if self.needed[0] is None else take_rows(h, torch.from_numpy(self.needed[0]))
+                needed = self.needed[0]
+                if not isinstance(h, Tensor):
+                    h = fetch_rows(h, torch.from_numpy(np.arange(count) if needed is None else needed))
+                elif needed is not None:
+                    h = take_rows(h, torch.from_numpy(needed))
                 for i in range(len(model.convs)):
                     h = model.activate(i, h)
                     yield h

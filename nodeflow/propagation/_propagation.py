@@ -169,7 +169,7 @@ class Propagation(Frozen):
         data = EdgeColumns(len(indices), self.graph.edata, eid)
         cells: dict[str, Any] = {"parent_eid": eid, "weight": weight, "needs_weight": weight is not None}
         flow = FullFlow.trusted(structure, *ends, (0, 1), **cells, data=data, prefix=prefix)
-        flow._set(_leaving=Lazy(lambda: self._leaving.get()[src.cpu()]))
+        flow.set_leaving(Lazy(lambda: self._leaving.get()[src.cpu()]))
         return flow
 
     def _layer(self, nodes: Tensor) -> Layer:
