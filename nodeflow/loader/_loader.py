@@ -30,7 +30,7 @@ class NodeFlowLoader:
     The batches are the same, bit for bit, for any number of workers. Workers are threads of this process: compiled
     samplers run beside the training step, nothing is copied between processes, and when an iteration ends, or is left
     early, its threads end too (with ``prefetch=0`` it has none of its own). A child process made by ``fork``
-    after torch has used several threads must call ``torch.set_num_threads(1)`` first; one started by ``spawn`` need not.
+    after torch has used several threads must call ``torch.set_num_threads(1)`` first; one made by ``spawn`` need not.
 
     Args:
         sampler: makes a NodeFlow of seeds.
