@@ -66,6 +66,10 @@ class Edges(Frozen):
         found: Ints = self.edge_ids[positions].astype(np.int64, copy=False)
         return found
 
+    def positions_of(self, eid: Ints) -> Ints:
+        """Return the positions of edges of the whole graph, by edge id."""
+        return eid if self.edge_ids is None else self._places.get()[eid]
+
     def parent_eid(self, positions: Ints) -> Tensor:
         """Return the edge ids at positions, as a tensor."""
         return torch.from_numpy(self.ids(positions))

@@ -41,9 +41,9 @@ class NodeFlowLoader:
         drop_last: leave out a last batch with fewer seeds.
         seed: of the order; the draws have the sampler's own.
         num_workers: threads that sample ahead; 0 samples in the caller's thread when a batch is asked for.
-        prefetch: batches every worker may be ahead. 0: no work beside the caller's; when a batch is asked for that is
-            not there, ``num_workers`` are drawn at once, by the caller's thread and, where there are as many, torch's.
-            For steps that use all cores themselves.
+        prefetch: batches every worker may be ahead. 0 turns background sampling off: ``num_workers`` batches are
+            sampled in parallel while the caller waits, by its own thread and those of torch. For steps that use all
+            cores themselves.
         times: a time for every seed, for samplers that see the graph as it was then (``TemporalNeighborSampler``).
         inputs: passed to every draw, as in ``sampler(seeds, inputs=...)``; a score of ``LayerSampler`` sees them as
             ``step.inputs``. A tensor or array with a row per node, ``[num_nodes, ...]``, that stays as it is while the

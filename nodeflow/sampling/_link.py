@@ -39,11 +39,12 @@ class LinkSampler(SamplerBase):
     over the rows of ``seed_index``. ``batch.seeds[batch.seed_index]`` are the parent ids; ``batch.seed_ids`` are the
     edge ids asked for, ``[B]``, so ``graph.edata["label"][batch.seed_ids]`` are labels of the seed edges.
 
-    Pairs of nodes that are not edges, such as the fixed candidates of a benchmark, need no LinkSampler: give them, of
-    shape ``[B, 2]``, to the sampler of nodes or its ``NodeFlowLoader``; ``seed_index`` then is ``[B, 2]`` too.
+    With ``pairs=`` a seed is the number of a pair of nodes, which need not be an edge. ``pairs_of(batch)`` gives the
+    pairs to score and their labels. Pairs without negatives need no LinkSampler: give them, of shape ``[B, 2]``, to the
+    sampler of nodes or its ``NodeFlowLoader``; ``seed_index`` then is ``[B, 2]`` too.
 
-    A negative takes the place of the destination: pairs (source, negative k) are the ones to score low. By default
-    it is any node, so it may by chance be the destination, the source, or another out-neighbour.
+    A negative takes the place of the destination, or with ``corrupt=`` of the source: the pair is one to score low. By
+    default it is any node, so it may by chance be the destination, the source, or another out-neighbour.
 
     Args:
         sampler: makes the NodeFlow of these nodes; any sampler whose seeds are nodes. It draws with its own seed.
@@ -333,7 +334,7 @@ class LinkSampler(SamplerBase):
         if self._pairs is not None:
             return self._pairs[eid, 0], self._pairs[eid, 1]
         edges = self._edges
-        at = eid if edges.edge_ids is None else edges._places.get()[eid]
+        at = edges.positions_of(eid)
         dst = np.searchsorted(edges.indptr, at, side="right") - 1
         return edges.near[at].astype(np.int64), dst
 
