@@ -161,8 +161,7 @@ class FlowModel(nn.Module):
         convolution needs for ``rows`` nodes, their edges and their neighbours.
 
         Raises ValueError for ``weight`` or ``edge_filter`` beside a propagation, IndexError for unknown nodes, and what
-        ``Propagation``
-        raises.
+        ``Propagation`` raises.
         """
         if isinstance(graph, Propagation) and weight is not None:
             raise ValueError("the propagation has its weights; leave out weight")
