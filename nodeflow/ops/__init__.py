@@ -6,6 +6,17 @@ function with or without a reduction; ``sparse_linear`` applies a weight matrix 
 to several; ``split_messages``, ``split_rows`` and ``join_rows`` group destinations by degree for functions that take a
 mailbox.
 Autograd lives here and nowhere else.
+
+Where to change an operation:
+
+- ``_plan``: which code runs a pair of message and reduction. Faster code for a pair is chosen here.
+- ``_autograd``: the differentiable primitives. ``bag`` sums the rest: float16, bfloat16, and on GPUs.
+- ``_compiled``: which tensors the compiled loops take (``is_native``), and how their work is shared between threads.
+  The loops lie in ``nodeflow/_kernels/reduce``.
+- ``_chunked``: every other pair, in pieces. ``_aggregate`` and ``_several``: several reductions from one reading.
+
+Promises that a change must keep: sums add in float32 at least; results have the same bits for any number of threads;
+rows without edges give +0.0 and finite gradients.
 """
 
 from nodeflow.ops._aggregate import aggregate

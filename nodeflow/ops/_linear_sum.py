@@ -1,4 +1,4 @@
-"""Sums of linear maps: what a convolution ends with."""
+"""Sums of linear maps, made in one result: the end of a convolution."""
 
 from __future__ import annotations
 
