@@ -9,9 +9,6 @@ from nodeflow.training._loop import (
     Result as Result,
 )
 from nodeflow.training._loop import (
-    Settings as Settings,
-)
-from nodeflow.training._loop import (
     build_model as build_model,
 )
 from nodeflow.training._loop import (
@@ -20,5 +17,6 @@ from nodeflow.training._loop import (
 from nodeflow.training._loop import (
     train as train,
 )
+from nodeflow.training._settings import Settings as Settings
 
 __all__ = ["EpochRecord", "Result", "Settings", "build_model", "check_dataset", "load_model", "save", "train"]

@@ -18,7 +18,8 @@ from safetensors.torch import save as to_safetensors
 from nodeflow._base.version import __version__
 from nodeflow.nn import FlowModel
 from nodeflow.plot import plot_curves
-from nodeflow.training._loop import EpochRecord, Result, Settings, build_model, seeded
+from nodeflow.training._loop import EpochRecord, Result, build_model, seeded
+from nodeflow.training._settings import Settings
 
 
 @contextmanager

@@ -18,8 +18,9 @@ from nodeflow._base.version import __version__
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.plot import require_matplotlib
 from nodeflow.training._checkpoint import holds_run, output_folder, save
-from nodeflow.training._loop import EpochRecord, Settings, check_dataset, train
+from nodeflow.training._loop import EpochRecord, check_dataset, train
 from nodeflow.training._methods import METHODS
+from nodeflow.training._settings import Settings
 
 DEFAULT = Settings()
 

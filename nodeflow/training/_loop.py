@@ -10,56 +10,16 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
-from nodeflow._base.checks import as_count, as_int
 from nodeflow.datasets import Dataset
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.nn import FlowModel
-from nodeflow.sampling._sampler import check_sizes
 from nodeflow.training._methods import METHODS, Method
+from nodeflow.training._settings import Settings
+from nodeflow.training._tasks import NodeClassification
 from nodeflow.transform import add_reverse_edges, is_symmetric
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a training run depends on; the same settings give the same result.
-
-    ``fanouts`` are in flow order: the last number belongs to the seeds. ``direction`` is "in", "out", or "both" (the
-    reverse of every edge is added where the graph is not symmetric already). ``workers`` changes the speed only.
-    ``sampler`` is "neighbor", or "cv" for control variates (see ``nodeflow.training._methods``), which needs two
-    fanouts or more.
-    """
-
-    model: str = "sage"
-    fanouts: tuple[int, ...] = (10, 10)
-    batch_size: int = 1024
-    hidden: int = 256
-    dropout: float = 0.6
-    learning_rate: float = 0.003
-    epochs: int = 15
-    seed: int = 0
-    workers: int = 1
-    direction: str = "both"
-    sampler: str = "neighbor"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "fanouts", check_sizes(self.fanouts, "fanouts"))
-        if self.sampler not in METHODS:
-            raise ValueError(f"sampler must be one of {', '.join(METHODS)}, got {self.sampler!r}")
-        METHODS[self.sampler].check(self.model, self.fanouts)
-        if self.direction not in ("in", "out", "both"):
-            raise ValueError(f"direction must be 'in', 'out' or 'both', got {self.direction!r}")
-        for name in ("batch_size", "hidden", "epochs"):
-            as_count(getattr(self, name), name, 1)
-        as_count(self.workers, "workers")
-        as_int(self.seed, "seed")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout}")
-        if not 0 < self.learning_rate < math.inf:
-            raise ValueError(f"learning_rate must be a number above 0, got {self.learning_rate}")
 
 
 @dataclass(frozen=True)
@@ -169,11 +129,12 @@ def train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord], 
 def _train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord], None]) -> Result:
     graph = _in_float32(_directed(dataset.graph, settings.direction))
     model = build_model(settings, int(graph.ndata["feat"].shape[1]), dataset.num_classes)
-    method = METHODS[settings.sampler](graph, settings, model)
+    method = METHODS[settings.sampler](graph, model, settings.model, settings.fanouts, settings.direction)
+    task = NodeClassification()
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
 
     def loader(seeds: Tensor, seed: int, shuffle: bool) -> NodeFlowLoader:
-        columns = {0: ["feat"], -1: ["label"]}
+        columns = dict(task.columns)
         size, workers = settings.batch_size, settings.workers
         return NodeFlowLoader(method.sampler(seed), seeds, size, shuffle, seed=seed, num_workers=workers, ndata=columns)
 
@@ -182,7 +143,7 @@ def _train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord],
     result = Result(settings, model, float("nan"), 0, dataset=dataset.name, graph=method.graph)
     best, best_weights = -1.0, {}
     for epoch in range(1, settings.epochs + 1):
-        record = _epoch(method, optimizer, batches, checks, epoch)
+        record = _epoch(task, method, optimizer, batches, checks, epoch)
         result.records.append(record)
         report(record)
         if record.val_accuracy > best or not len(dataset.val):
@@ -190,8 +151,8 @@ def _train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord],
             best_weights = {name: value.clone() for name, value in model.state_dict().items()}
     model.load_state_dict(best_weights)
     if len(dataset.test):
-        right = method.outputs().argmax(1) == graph.ndata["label"]
-        result.test_accuracy = float(right[dataset.test].double().mean())
+        right = task.right(method.outputs(), graph.ndata["label"])
+        result.test_accuracy = float(right[dataset.test].mean())
     return result
 
 
@@ -223,15 +184,16 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def _epoch(
-    method: Method, optimizer: torch.optim.Optimizer, batches: NodeFlowLoader, checks: NodeFlowLoader, epoch: int
-) -> EpochRecord:
+    task: NodeClassification, method: Method, optimizer: torch.optim.Optimizer, batches: NodeFlowLoader,
+    checks: NodeFlowLoader, epoch: int,
+) -> EpochRecord:  # fmt: skip
     model = method.model
     start, total, seeds, edges, ages, rows = time.perf_counter(), 0.0, 0, 0, 0, 0
     model.train()
     # disable=None: a bar on a terminal only
     with tqdm(batches, desc=f"epoch {epoch}", unit="batch", leave=False, disable=None) as bar:
         for batch in bar:
-            loss = cross_entropy(model(batch, batch.ldata[0]["feat"]), batch.ldata[-1]["label"])
+            loss = task.loss(task.outputs(model, batch), batch)
             value = loss.item()
             if not math.isfinite(value):
                 raise FloatingPointError(
@@ -247,13 +209,13 @@ def _epoch(
             edges += sum(batch.flow_sizes)
             bar.set_postfix(loss=f"{value:.3f}")
     seconds = time.perf_counter() - start
-    accuracy, age = _accuracy(model, checks), ages / rows if rows else None
+    accuracy, age = _accuracy(task, model, checks), ages / rows if rows else None
     return EpochRecord(epoch, total / seeds, accuracy, seconds, seeds / seconds, edges / seconds, age)
 
 
 @torch.no_grad()
-def _accuracy(model: FlowModel, batches: NodeFlowLoader) -> float:
+def _accuracy(task: NodeClassification, model: FlowModel, batches: NodeFlowLoader) -> float:
     model.eval()
     batches.set_epoch(0)  # the same estimate every time, so that epochs compare
-    right = [(model(b, b.ldata[0]["feat"]).argmax(1) == b.ldata[-1]["label"]).double() for b in batches]
+    right = [task.right(task.outputs(model, batch), batch.ldata[-1]["label"]) for batch in batches]
     return float(torch.cat(right).mean()) if right else float("nan")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -16,9 +16,6 @@ from nodeflow.nn import GCN, VRGCN, FlowModel, GraphSAGE, VRGraphSAGE, VRModel
 from nodeflow.sampling import NeighborSampler, SamplerBase
 from nodeflow.transform import add_self_loops, edge_norm, reverse
 
-if TYPE_CHECKING:
-    from nodeflow.training._loop import Settings
-
 _WEIGHT = "propagation"
 
 
@@ -27,8 +24,9 @@ class Method(ABC):
 
     Args:
         graph: the parent graph, with float32 or sparse features ``feat``; it is never written to.
-        settings: of the run.
         model: one of ``models``; it is trained, not copied.
+        kind: its name in ``models``.
+        fanouts, direction: as in ``Settings``.
     """
 
     models: ClassVar[Mapping[str, Callable[..., FlowModel]]]
@@ -36,10 +34,9 @@ class Method(ABC):
     has_history: ClassVar[bool] = False
     """Whether records of epochs have an age."""
 
-    def __init__(self, graph: Graph, settings: Settings, model: FlowModel) -> None:
-        self.graph, self.model = graph, model
-        self.fanouts = settings.fanouts
-        self.direction = "out" if settings.direction == "out" else "in"
+    def __init__(self, graph: Graph, model: FlowModel, kind: str, fanouts: tuple[int, ...], direction: str) -> None:
+        self.graph, self.model, self.fanouts = graph, model, fanouts
+        self.direction = "out" if direction == "out" else "in"
         self.weight: str | None = None  # the edge column that sums over neighbours are weighted with
 
     @classmethod
@@ -90,15 +87,15 @@ class ControlVariates(Method):
     models = {"sage": VRGraphSAGE, "gcn": VRGCN}  # noqa: RUF012
     has_history = True
 
-    def __init__(self, graph: Graph, settings: Settings, model: FlowModel) -> None:
-        super().__init__(graph, settings, model)
+    def __init__(self, graph: Graph, model: FlowModel, kind: str, fanouts: tuple[int, ...], direction: str) -> None:
+        super().__init__(graph, model, kind, fanouts, direction)
         if not isinstance(model, VRModel):
             raise TypeError(f"model must be one of {', '.join(self.models)} with history, got {type(model).__name__}")
         self.weight = _WEIGHT
-        self.graph = _propagation_graph(graph, settings.model, self.direction)
+        self.graph = _propagation_graph(graph, kind, self.direction)
         x = self.graph.ndata["feat"]
-        widths, direction = model.history_widths, self.direction
-        self.history = History(self.graph, widths, weight=_WEIGHT, direction=direction, inputs=x)
+        widths = model.history_widths
+        self.history = History(self.graph, widths, weight=_WEIGHT, direction=self.direction, inputs=x)
         Updater(model, self.history, x).run()
 
     @classmethod

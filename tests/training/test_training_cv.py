@@ -204,7 +204,10 @@ def test_another_setting_gives_another_result(change: dict[str, Any]) -> None:
 @pytest.mark.parametrize("sampler", METHODS)
 def test_draws_depend_on_the_seed_and_on_nothing_else(sampler: str) -> None:
     graph, settings = planted().graph, replace(CV, sampler=sampler)
-    methods = [METHODS[sampler](graph, settings, build_model(settings, 3, 3)) for _ in range(2)]
+    methods = [
+        METHODS[sampler](graph, build_model(settings, 3, 3), settings.model, settings.fanouts, settings.direction)
+        for _ in range(2)
+    ]
     batches = [method.sampler(seed)(range(50)) for method in methods for seed in (1, 2)]
     drawn = [batch.flows[1].parent_eid.tolist() for batch in batches]
     assert drawn[:2] == drawn[2:]
@@ -236,7 +239,7 @@ def test_settings_that_cannot_be(change: dict[str, Any], message: str) -> None:
 
 def test_a_model_without_history_is_refused() -> None:
     with pytest.raises(TypeError, match="model must be one of sage, gcn with history, got GraphSAGE"):
-        METHODS["cv"](planted().graph, CV, GraphSAGE(3, 16, 3))
+        METHODS["cv"](planted().graph, GraphSAGE(3, 16, 3), CV.model, CV.fanouts, CV.direction)
 
 
 @pytest.mark.parametrize("model", KINDS)

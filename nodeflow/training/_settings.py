@@ -1,0 +1,49 @@
+"""Settings: everything that a training run depends on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from nodeflow._base.checks import as_count, as_int
+from nodeflow.sampling._sampler import check_sizes
+from nodeflow.training._methods import METHODS
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a training run depends on; the same settings give the same result.
+
+    ``fanouts`` are in flow order: the last number belongs to the seeds. ``direction`` is "in", "out", or "both" (the
+    reverse of every edge is added where the graph is not symmetric already). ``workers`` changes the speed only.
+    ``sampler`` is "neighbor", or "cv" for control variates (see ``nodeflow.training._methods``), which needs two
+    fanouts or more.
+    """
+
+    model: str = "sage"
+    fanouts: tuple[int, ...] = (10, 10)
+    batch_size: int = 1024
+    hidden: int = 256
+    dropout: float = 0.6
+    learning_rate: float = 0.003
+    epochs: int = 15
+    seed: int = 0
+    workers: int = 1
+    direction: str = "both"
+    sampler: str = "neighbor"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fanouts", check_sizes(self.fanouts, "fanouts"))
+        if self.sampler not in METHODS:
+            raise ValueError(f"sampler must be one of {', '.join(METHODS)}, got {self.sampler!r}")
+        METHODS[self.sampler].check(self.model, self.fanouts)
+        if self.direction not in ("in", "out", "both"):
+            raise ValueError(f"direction must be 'in', 'out' or 'both', got {self.direction!r}")
+        for name in ("batch_size", "hidden", "epochs"):
+            as_count(getattr(self, name), name, 1)
+        as_count(self.workers, "workers")
+        as_int(self.seed, "seed")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout}")
+        if not 0 < self.learning_rate < math.inf:
+            raise ValueError(f"learning_rate must be a number above 0, got {self.learning_rate}")
