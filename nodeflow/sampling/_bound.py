@@ -101,7 +101,9 @@ class BoundSampler(SamplerBase):
     def estimand(self) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
 
-        The ``weight`` column, or 1; 0 for edges that the filter or ``without_edges`` leaves out.
+        The ``weight`` column, or 1; 0 for edges that the filter or ``without_edges`` leaves out. A sampler of your own
+        that never draws other edges either, or counts edges otherwise, overrides this: ``assert_unbiased`` compares its
+        weighted sums with the sums by these numbers (example in docs/sampling.md).
         """
         if self._weights is None:
             found = torch.ones(self.graph.num_edges, dtype=torch.float64, device="cpu")
