@@ -156,7 +156,7 @@ def test_a_hub_of_60_000():
 def test_unbiased_exactly_and_its_variance():
     """Enumeration of all subsets; the variance is the sum of (1 - p) / p x^2 (Horvitz and Thompson 1952)."""
     x = [Fraction(v) for v in (3, -1, 4, 1, -5)]
-    graph = crowd([1] * 5, 2000)
+    graph = crowd([1] * 5, 8000)  # so that every subset is drawn: the rarest is expected eight times
     for fanout, rate in ((2, 0), (0, 0.25)):
         p = chance(5, fanout, rate)
         total = mean = square = Fraction(0)
@@ -168,7 +168,7 @@ def test_unbiased_exactly_and_its_variance():
                 square += probability * estimate**2
         assert (total, mean) == (1, sum(x))
         assert square - mean**2 == sum((1 - p) / p * v**2 for v in x)
-        batch = make(graph, fanout, rate)(range(2000))
+        batch = make(graph, fanout, rate)(range(8000))
         assert len(subset_table(batch, 5)) == 32
         assert set(batch.flows[0].weight.tolist()) == {np.float32(1 / p)}
 
