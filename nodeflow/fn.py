@@ -79,7 +79,7 @@ class ReduceMaker(Protocol):
         """Return the reduce function of the messages to the column ``out``."""
 
 
-M = TypeVar("M", bound=Callable[..., object])
+_M = TypeVar("_M", bound=Callable[..., object])
 
 _ENDS: Final = {"u": "the source", "v": "the destination", "e": "the edge"}
 _WORDS: Final = {"add": "plus", "sub": "minus", "mul": "times", "div": "divided by", "dot": "dot"}
@@ -156,7 +156,7 @@ def _reducer(name: str, doc: str) -> ReduceMaker:
     )
 
 
-def _named(make: M, name: str, doc: str, names: tuple[str, ...]) -> M:
+def _named(make: _M, name: str, doc: str, names: tuple[str, ...]) -> _M:
     made: Any = make
     made.__name__ = made.__qualname__ = name
     made.__doc__, made.__signature__ = doc, _signature(names)
@@ -266,109 +266,7 @@ edge_dot_src = _old("edge", "dot", "src")
 edge_dot_dst = _old("edge", "dot", "dst")
 edge_dot_edge = _old("edge", "dot", "edge")
 
-__all__ = [
-    "BinaryMaker",
-    "CopyMaker",
-    "MessageFunction",
-    "ReduceFunction",
-    "ReduceMaker",
-    "copy_e",
-    "copy_edge",
-    "copy_src",
-    "copy_u",
-    "dst_add_dst",
-    "dst_add_edge",
-    "dst_add_src",
-    "dst_div_dst",
-    "dst_div_edge",
-    "dst_div_src",
-    "dst_dot_dst",
-    "dst_dot_edge",
-    "dst_dot_src",
-    "dst_mul_dst",
-    "dst_mul_edge",
-    "dst_mul_src",
-    "dst_sub_dst",
-    "dst_sub_edge",
-    "dst_sub_src",
-    "e_add_e",
-    "e_add_u",
-    "e_add_v",
-    "e_div_e",
-    "e_div_u",
-    "e_div_v",
-    "e_dot_e",
-    "e_dot_u",
-    "e_dot_v",
-    "e_mul_e",
-    "e_mul_u",
-    "e_mul_v",
-    "e_sub_e",
-    "e_sub_u",
-    "e_sub_v",
-    "edge_add_dst",
-    "edge_add_edge",
-    "edge_add_src",
-    "edge_div_dst",
-    "edge_div_edge",
-    "edge_div_src",
-    "edge_dot_dst",
-    "edge_dot_edge",
-    "edge_dot_src",
-    "edge_mul_dst",
-    "edge_mul_edge",
-    "edge_mul_src",
-    "edge_sub_dst",
-    "edge_sub_edge",
-    "edge_sub_src",
-    "max",
-    "mean",
-    "min",
-    "prod",
-    "src_add_dst",
-    "src_add_edge",
-    "src_add_src",
-    "src_div_dst",
-    "src_div_edge",
-    "src_div_src",
-    "src_dot_dst",
-    "src_dot_edge",
-    "src_dot_src",
-    "src_mul_dst",
-    "src_mul_edge",
-    "src_mul_src",
-    "src_sub_dst",
-    "src_sub_edge",
-    "src_sub_src",
-    "sum",
-    "u_add_e",
-    "u_add_u",
-    "u_add_v",
-    "u_div_e",
-    "u_div_u",
-    "u_div_v",
-    "u_dot_e",
-    "u_dot_u",
-    "u_dot_v",
-    "u_mul_e",
-    "u_mul_u",
-    "u_mul_v",
-    "u_sub_e",
-    "u_sub_u",
-    "u_sub_v",
-    "v_add_e",
-    "v_add_u",
-    "v_add_v",
-    "v_div_e",
-    "v_div_u",
-    "v_div_v",
-    "v_dot_e",
-    "v_dot_u",
-    "v_dot_v",
-    "v_mul_e",
-    "v_mul_u",
-    "v_mul_v",
-    "v_sub_e",
-    "v_sub_u",
-    "v_sub_v",
-]
+# every public name defined in this file
+__all__ = sorted(
+    name for name, made in globals().items() if name[0] != "_" and getattr(made, "__module__", "") == __name__
+)

@@ -17,39 +17,47 @@ if TYPE_CHECKING:
     from nodeflow.flow._node_flow import NodeFlow
 
 
-def append(first: NodeFlow, second: NodeFlow) -> NodeFlow:
-    """See ``NodeFlow.append``."""
-    if not isinstance(second, type(first)):
-        raise TypeError(f"append takes a NodeFlow, got {describe(second)}")
-    if first.parent is not None and second.parent is not None and first.parent.uid != second.parent.uid:
+def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
+    """Return a NodeFlow that continues after the last layer of this one with ``other``.
+
+    The last layer of this one and the first of ``other`` must hold the same parent nodes, in any order; the joint
+    layer keeps this one's order. Its frame has the columns of both, this one's where both have a column. Structure
+    and columns are shared with both.
+
+    Raises ValueError when the layers do not hold the same nodes or the two belong to different parent graphs, and
+    IndexError when only one has a parent graph, which lacks an id of the other.
+    """
+    if not isinstance(other, type(first)):
+        raise TypeError(f"append takes a NodeFlow, got {describe(other)}")
+    if first.parent is not None and other.parent is not None and first.parent.uid != other.parent.uid:
         raise ValueError(
-            f"append needs NodeFlows of one parent graph, got one of {first.parent} and one of another, {second.parent}"
+            f"append needs NodeFlows of one parent graph, got one of {first.parent} and one of another, {other.parent}"
         )
     try:
-        rows = _match(first.back, second.front)
+        rows = _match(first.back, other.front)
     except ValueError as error:
-        if _fits(second.back, first.front):
+        if _fits(other.back, first.front):
             raise ValueError(
                 f"{error}; the other's last layer is this one's first: call other.append(this) instead"
             ) from None
         raise
-    graph = second.parent if first.parent is None else first.parent
-    for part in (first, second):
+    graph = other.parent if first.parent is None else first.parent
+    for part in (first, other):
         if graph is not None and part.parent is None:
             check_fits(part, graph)
     data = first.back.data.copy()
-    for name, column in second.front.data.items():
+    for name, column in other.front.data.items():
         if name not in data:
             data[name] = column if rows is None else take_rows(column, rows)
     layers = [layer.with_frame() for layer in first.layers]
     layers[-1] = first.back.with_frame(data)
-    layers += [layer.with_frame() for layer in second.layers[1:]]
+    layers += [layer.with_frame() for layer in other.layers[1:]]
     shift = first.num_flows
     place = (
         None if rows is None else torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
     )
     flows = {(i, j): flow.between(layers[i], layers[j], (i, j)) for (i, j), flow in first.flows.items()}
-    for (i, j), flow in second.flows.items():
+    for (i, j), flow in other.flows.items():
         pair = (i + shift, j + shift)
         if i == 0 and place is not None:  # sources are numbered as the joint layer numbers them
             s = flow.structure
@@ -58,10 +66,10 @@ def append(first: NodeFlow, second: NodeFlow) -> NodeFlow:
         else:
             flows[pair] = flow.between(layers[pair[0]], layers[pair[1]], pair)
     consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
-    index = second.seed_index
-    if place is not None and second.num_flows == 0:  # the joint layer is the last one
+    index = other.seed_index
+    if place is not None and other.num_flows == 0:  # the joint layer is the last one
         index = place[index]
-    ids = second.seed_ids if second.has_seed_ids else None
+    ids = other.seed_ids if other.has_seed_ids else None
     return type(first).trusted(layers, consecutive, flows, parent=graph, seed_index=index, seed_ids=ids)
 
 

@@ -1,9 +1,9 @@
-"""NodeFlows made without a sampler: from flows, from the whole graph, and by appending one to another."""
+"""NodeFlows made without a sampler: from flows of given edges, or of the whole graph."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_count, as_ids, describe
 from nodeflow._base.frozen import Lazy
 from nodeflow._rows.rows import take_rows
-from nodeflow.flow._flow import Flow
+from nodeflow.flow._flow import Flow, FlowParts
 from nodeflow.flow._layer import Layer
 from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.flow._parent import check_graph
@@ -91,14 +91,22 @@ def flow_from_csr(
     return _flow(structure, None, parent_eid, weight, data)
 
 
-def _flow(structure: Structure, order: Tensor | None, parent_eid: Any, weight: Any, data: Any) -> Flow:
+def _flow(
+    structure: Structure,
+    order: Tensor | None,
+    parent_eid: IdsLike | None,
+    weight: Tensor | None,
+    data: ColumnsLike | None,
+) -> Flow:
+    """Return a flow of given edges; ``order`` sorts the rows of the other arguments to the order of the edges."""
     size = structure.num_edges
     columns = Frame(size, data)
+    eid: Tensor | None = None
     if parent_eid is not None:
-        parent_eid = torch.from_numpy(as_ids(parent_eid, "parent_eid", _ANY, "edge", lower=-1).copy())
-        if len(parent_eid) != size:
-            raise ValueError(f"parent_eid must have one entry per edge ({size}), got {len(parent_eid)}")
-        parent_eid = parent_eid if order is None else parent_eid[order]
+        eid = torch.from_numpy(as_ids(parent_eid, "parent_eid", _ANY, "edge", lower=-1).copy())
+        if len(eid) != size:
+            raise ValueError(f"parent_eid must have one entry per edge ({size}), got {len(eid)}")
+        eid = eid if order is None else eid[order]
     if weight is not None:
         weight = Frame(size, {"weight": weight})["weight"]
         if weight.shape != (size,) or weight.layout != torch.strided:
@@ -108,7 +116,7 @@ def _flow(structure: Structure, order: Tensor | None, parent_eid: Any, weight: A
     if order is not None:
         columns = Frame(structure.num_edges, {name: take_rows(column, order) for name, column in columns.items()})
     src, dst = Layer.trusted(structure.num_src), Layer.trusted(structure.num_dst)
-    edge, scale = (None if value is None else Lazy.of(value) for value in (parent_eid, weight))
+    edge, scale = (None if value is None else Lazy.of(value) for value in (eid, weight))
     return Flow.trusted(structure, src, dst, (0, 1), parent_eid=edge, weight=scale, data=columns)
 
 
@@ -252,6 +260,8 @@ def shared_node_flow(
     The parts are trusted.
     """
     layers = [layer, *(layer.with_frame() for _ in range(num_flows))]  # which share the lookup of parent ids too
-    shared: dict[str, Any] = {"parent_eid": parent_eid, "weight": weight, "needs_weight": needs_weight, "prefix": True}
-    flows = [Flow.trusted(structure, layers[i], layers[i + 1], (i, i + 1), **shared) for i in range(num_flows)]
+    shared: FlowParts = {"parent_eid": parent_eid, "weight": weight, "needs_weight": needs_weight}
+    flows = [
+        Flow.trusted(structure, layers[i], layers[i + 1], (i, i + 1), prefix=True, **shared) for i in range(num_flows)
+    ]
     return NodeFlow.trusted(layers, flows, parent=graph, seed_index=seed_index, seed_ids=seed_ids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, overload
+from typing import Any, Literal, Self, TypedDict, Unpack, overload
 
 import torch
 from torch import Tensor
@@ -11,28 +11,34 @@ from torch import Tensor
 from nodeflow import ops
 from nodeflow._base.checks import describe
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._rows.csr import csr_tensor
 from nodeflow._rows.rows import first_rows, take_rows
+from nodeflow.flow import _matrices as matrices
 from nodeflow.flow._layer import Layer, rows_between
 from nodeflow.flow._validate import check_flow
 from nodeflow.graph import Frame
 from nodeflow.ops._own import share_own
 from nodeflow.ops._structure import Structure
 
-if TYPE_CHECKING:
-    import scipy.sparse
-
-
 # None is "destination i is source row i", the common case that needs no index
 _PREFIX: Lazy[Tensor | None] = Lazy.of(None)
 
 
-class LazyParts(TypedDict):
-    """The parts of a flow that are made when first asked for."""
+class FlowParts(TypedDict, total=False):
+    """The parts of a flow beside its structure and layers, as ``Flow.trusted`` takes them; None or left out: none.
+
+    Attributes:
+        parent_eid: parent id of every edge.
+        weight: estimator weight of every edge.
+        needs_weight: see ``Flow.needs_weight``; None: the weights are compared when it is asked for.
+        data: the frame.
+        rows: local id of every destination in the source layer, None for the first ones in order; left out: looked up.
+    """
 
     parent_eid: Lazy[Tensor] | None
     weight: Lazy[Tensor] | None
     needs_weight: bool | None
+    data: Frame | None
+    rows: Lazy[Tensor | None]
 
 
 class Flow(Frozen):
@@ -77,56 +83,40 @@ class Flow(Frozen):
             if not isinstance(part, kind):
                 raise TypeError(f"{name} must be a {kind.__name__}, got {describe(part)}")
         edge, scale = (None if value is None else Lazy.of(value) for value in (parent_eid, weight))
-        self._fill(structure, src_layer, dst_layer, layers, edge, scale, None, data)
+        self._fill(structure, src_layer, dst_layer, layers, parent_eid=edge, weight=scale, data=data)
         check_flow("this flow", self, None, None)
 
     @classmethod
     def trusted(
-        cls,
-        structure: Structure,
-        src_layer: Layer,
-        dst_layer: Layer,
-        layers: tuple[int, int],
-        *,
-        parent_eid: Lazy[Tensor] | None = None,
-        weight: Lazy[Tensor] | None = None,
-        needs_weight: bool | None = None,
-        data: Frame | None = None,
-        prefix: bool = False,
-    ) -> Self:
+        cls, structure: Structure, src_layer: Layer, dst_layer: Layer, layers: tuple[int, int], *,
+        prefix: bool = False, **parts: Unpack[FlowParts],
+    ) -> Self:  # fmt: skip
         """Return a flow of parts that are known to fit together.
 
-        ``needs_weight`` None: the weights are compared when it is asked for. ``prefix``: the destinations are the first
-        nodes of the source layer, in order.
+        ``prefix``: the destinations are the first nodes of the source layer, in order.
         """
         flow = cls.__new__(cls)
-        rows = _PREFIX if prefix else None
-        cls._fill(flow, structure, src_layer, dst_layer, layers, parent_eid, weight, needs_weight, data, rows)
+        if prefix:
+            parts["rows"] = _PREFIX
+        Flow._fill(flow, structure, src_layer, dst_layer, layers, **parts)
         return flow
 
     def _fill(
-        self,
-        structure: Structure,
-        src_layer: Layer,
-        dst_layer: Layer,
-        layers: tuple[int, int],
-        parent_eid: Lazy[Tensor] | None,
-        weight: Lazy[Tensor] | None,
-        needs_weight: bool | None,
-        data: Frame | None,
-        rows: Lazy[Tensor | None] | None = None,
-    ) -> None:
-        needed = False if weight is None else needs_weight
+        self, structure: Structure, src_layer: Layer, dst_layer: Layer, layers: tuple[int, int],
+        **parts: Unpack[FlowParts],
+    ) -> None:  # fmt: skip
+        weight, data, rows = parts.get("weight"), parts.get("data"), parts.get("rows")
+        needed = False if weight is None else parts.get("needs_weight")
         if rows is None:
             device = structure.device
             rows = Lazy(lambda: _dst_in_src(src_layer, dst_layer, device))
         self._set(
-            _structure=structure, src_layer=src_layer, dst_layer=dst_layer, layers=layers, _parent_eid=parent_eid,
-            _weight=weight, _needs_weight=needed, data=Frame(structure.num_edges) if data is None else data,
-            _dst_in_src=rows,
+            _structure=structure, src_layer=src_layer, dst_layer=dst_layer, layers=layers,
+            _parent_eid=parts.get("parent_eid"), _weight=weight, _needs_weight=needed,
+            data=Frame(structure.num_edges) if data is None else data, _dst_in_src=rows,
         )  # fmt: skip
 
-    def lazy_parts(self) -> LazyParts:
+    def lazy_parts(self) -> FlowParts:
         """Return the parts that are made when first asked for, as ``trusted`` takes them."""
         return {"parent_eid": self._parent_eid, "weight": self._weight, "needs_weight": self._needs_weight}
 
@@ -342,47 +332,9 @@ class Flow(Frozen):
         """Return the destination row of every edge: ``[num_dst, ...]`` to ``[num_edges, ...]``."""
         return ops.gather_dst(self._structure, h)
 
-    def to_scipy(self, weight: Tensor | None = None) -> scipy.sparse.csr_array:
-        """Return the adjacency as a scipy CSR array ``[num_dst, num_src]``, entries ``weight`` ``[num_edges]`` or 1.
-
-        Repeated edges stay separate entries, in edge order; products and sums treat them as their sum. Nothing is
-        shared with the flow. Raises ValueError for a weight of another shape.
-        """
-        import scipy.sparse
-
-        values = self._entries(weight).detach().cpu().numpy()
-        parts = (values, self.indices.cpu().numpy(), self.indptr.cpu().numpy())
-        # a copy, because methods such as sort_indices() change the matrix in place
-        return scipy.sparse.csr_array(parts, shape=(self.num_dst, self.num_src), copy=True)
-
-    def to_torch_sparse(self, weight: Tensor | None = None) -> Tensor:
-        """Return the adjacency as a torch sparse CSR tensor ``[num_dst, num_src]``, entries ``weight`` or 1.
-
-        It shares memory with the flow: do not write to it. Raises ValueError for a weight of another shape.
-        """
-        return csr_tensor(self.indptr, self.indices, self._entries(weight), (self.num_dst, self.num_src))
-
-    def _entries(self, weight: Tensor | None) -> Tensor:
-        if weight is None:
-            return torch.ones(self.num_edges, dtype=torch.float32, device=self._structure.device)
-        if weight.shape != (self.num_edges,):
-            raise ValueError(f"weight must have shape ({self.num_edges},), one per edge, got {tuple(weight.shape)}")
-        return weight
-
-    def incidence(self, end: str) -> Tensor:
-        """Return the incidence matrix as a torch sparse CSR tensor of ones.
-
-        ``end="in"`` gives ``[num_dst, num_edges]`` (entry (v, e): edge e ends in v), ``end="out"`` gives
-        ``[num_src, num_edges]`` (edge e leaves u). Raises ValueError for another ``end``.
-        """
-        if end not in ("in", "out"):
-            raise ValueError(f"end must be 'in' or 'out', got {end!r}")
-        device, size = self._structure.device, self.num_edges
-        values = torch.ones(size, device=device)
-        if end == "in":
-            return csr_tensor(self.indptr, torch.arange(size, device=device), values, (self.num_dst, size))
-        swapped, edges = self._structure.transposed()
-        return csr_tensor(swapped.indptr, edges, values, (self.num_src, size))
+    to_scipy = matrices.to_scipy
+    to_torch_sparse = matrices.to_torch_sparse
+    incidence = matrices.incidence
 
     def __len__(self) -> int:
         return self.num_edges
@@ -403,16 +355,17 @@ class Flow(Frozen):
             structure: the same edges where the source layer numbers its nodes in another way; None: as here.
             move: moves tensors, the structure and the frame to a device; None: they stay.
         """
-        flow, edge, weight, data = Flow.__new__(Flow), self._parent_eid, self._weight, self.data.copy()
         same = structure is None and move is None
         same = same and src.same_parent_nid(self.src_layer) and dst.same_parent_nid(self.dst_layer)
         structure = self._structure if structure is None else structure
+        parts: FlowParts = {**self.lazy_parts(), "data": self.data.copy()}
+        if same:
+            parts["rows"] = self._dst_in_src
         if move is not None:
-            structure, data = move(structure), move(data)
-            edge, weight = (None if cell is None else Lazy.of(move(cell.get())) for cell in (edge, weight))
-        rows = self._dst_in_src if same else None
-        Flow._fill(flow, structure, src, dst, layers, edge, weight, self._needs_weight, data, rows)
-        return flow
+            structure, parts["data"] = move(structure), move(parts["data"])
+            edge, weight = (cell and Lazy.of(move(cell.get())) for cell in (self._parent_eid, self._weight))
+            parts["parent_eid"], parts["weight"] = edge, weight
+        return Flow.trusted(structure, src, dst, layers, **parts)
 
 
 def _varies(weight: Tensor, structure: Structure) -> bool:

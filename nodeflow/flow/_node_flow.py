@@ -8,34 +8,18 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 from torch import Tensor
 
-import nodeflow.flow._compute as compute
-import nodeflow.flow._parent as parent
-from nodeflow._base.checks import ALL, as_index
+from nodeflow._base.checks import as_index
 from nodeflow._base.frozen import Frozen
-from nodeflow.flow._append import append
+from nodeflow.flow import _append, _compute, _validate
+from nodeflow.flow import _parent as parent_graph
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer
 from nodeflow.flow._move import once
 from nodeflow.flow._pickle import pack, unpack
-from nodeflow.flow._validate import validate
 from nodeflow.flow._views import FlowView, FrameView, LayerView
 
 if TYPE_CHECKING:
-    from nodeflow._base.types import IdsLike
-    from nodeflow.flow._types import (
-        ColumnsOfEdges,
-        ColumnsOfNodes,
-        FlowLike,
-        MessageLike,
-        MessagesLike,
-        NamesLike,
-        RangeLike,
-        ReduceLike,
-        ReducesLike,
-        SomeIds,
-        UpdatesLike,
-    )
-    from nodeflow.fn import MessageFunction
+    from nodeflow.flow._types import ColumnsOfNodes, MessageLike, ReduceLike
     from nodeflow.graph import Frame, Graph
 
 
@@ -94,7 +78,7 @@ class NodeFlow(Frozen):
         seed_ids: Tensor | None = None,
     ) -> None:
         self._fill(layers, flows, skips or {}, parent, seed_index, seed_ids)
-        validate(self)
+        self.validate()
 
     @classmethod
     def trusted(
@@ -216,111 +200,21 @@ class NodeFlow(Frozen):
     def _zeros(self, layer: int) -> Tensor:
         return torch.zeros(self._layers[layer].num_nodes, dtype=torch.int64, device=self.device)
 
-    # ---- parent graph
+    # ---- parent graph: functions of a NodeFlow, which are methods here
 
-    def map_to_parent_nid(self, nid: IdsLike) -> Tensor:
-        """Return the parent ids of nodes given by NodeFlow id, int64 ``[k]``. Raises IndexError for an unknown id."""
-        return parent.map_to_parent_nid(self, nid)
+    map_to_parent_nid = parent_graph.map_to_parent_nid
+    map_to_parent_eid = parent_graph.map_to_parent_eid
+    map_from_parent_nid = parent_graph.map_from_parent_nid
+    copy_from_parent = parent_graph.copy_from_parent
+    copy_to_parent = parent_graph.copy_to_parent
 
-    def map_to_parent_eid(self, eid: IdsLike) -> Tensor:
-        """Return the parent ids of edges given by NodeFlow id, int64 ``[k]`` (-1 for an edge without a parent edge)."""
-        return parent.map_to_parent_eid(self, eid)
+    # ---- message passing, likewise
 
-    def map_from_parent_nid(
-        self, layer: int, parent_nid: IdsLike, *, remap_local: bool = False, allow_missing: bool = False
-    ) -> Tensor:
-        """Return the NodeFlow ids that parent nodes have in one layer, int64 ``[k]``.
-
-        Args:
-            layer: the layer to look in.
-            parent_nid: parent ids.
-            remap_local: give local ids (rows of the layer) instead of NodeFlow ids.
-            allow_missing: give -1 for a parent node that is not in the layer, which else raises KeyError.
-        """
-        return parent.map_from_parent_nid(self, layer, parent_nid, remap_local, allow_missing)
-
-    def copy_from_parent(self, ndata: NamesLike = ALL, edata: NamesLike = ALL) -> None:
-        """Copy columns of the parent's frames to the frames of layers and flows, on this NodeFlow's device.
-
-        Args:
-            ndata: which node columns: ``ALL``, None, a list of names for every layer, or a dict from layer number to
-                ``ALL`` or a list of names, as in ``{0: ["feat"], -1: ["label"]}``.
-            edata: which edge columns, likewise by flow number (or pair of layers for flows that skip layers). Edges
-                without a parent edge get zeros.
-
-        Raises KeyError for an unknown column, ValueError without a parent graph; then no frame has changed.
-        """
-        parent.copy_from_parent(self, ndata, edata)
-
-    def copy_to_parent(self, ndata: NamesLike = ALL, edata: NamesLike = ALL) -> None:
-        """Write columns of layers and flows into the parent's frames, at the rows of their parent ids.
-
-        The arguments choose columns as in ``copy_from_parent``. Layers are written in order, so where several layers
-        hold one parent node, **the value of the layer nearest to the seeds stays**; likewise for flows (flow numbers
-        first, then flows that skip layers), and for an edge that one flow holds repeatedly, or a node that a layer
-        holds in several contexts: the last row stays. A
-        column that the parent has is written in place, without gradient (graphs that share the tensor see it too); one
-        that it has not is made, with zeros in all other rows.
-
-        Raises ValueError for a column whose rows have another shape or type than the parent's, or whose memory in the
-        parent cannot be written (a memory-mapped file); then the parent is as it was.
-        """
-        parent.copy_to_parent(self, ndata, edata)
-
-    # ---- message passing
-
-    def flow_compute(
-        self,
-        flow: FlowLike,
-        message: MessageLike,
-        reduce: ReduceLike,
-        update: ColumnsOfNodes | None = None,
-        v: SomeIds = ALL,
-    ) -> None:
-        """Send messages along a flow, reduce them per destination, and update the destinations.
-
-        Args:
-            flow: flow number, or the pair ``(i, j)`` of the layers it joins.
-            message: a built-in of ``nodeflow.fn``, or a function of ``edges`` that returns columns.
-            reduce: a built-in of ``nodeflow.fn``, or a function of ``nodes`` (with ``nodes.mailbox``) that returns
-                columns; called once per distinct in-degree.
-            update: any callable or module that takes ``nodes`` and returns columns; None for none.
-            v: local ids of the destinations to compute; the rows of the others stay (0 in a new column).
-
-        The reduced columns and those returned by ``update`` are stored in the destination layer's frame. If anything
-        raises, no frame has changed.
-        """
-        compute.flow_compute(self, flow, message, reduce, update, v)
-
-    def flow_send_and_recv(
-        self,
-        flow: FlowLike,
-        edges: SomeIds,
-        message: MessageLike,
-        reduce: ReduceLike,
-        update: ColumnsOfNodes | None = None,
-    ) -> None:
-        """Like ``flow_compute``, with messages on the given edges only (local edge ids); others stay as they are."""
-        compute.flow_send_and_recv(self, flow, edges, message, reduce, update)
-
-    def apply_layers(self, layer: RangeLike, func: ColumnsOfNodes, v: SomeIds = ALL) -> None:
-        """Apply ``func`` to the nodes of a layer (a number, a slice or ``ALL``) and store the columns it returns."""
-        compute.apply_layers(self, layer, func, v)
-
-    def apply_flows(
-        self, flow: RangeLike | tuple[int, int], func: MessageFunction | ColumnsOfEdges, edges: SomeIds = ALL
-    ) -> None:
-        """Apply ``func`` (or a built-in message function) to the edges of a flow and store the columns it returns."""
-        compute.apply_flows(self, flow, func, edges)
-
-    def forward(
-        self, message: MessagesLike, reduce: ReducesLike, update: UpdatesLike = None, flows: RangeLike = ALL
-    ) -> None:
-        """Run ``flow_compute`` over a range of flows (a number, a slice or ``ALL``), in order.
-
-        Each of ``message``, ``reduce`` and ``update`` is one function for all, or a list with one per flow.
-        """
-        compute.forward(self, message, reduce, update, flows)
+    flow_compute = _compute.flow_compute
+    flow_send_and_recv = _compute.flow_send_and_recv
+    apply_layers = _compute.apply_layers
+    apply_flows = _compute.apply_flows
+    forward = _compute.forward
 
     def register_layer_computation(
         self,
@@ -331,11 +225,11 @@ class NodeFlow(Frozen):
     ) -> None:
         """Say how a layer is computed from the one before it; ``compute`` runs what is registered, in layer order."""
         i = as_index(layer, "layer", self.num_layers)
-        compute.register_layer_computation(self._registry, i, message, reduce, update)
+        _compute.register_layer_computation(self._registry, i, message, reduce, update)
 
     def compute(self) -> None:
         """Compute every layer that has a registered computation, one by one."""
-        compute.compute(self, self._registry)
+        _compute.compute(self, self._registry)
 
     # ---- new NodeFlows from this one
 
@@ -348,17 +242,7 @@ class NodeFlow(Frozen):
             raise ValueError(f"a slice must take consecutive layers, at least one of {self.num_layers}, got {layers}")
         return self._rebuild(start, stop, parent=self._parent)
 
-    def append(self, other: NodeFlow) -> NodeFlow:
-        """Return a NodeFlow that continues after this one's last layer with ``other``.
-
-        The last layer of this one and the first of ``other`` must hold the same parent nodes, in any order; the joint
-        layer keeps this one's order. Its frame has the columns of both, this one's where both have a column. Structure
-        and columns are shared with both.
-
-        Raises ValueError when the layers do not hold the same nodes or the two belong to different parent graphs, and
-        IndexError when only one has a parent graph, which lacks an id of the other.
-        """
-        return append(self, other)
+    append = _append.append
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> NodeFlow:
         """Return this NodeFlow with structure, ids and columns on ``device``; frames of the parent stay."""
@@ -374,7 +258,7 @@ class NodeFlow(Frozen):
         Raises IndexError for a parent id that ``graph`` does not have.
         """
         if graph is not None:
-            parent.check_fits(self, graph)
+            parent_graph.check_fits(self, graph)
         return self._rebuild(0, self.num_layers, parent=graph)
 
     def with_seeds(self, *, seed_index: Tensor | None = None, seed_ids: Tensor | None = None) -> NodeFlow:
@@ -408,9 +292,7 @@ class NodeFlow(Frozen):
         index, ids = move(seeds[0]), None if seeds[1] is None else move(seeds[1])
         return NodeFlow.trusted(layers, consecutive, flows, parent=parent, seed_index=index, seed_ids=ids)
 
-    def validate(self) -> None:
-        """Check every invariant of the structure again; raises ValueError that names the first broken one."""
-        validate(self)
+    validate = _validate.validate
 
     def __len__(self) -> int:
         return self.num_layers

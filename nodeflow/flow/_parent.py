@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import _All, as_ids, as_index, describe
+from nodeflow._base.checks import ALL, _All, as_ids, as_index, describe
 from nodeflow._rows.rows import fetch_rows, is_read_only
 from nodeflow.graph import Frame
 
@@ -23,14 +23,14 @@ _ANY = int(np.iinfo(np.int64).max)
 
 
 def map_to_parent_nid(batch: NodeFlow, nid: IdsLike) -> Tensor:
-    """See ``NodeFlow.map_to_parent_nid``."""
+    """Return the parent ids of nodes given by NodeFlow id, int64 ``[k]``. Raises IndexError for an unknown id."""
     ids = torch.from_numpy(as_ids(nid, "nid", sum(batch.layer_sizes))).to(batch.device)
     cells = [layer.parent_nid if layer.has_parent else None for layer in batch.layers]
     return _looked_up(ids, cells, batch.layer_sizes, "nid", "layer")
 
 
 def map_to_parent_eid(batch: NodeFlow, eid: IdsLike) -> Tensor:
-    """See ``NodeFlow.map_to_parent_eid``."""
+    """Return the parent ids of edges given by NodeFlow id, int64 ``[k]`` (-1 for an edge without a parent edge)."""
     flows = [batch.flows[pair] for pair in batch.flows.pairs()]
     ids = torch.from_numpy(as_ids(eid, "eid", sum(flow.num_edges for flow in flows), "edge")).to(batch.device)
     cells = [flow.parent_eid if flow.has_parent else None for flow in flows]
@@ -69,11 +69,20 @@ def check_graph(graph: object, name: str) -> None:
         raise TypeError(f"{name} must be a nodeflow.Graph, got {describe(graph)}")
 
 
-def map_from_parent_nid(batch: NodeFlow, layer: int, nids: IdsLike, remap_local: bool, allow_missing: bool) -> Tensor:
-    """See ``NodeFlow.map_from_parent_nid``."""
+def map_from_parent_nid(
+    batch: NodeFlow, layer: int, parent_nid: IdsLike, *, remap_local: bool = False, allow_missing: bool = False
+) -> Tensor:
+    """Return the NodeFlow ids that parent nodes have in one layer, int64 ``[k]``.
+
+    Args:
+        layer: the layer to look in.
+        parent_nid: parent ids.
+        remap_local: give local ids (rows of the layer) instead of NodeFlow ids.
+        allow_missing: give -1 for a parent node that is not in the layer, which else raises KeyError.
+    """
     i = as_index(layer, "layer", batch.num_layers)
     upper = _ANY if batch.parent is None else batch.parent.num_nodes
-    ids = torch.from_numpy(as_ids(nids, "parent_nid", upper)).to(batch.device)
+    ids = torch.from_numpy(as_ids(parent_nid, "parent_nid", upper)).to(batch.device)
     rows = batch.layers[i].rows_of(ids)
     missing = rows < 0
     if not allow_missing and bool(missing.any()):
@@ -85,8 +94,17 @@ def map_from_parent_nid(batch: NodeFlow, layer: int, nids: IdsLike, remap_local:
     return torch.where(missing, -1, rows + sum(batch.layer_sizes[:i]))
 
 
-def copy_from_parent(batch: NodeFlow, ndata: NamesLike, edata: NamesLike) -> None:
-    """See ``NodeFlow.copy_from_parent``."""
+def copy_from_parent(batch: NodeFlow, ndata: NamesLike = ALL, edata: NamesLike = ALL) -> None:
+    """Copy columns of the parent's frames to the frames of layers and flows, on this NodeFlow's device.
+
+    Args:
+        ndata: which node columns: ``ALL``, None, a list of names for every layer, or a dict from layer number to
+            ``ALL`` or a list of names, as in ``{0: ["feat"], -1: ["label"]}``.
+        edata: which edge columns, likewise by flow number (or pair of layers for flows that skip layers). Edges
+            without a parent edge get zeros.
+
+    Raises KeyError for an unknown column, ValueError without a parent graph; then no frame has changed.
+    """
     graph = _graph(batch)
     found: list[tuple[Frame, dict[str, Tensor]]] = []
     for i, names in _chosen_layers(batch, ndata, lambda _: (graph.ndata, "the parent graph's ndata")).items():
@@ -101,8 +119,20 @@ def copy_from_parent(batch: NodeFlow, ndata: NamesLike, edata: NamesLike) -> Non
         frame.update(columns)
 
 
-def copy_to_parent(batch: NodeFlow, ndata: NamesLike, edata: NamesLike) -> None:
-    """See ``NodeFlow.copy_to_parent``."""
+def copy_to_parent(batch: NodeFlow, ndata: NamesLike = ALL, edata: NamesLike = ALL) -> None:
+    """Write columns of layers and flows into the parent's frames, at the rows of their parent ids.
+
+    The arguments choose columns as in ``copy_from_parent``. Layers are written in order. Where several layers hold one
+    parent node, **the value of the layer nearest to the seeds stays**. The same holds for edges in several flows (flows
+    that skip layers come last). Where one flow holds an edge repeatedly, or one layer a node in several contexts, the
+    last row stays.
+
+    A column that the parent has is written in place, without gradient (graphs that share the tensor see it too). A
+    column that the parent has not is made, with zeros in all other rows.
+
+    Raises ValueError for a column whose rows have another shape or type than the parent's, or whose memory in the
+    parent cannot be written (a memory-mapped file); then the parent is as it was.
+    """
     graph = _graph(batch)
     writes: list[tuple[Frame, str, Tensor, Tensor]] = []
     for i, names in _chosen_layers(batch, ndata, lambda i: (batch.ldata[i], f"layer {i}")).items():

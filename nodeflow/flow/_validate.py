@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def validate(batch: NodeFlow) -> None:
-    """Raise ValueError that names the first broken invariant of ``batch``."""
+    """Check every invariant of the structure again; raises ValueError that names the first broken one."""
     try:
         _check(batch)
     except ValueError as error:

@@ -49,10 +49,9 @@ def flow_compute(
     update: ColumnsOfNodes | None = None,
     v: SomeIds = ALL,
 ) -> None:
-    """Send messages along a flow, reduce them per destination, update the destinations, store the columns.
+    """Send messages along a flow, reduce them per destination, and update the destinations.
 
     Args:
-        batch: the NodeFlow.
         flow: flow number, or the pair ``(i, j)`` of the layers it joins.
         message: a built-in of ``nodeflow.fn``, a function of ``edges`` that returns columns, or a list of them.
         reduce: a built-in of ``nodeflow.fn``, a function of ``nodes`` (with ``nodes.mailbox``) that returns columns, or
@@ -61,9 +60,9 @@ def flow_compute(
         update: any callable or module that takes ``nodes`` and returns columns; None for none.
         v: distinct local ids of the destinations to compute; the other rows stay (0 in a new column).
 
-    If anything raises, no frame has changed. Raises ValueError or TypeError for functions that do not fit together,
-    KeyError for unknown columns, IndexError for unknown flows or nodes; an error in a function gets notes that say
-    where.
+    The reduced columns and those returned by ``update`` are stored in the destination layer's frame. If anything
+    raises, no frame has changed. Raises ValueError or TypeError for functions that do not fit together, KeyError for
+    unknown columns, IndexError for unknown flows or nodes. An error in one of the functions gets notes that say where.
     """
     chosen = _flow(batch, flow)
     part = Part.whole(chosen) if v is ALL else Part.of_destinations(chosen, _distinct(v, "v", chosen.num_dst, "node"))
