@@ -70,13 +70,20 @@ class ControlVariateSampler(NeighborSampler):
             "edge_filter": of.edge_filter, "weight": of.weight, "seed": seed,
         }  # fmt: skip
         self.history = history
-        self._missing = missing
+        self.missing = missing
         super().__init__(graph, fanouts, **options)
 
     @property
-    def missing(self) -> str:
-        """What rows are that were never written, see ``History.pull``."""
-        return self._missing
+    def settings(self) -> dict[str, Any]:
+        """Everything that determines the draws, except the graph; of the history its widths and propagation."""
+        history, of = self.history, self.history.propagation
+        shown = {
+            "widths": history.widths,
+            "weight": of.weight,
+            "direction": of.direction,
+            "edge_filter": of.edge_filter,
+        }
+        return {**super().settings, "history": {name: value for name, value in shown.items() if value is not None}}
 
     def _checked(self, fanouts: Any) -> tuple[int, ...]:
         if not isinstance(fanouts, (list, tuple)) or not fanouts or fanouts[0] != 0:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -11,6 +13,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, describe, with_article
+from nodeflow._base.frozen import Frozen
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids
@@ -30,16 +33,41 @@ class Draw(NamedTuple):
     batch_number: int | None
 
 
-_OWN = ("graph", "num_flows", "numbered")  # attributes that other settings imply
-
-
-def _plain(value: Any) -> bool:
-    """Whether a value prints as what it is, in any process."""
+def _is_plain(value: object) -> bool:
+    """Whether a value prints as itself, in any process."""
     if isinstance(value, dict):
-        return all(_plain(key) and _plain(part) for key, part in value.items())
+        return all(_is_plain(key) and _is_plain(part) for key, part in value.items())
     if isinstance(value, (tuple, list)):
-        return all(map(_plain, value))
-    return value is None or isinstance(value, (bool, int, float, str))
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (bool, int, float, str, Frozen))
+
+
+def _parameters(kind: type) -> list[inspect.Parameter]:
+    """The parameters of the ``__init__`` that ``kind`` defines itself, without ``self``."""
+    return list(inspect.signature(vars(kind)["__init__"]).parameters.values())[1:]
+
+
+@cache
+def arguments(kind: type[SamplerBase]) -> dict[str, Any]:
+    """Return the arguments of a sampler's ``__init__`` beside the graph, by name, with their defaults.
+
+    What an ``__init__`` passes on as ``**options`` are arguments of the next class that has one.
+    """
+    found: dict[str, Any] = {}
+    for base in kind.__mro__:
+        if "__init__" in vars(base):
+            own = _parameters(base)
+            named = (p for p in own if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name != "graph")
+            found = {**found, **{p.name: p.default for p in named if p.name not in found}}
+            if not any(p.kind == p.VAR_KEYWORD for p in own):
+                break
+    return found
+
+
+@cache
+def _names(kind: type[SamplerBase]) -> frozenset[str]:
+    """The names of all arguments of a sampler and of its base classes."""
+    return frozenset(p.name for base in kind.__mro__ if "__init__" in vars(base) for p in _parameters(base))
 
 
 class _Missing:
@@ -61,9 +89,6 @@ class SamplerBase(ABC):
 
     Raises TypeError for what is no graph, ValueError for no flows.
     """
-
-    fixed: ClassVar[tuple[str, ...]] = ("num_flows", "seed")
-    """Names of the settings, which can be set once; a subclass may add its own."""
 
     draws_as: ClassVar[str] = "custom"
     """Name that goes into the key of all random numbers, so that samplers of different names draw independently.
@@ -101,25 +126,30 @@ class SamplerBase(ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values.
+        """Everything that determines the draws, except the graph: the arguments of ``__init__``, by name.
 
-        Numbers, strings, and lists, tuples or dicts of such, that a sampler of your own sets as public attributes are
-        settings too.
+        The value of an argument is the attribute of that name; an argument without one is no setting. Functions and
+        modules are there by name. Other public attributes of a sampler of your own are settings too, where they hold
+        numbers, strings, or lists, tuples or dicts of these.
         """
-        found = {name: self.__dict__[name] for name in self.fixed if name in self.__dict__}
-        # what a base class has in ``fixed``, but not this one, means nothing to it
-        known = {*_OWN, *(name for kind in type(self).__mro__ for name in getattr(kind, "fixed", ()))}
-        more = {name: value for name, value in self.__dict__.items() if name not in known and not name.startswith("_")}
-        return found | {name: value for name, value in more.items() if _plain(value)}
+        kind, known = type(self), _names(type(self))
+        given = {name: self.__dict__[name] for name in arguments(kind) if name in self.__dict__}
+        for name, value in given.items():
+            if callable(value):  # its text has an address, which differs between processes
+                given[name] = getattr(value, "__qualname__", type(value).__qualname__)
+        # arguments of a base class that this one does not take mean nothing to it
+        own = {name: value for name, value in self.__dict__.items()
+               if name not in known and name[0] != "_" and not hasattr(SamplerBase, name)}  # fmt: skip
+        return {name: value for name, value in (given | own).items() if _is_plain(value)}
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name in ("graph", *self.fixed) and name in self.__dict__:
+        if name in self.__dict__ and name in _names(type(self)):
             raise AttributeError(f"{name} of a sampler is fixed when it is made; make a new {type(self).__name__}")
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
-        return f"{type(self).__name__}({self.graph}, {settings})"
+        settings = "".join(f", {name}={value!r}" for name, value in self.settings.items())
+        return f"{type(self).__name__}({self.graph}{settings})"
 
     def __call__(self, seeds: Any, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None) -> NodeFlow:
         """Sample the NodeFlow of ``seeds``.

@@ -50,8 +50,6 @@ class BernoulliSampler(RowSampler):
     NodeFlow(5 -> 5 -> 1 nodes, 3 + 4 edges)
     """
 
-    fixed = ("fanouts", "rates", "direction", "include_dst", "reuse", "edge_filter", "weight", "seed")
-
     draws_as = "bernoulli"
 
     def __init__(
@@ -80,11 +78,6 @@ class BernoulliSampler(RowSampler):
             "weight": weight, "seed": seed,
         }  # fmt: skip
         super().__init__(graph, number, **options)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values."""
-        return {k: v for k, v in super().settings.items() if not (k in ("fanouts", "rates") and v is None)}
 
     def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
         """Keep edges of every row with the probability that flow ``step.flow`` has."""

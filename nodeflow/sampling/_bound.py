@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from nodeflow.graph import Graph
 from nodeflow.graph._columns import EdgeMask, edge_mask, edge_numbers
 from nodeflow.graph._edges import Edges, edges_along
 from nodeflow.random import hash_ids
-from nodeflow.sampling._base import SamplerBase
+from nodeflow.sampling._base import SamplerBase, arguments
 
 S = TypeVar("S", bound="BoundSampler")
 
@@ -34,8 +34,6 @@ class BoundSampler(SamplerBase):
     Raises ValueError for a direction that is neither, a mask of a wrong length, or a weight that is not finite;
     KeyError for an unknown column.
     """
-
-    fixed: ClassVar[tuple[str, ...]] = ("num_flows", "direction", "edge_filter", "weight", "seed")
 
     def __init__(
         self,
@@ -77,12 +75,15 @@ class BoundSampler(SamplerBase):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values."""
-        # settings of later versions at rest do not appear, so that the states of loaders stay readable
-        found = {k: v for k, v in super().settings.items() if not (k in ("edge_filter", "weight") and v is None)}
+        """Everything that determines the draws, except the graph; see ``SamplerBase``.
+
+        Arguments left at None are not shown, so that states of loaders stay readable when a version adds one.
+        """
+        defaults = arguments(type(self))
+        settings = {k: v for k, v in super().settings.items() if v is not None or defaults.get(k, 0) is not None}
         if self._left_out is not None:
-            found["without_edges"] = f"{len(self._left_out)} edges, {hash_ids(self._left_out):#018x}"
-        return found
+            settings["without_edges"] = f"{len(self._left_out)} edges, {hash_ids(self._left_out):#018x}"
+        return settings
 
     def without_edges(self: S, eid: Any) -> S:
         """Return a sampler like this one that does not draw the edges ``eid`` (parent edge ids).

@@ -118,8 +118,6 @@ class ClusterSampler(SubgraphSampler):
     (tensor([3, 0, 1]), tensor([3, 0]), tensor([2., 1.]))
     """
 
-    fixed = ("num_flows", "parts", "direction", "edge_filter", "weight", "seed")
-
     draws_as = "cluster"
 
     def __init__(

@@ -92,11 +92,6 @@ class LaborSampler(RowSampler):
     ((45,), (9, 5))
     """
 
-    fixed = (
-        "fanouts", "iterations", "method", "estimator", "layer_dependency", "batch_dependency", "direction",
-        "include_dst", "reuse", "edge_filter", "weight", "seed",
-    )  # fmt: skip
-
     draws_as = "labor"
 
     def __init__(

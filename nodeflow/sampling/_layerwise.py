@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -78,17 +78,6 @@ class LayerSampler(Sampler):
     (NodeFlow(4 -> 2 nodes, 3 edges), tensor([2., 2., 2.]))
     """
 
-    fixed: ClassVar[tuple[str, ...]] = (
-        "layer_sizes",
-        "score",
-        "draw",
-        "direction",
-        "include_dst",
-        "edge_filter",
-        "weight",
-        "seed",
-    )
-
     draws_as = "layer"
 
     def __init__(
@@ -128,15 +117,6 @@ class LayerSampler(Sampler):
             scale = scale_of(self._column)
             if not 2.0**-300 < scale < 2.0**300:  # squares and their sums would be infinite, or all 0
                 self._column, self._scale = self._column.astype(np.float64) * scale, scale
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What draws depend on, but for the graph: the names in ``fixed`` and their values, ``score`` by its name."""
-        found = super().settings
-        score = found.pop("score", None)
-        if score is not None:  # by its name, which other processes have too
-            found["score"] = getattr(score, "__qualname__", type(score).__qualname__)
-        return found
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Draw a set of sources for the destinations ``dst`` and choose all edges from it."""
@@ -224,8 +204,6 @@ class LadiesSampler(LayerSampler):
     >>> LadiesSampler(graph, [2, 3], seed=2)([4, 5])
     NodeFlow(6 -> 5 -> 2 nodes, 1 + 5 edges)
     """
-
-    fixed = ("layer_sizes", "draw", "normalize", "direction", "include_dst", "edge_filter", "weight", "seed")
 
     draws_as = "ladies"
 
@@ -330,8 +308,6 @@ class FastGCNSampler(LayerSampler):
     >>> FastGCNSampler(graph, [2], draw="systematic", seed=1)([4, 5])
     NodeFlow(4 -> 2 nodes, 4 edges)
     """
-
-    fixed = ("layer_sizes", "draw", "direction", "include_dst", "edge_filter", "weight", "seed")
 
     draws_as = "fastgcn"
 

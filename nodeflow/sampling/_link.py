@@ -92,8 +92,6 @@ class LinkSampler(SamplerBase):
     (torch.Size([2, 4]), False)
     """
 
-    fixed = ("sampler", "num_negatives", "negatives", "power", "chunk", "exclude", "filter_known", "corrupt", "seed")
-
     draws_as = "link"
 
     def __init__(

@@ -72,10 +72,6 @@ class NeighborSampler(RowSampler):
     (tensor([3, 0]), tensor([1.0000, 1.3333]))
     """
 
-    fixed = (
-        "fanouts", "replace", "prob", "edge_type", "direction", "include_dst", "reuse", "edge_filter", "weight", "seed"
-    )  # fmt: skip
-
     draws_as = ""
 
     def __init__(
@@ -133,11 +129,6 @@ class NeighborSampler(RowSampler):
                 "group them into fewer types"
             )
         return super()._arranged(edges).by_type(place, len(types)) if len(types) else super()._arranged(edges)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values."""
-        return {k: v for k, v in super().settings.items() if not (k in ("prob", "edge_type") and v is None)}
 
     def estimand(self) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.

@@ -61,11 +61,6 @@ class RandomWalkSampler(Sampler):
     tensor([0.8421, 0.1579])
     """
 
-    fixed = (
-        "num_flows", "num_neighbors", "num_walks", "walk_length", "restart", "normalize", "direction", "include_dst",
-        "reuse", "edge_filter", "seed",
-    )  # fmt: skip
-
     draws_as = "random walk"
 
     def __init__(

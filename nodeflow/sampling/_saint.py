@@ -67,11 +67,6 @@ class SaintSampler(SubgraphSampler):
     (NodeFlow(3 -> 3 -> 3 nodes, 4 + 4 edges), tensor([1.4629, 1.4629, 1.4629]))
     """
 
-    fixed = (
-        "num_flows", "kind", "budget", "walk_length", "coefficients", "num_presamples", "direction", "edge_filter",
-        "weight", "seed",
-    )  # fmt: skip
-
     draws_as = "saint"
 
     def __init__(
@@ -137,12 +132,6 @@ class SaintSampler(SubgraphSampler):
     def seed_kind(self) -> str:
         """A seed is the number of a subgraph."""
         return "subgraph"
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What draws depend on, but for the graph: the names in ``fixed`` that this sampler has, and their values."""
-        optional = ("walk_length", "num_presamples")
-        return {k: v for k, v in super().settings.items() if not (k in optional and v is None)}
 
     def _seeds(self, seeds: Any) -> tuple[Ints, tuple[int, ...]]:
         found, shape = super()._seeds(seeds)

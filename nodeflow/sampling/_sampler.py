@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -93,16 +93,6 @@ class Sampler(BoundSampler):
     >>> HalfOfThem(graph, num_flows=1, seed=3)([4]).flows[0].weight
     tensor([2., 2., 2.])
     """
-
-    fixed: ClassVar[tuple[str, ...]] = (
-        "num_flows",
-        "direction",
-        "include_dst",
-        "reuse",
-        "edge_filter",
-        "weight",
-        "seed",
-    )
 
     def __init__(
         self,

@@ -59,8 +59,6 @@ class ShadowSampler(BoundSampler):
     (tensor([0, 3, 1, 2, 0]), tensor([0, 1, 0, 0, 1]))
     """
 
-    fixed = ("num_flows", "depth", "fanout", "replace", "direction", "edge_filter", "weight", "seed")
-
     draws_as = "shadow"
 
     def __init__(

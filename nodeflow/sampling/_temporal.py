@@ -78,11 +78,6 @@ class TemporalNeighborSampler(RowSampler):
     (tensor([0, 1, 1, 2]), tensor([0, 0]), tensor([20, 35]))
     """
 
-    fixed = (
-        "fanouts", "time", "strategy", "replace", "strict", "direction", "include_dst", "reuse", "edge_filter",
-        "weight", "seed",
-    )  # fmt: skip
-
     draws_as = "temporal"
 
     def __init__(

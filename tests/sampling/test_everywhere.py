@@ -54,8 +54,6 @@ def test_reproducible(name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_pickled(name):
-    if name == "layer, score":
-        pytest.importorskip("sampler_families")
     sampler = FAMILIES[name](graph_of_all())
     again = pickle.loads(pickle.dumps(sampler))
     assert repr(again) == repr(sampler)

@@ -397,6 +397,6 @@ def test_settings_stay_and_show():
         "filter_known=False, seed=0)"
     )
     assert "power" not in repr(LinkSampler(BASE))
-    for name in links.fixed:
+    for name in links.settings:
         with pytest.raises(AttributeError, match=f"{name} of a sampler is fixed"):
             setattr(links, name, None)

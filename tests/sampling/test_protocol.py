@@ -133,6 +133,8 @@ def test_a_sampler_that_delegates_its_choice():
     graph = random_graph(5)
 
     class Delegating(Sampler):
+        draws_as = NeighborSampler.draws_as
+
         def __init__(self, graph: Graph) -> None:
             super().__init__(graph, 2)
             self.inner = NeighborSampler(graph, [3, 2])

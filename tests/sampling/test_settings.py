@@ -1,0 +1,107 @@
+"""Settings are the arguments of ``__init__``: shown by ``repr``, which makes the sampler again, and set once."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import pytest
+import torch
+from _support.sampler_families import FAMILIES, degrees, fingerprint, graph_of_all, sampled
+from _support.sampler_reference import star
+
+import nodeflow
+from nodeflow import FullSampler, Graph, NeighborSampler
+from nodeflow.control_variates import ControlVariateSampler, History
+from nodeflow.loader import NodeFlowLoader
+from nodeflow.sampling import SamplerBase
+
+GRAPH = graph_of_all()
+SHOWN_IN_SHORT = ("edge_filter", "parts", "score")  # by a hash or a name, from which nothing can be made again
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_settings_are_arguments(name):
+    sampler = FAMILIES[name](GRAPH)
+    parameters = inspect.signature(type(sampler)).parameters
+    left_at_none = [key for key, p in parameters.items() if p.default is None and key not in sampler.settings]
+    assert [key for key in parameters if key in sampler.settings] == list(sampler.settings)
+    if name != "link":
+        assert ["graph", *sampler.settings] == [key for key in parameters if key not in left_at_none]
+
+
+@pytest.mark.parametrize("name", [n for n in FAMILIES if not set(SHOWN_IN_SHORT) & set(FAMILIES[n](GRAPH).settings)])
+def test_repr_makes_the_sampler_again(name):
+    sampler = FAMILIES[name](GRAPH)
+    again = eval(repr(sampler).replace(repr(GRAPH), "GRAPH"), vars(nodeflow) | {"GRAPH": GRAPH})
+    assert repr(again) == repr(sampler)
+    assert fingerprint(sampled(name, again)) == fingerprint(sampled(name, sampler))
+
+
+def test_a_full_sampler_shows_what_it_takes():
+    graph = star(2)
+    assert (
+        repr(FullSampler(graph, 2))
+        == f"FullSampler({graph}, num_flows=2, direction='in', include_dst=True, reuse=False)"
+    )
+    with pytest.raises(AttributeError, match="fanouts of a sampler is fixed"):
+        FullSampler(graph, 2).fanouts = (1, 1)
+
+
+class Own(NeighborSampler):
+    """Passes some arguments on, and has one of its own that may be left out."""
+
+    def __init__(self, graph: Graph, k: int, *, scale: float | None = None, **options) -> None:
+        super().__init__(graph, [k, k], replace=True, **options)
+        self.k, self.scale, self.words = k, scale, ["a", 1]
+
+
+def test_a_sampler_of_ones_own():
+    graph = star(3)
+    own = Own(graph, 2, seed=4)
+    assert own.settings == {  # what is left at None is not shown
+        "k": 2, "fanouts": (2, 2), "replace": True, "direction": "in", "include_dst": True, "reuse": False, "seed": 4,
+        "words": ["a", 1],
+    }  # fmt: skip
+    assert list(own.settings)[:3] == ["k", "fanouts", "replace"]
+    assert "Own(Graph(4 nodes, 3 edges), k=2, scale=0.5, " in repr(Own(graph, 2, scale=0.5))
+    assert repr(pickle.loads(pickle.dumps(own))) == repr(own)
+    for name in ("k", "scale", "fanouts", "seed", "graph"):
+        with pytest.raises(AttributeError, match=f"{name} of a sampler is fixed"):
+            setattr(own, name, 1)
+    own.words = ["b"]  # no argument
+
+
+def test_a_sampler_that_hides_the_arguments_of_its_base():
+    class Two(NeighborSampler):
+        def __init__(self, graph: Graph) -> None:
+            super().__init__(graph, [2, 2])
+
+    sampler = Two(star(3))
+    assert repr(sampler) == f"Two({sampler.graph})"
+    state = NodeFlowLoader(sampler, [0]).state_dict()
+    NodeFlowLoader(Two(star(3)), [0]).load_state_dict(state)
+
+
+def test_functions_are_shown_by_name():
+    class Scored(SamplerBase):
+        def __init__(self, graph: Graph, score, net, table) -> None:
+            super().__init__(graph, 1)
+            self.score, self.net, self.table = score, net, table
+
+        def _sample(self, seeds, draw, inputs):
+            raise NotImplementedError
+
+    scored = Scored(star(2), degrees, torch.nn.Linear(1, 1), torch.ones(2))
+    assert scored.settings == {"score": "degrees", "net": "Linear"}
+
+
+def test_missing_of_a_control_variate_sampler_stays():
+    history = History(GRAPH, {1: 3}, weight="w")
+    sampler = ControlVariateSampler(GRAPH, [2, 2], history)
+    assert list(sampler.settings) == ["fanouts", "history", "missing", "replace", "include_dst", "reuse", "seed"]
+    assert sampler.settings["history"] == {"widths": {1: 3}, "weight": "w", "direction": "in"}
+    with pytest.raises(AttributeError, match="missing of a sampler is fixed"):
+        sampler.missing = "nonsense"
+    with pytest.raises(ValueError, match="missing must be"):
+        ControlVariateSampler(GRAPH, [2, 2], history, missing="nonsense")
