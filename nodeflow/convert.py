@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import _All, describe
 from nodeflow._base.types import ColumnsLike
+from nodeflow._rows.rows import whole_column
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame, Graph
 
@@ -60,7 +61,7 @@ def to_scipy(graph: Graph, *, weight: str | None = None) -> Any:
     if weight is None:
         values = np.ones(graph.num_edges, np.float32)
     else:
-        column = graph.edata[weight]
+        column = whole_column(graph.edata[weight])
         if column.ndim != 1:
             raise ValueError(f"weight must be a column with one number per edge, {weight!r} is {tuple(column.shape)}")
         # a copy, because a matrix is easily changed in place, and the graph's column must not be
@@ -170,7 +171,7 @@ def to_pyg(graph: Graph) -> Any:
         from torch_geometric.data import Data
     except ImportError:
         raise ImportError("PyTorch Geometric is needed; install it with: pip install torch-geometric") from None
-    columns = {**graph.ndata, **graph.edata}
+    columns = {name: whole_column(column) for name, column in (*graph.ndata.items(), *graph.edata.items())}
     if len(columns) < len(graph.ndata) + len(graph.edata):
         both = sorted(set(graph.ndata) & set(graph.edata))
         raise ValueError(f"a node and an edge column share a name, which Data cannot hold: {both}")
@@ -219,7 +220,7 @@ def _held(frame: Frame, names: Sequence[str] | _All) -> list[str]:
 
 def _attributes(frame: Frame, names: Sequence[str] | _All) -> dict[str, list[Any]]:
     """Return columns as lists of numbers, or of lists of numbers."""
-    columns = {name: frame[name].detach() for name in (frame if isinstance(names, _All) else names)}
+    columns = {name: whole_column(frame[name]).detach() for name in (frame if isinstance(names, _All) else names)}
     return {name: (c if c.layout == torch.strided else c.to_dense()).tolist() for name, c in columns.items()}
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._rows.csr import csr_tensor
+from nodeflow._rows.protocol import Rows
 from nodeflow._rows.rows import from_numpy
 from nodeflow._runtime.mapped import find_map, part_of_file
 
@@ -29,10 +30,10 @@ class Pool:
         self._spans: dict[tuple[int, torch.dtype], list[list[Any]]] = {}
         self._kept: list[Tensor] = []
 
-    def add(self, tensor: Tensor | None) -> Any:
+    def add(self, tensor: Tensor | Rows | None) -> Any:
         """Return a reference to ``tensor``, for ``restored``; ``memory`` completes it."""
-        if tensor is None:
-            return None
+        if not isinstance(tensor, Tensor):  # rows that are fetched by id pickle themselves
+            return tensor
         tensor = tensor.detach()
         if tensor.device.type != "cpu":  # another device has its own way through pickle, which takes the whole storage
             return tensor.clone()
@@ -73,7 +74,7 @@ class Pool:
 
 def restored(memory: list[Piece], reference: Any) -> Any:
     """Return the tensor (or None) that ``Pool.add`` gave ``reference`` for."""
-    if reference is None or isinstance(reference, Tensor):
+    if not isinstance(reference, list):
         return reference
     if reference[0] == "csr":
         indptr, indices, values = (restored(memory, part) for part in reference[1])

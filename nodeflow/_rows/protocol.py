@@ -1,4 +1,4 @@
-"""Rows: the protocol of columns that are not tensors, such as files with a reader of their own."""
+"""Rows: the protocol of columns that are fetched by id, such as files with a reader of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from torch import Tensor
 
 @runtime_checkable
 class Rows(Protocol):
-    """Rows of a dense column that are fetched by id. A tensor is the plain case, and needs no ``fetch``."""
+    """Rows of a dense column that are fetched by id.
+
+    A column of a graph, the features that enter a full pass and the inputs of a history are a tensor or such an object.
+    """
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -21,7 +24,7 @@ class Rows(Protocol):
         """Type of the numbers."""
 
     def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
-        """Return the rows ``ids``, int64 ``[k]`` on the CPU, as a tensor ``[k, ...]`` on the CPU.
+        """Return the rows ``ids``, int64 ``[k]`` on the CPU, as a tensor ``[k, ...]``.
 
         With ``out``, a tensor of that shape and type, they are written there, and ``out`` is returned.
         """

@@ -1,4 +1,4 @@
-"""Rows of columns, dense or sparse CSR: gathered by id, joined, the first of them, zeros."""
+"""Rows of columns: dense, sparse CSR, or fetched by id. They are taken by id, joined, made of zeros."""
 
 from __future__ import annotations
 
@@ -37,12 +37,14 @@ def is_read_only(column: Tensor) -> bool:
     return bool(getattr(column, _READ_ONLY, False))
 
 
-def take_rows(column: Tensor, ids: Tensor) -> Tensor:
+def take_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
     """Return the rows ``ids`` (int64 ``[k]``) of a dense ``[n, ...]`` or sparse CSR ``[n, columns]`` column.
 
     The result lies where the column lies. Sparse rows come back as a sparse CSR tensor ``[k, columns]``. Raises
-    IndexError for an id that is not a row (of a dense column).
+    IndexError for an id that is not a row (of a dense tensor).
     """
+    if not isinstance(column, Tensor):
+        return column.fetch(ids.cpu())
     ids = ids.to(column.device)
     if column.layout == torch.sparse_csr:
         indptr, position = csr_positions(column.crow_indices(), ids)
@@ -52,11 +54,9 @@ def take_rows(column: Tensor, ids: Tensor) -> Tensor:
 
 
 def fetch_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
-    """Return what ``take_rows`` does, faster, of a column that is data: one that nothing is differentiated through.
+    """Return the same as ``take_rows``, faster, for columns of data.
 
-    Rows that are no tensor fetch themselves, and come back on the CPU.
-
-    (A column that requires a gradient gets it; forward-mode and functional transforms go through ``take_rows`` only.)
+    A column that requires a gradient gets it. Forward-mode and functional transforms go through ``take_rows`` only.
     """
     if not isinstance(column, Tensor):
         return column.fetch(ids.cpu())
@@ -79,6 +79,11 @@ def _gather(column: Tensor, ids: Tensor) -> Tensor:
     return as_tensor(out, column.dtype, (len(ids), *column.shape[1:]))
 
 
+def whole_column(column: Tensor | Rows) -> Tensor:
+    """Return all rows of a column: a tensor itself, else all rows fetched into memory."""
+    return column if isinstance(column, Tensor) else column.fetch(torch.arange(column.shape[0]))
+
+
 def first_rows(column: Tensor, count: int) -> Tensor:
     """Return the first ``count`` rows of a dense or sparse CSR column, as a view of its memory."""
     if column.layout == torch.sparse_csr:
@@ -89,8 +94,9 @@ def first_rows(column: Tensor, count: int) -> Tensor:
     return column[:count]
 
 
-def join_rows(above: Tensor, below: Tensor) -> Tensor:
+def join_rows(above: Tensor | Rows, below: Tensor) -> Tensor:
     """Return a column with the rows of two columns, both dense or both sparse CSR."""
+    above = whole_column(above)
     if above.layout == torch.sparse_csr:  # torch.cat does not take these
         indptr = torch.cat([above.crow_indices(), below.crow_indices()[1:] + above.crow_indices()[-1]])
         indices = torch.cat([above.col_indices(), below.col_indices()])
@@ -99,8 +105,10 @@ def join_rows(above: Tensor, below: Tensor) -> Tensor:
     return torch.cat([above, below])
 
 
-def zero_rows(column: Tensor, count: int) -> Tensor:
+def zero_rows(column: Tensor | Rows, count: int) -> Tensor:
     """Return ``count`` rows of zeros like those of a dense or sparse CSR column."""
+    if not isinstance(column, Tensor):
+        return torch.zeros((count, *column.shape[1:]), dtype=column.dtype)
     if column.layout == torch.sparse_csr:
         indptr, indices = column.crow_indices().new_zeros(count + 1), column.col_indices()[:0]
         return csr_tensor(indptr, indices, column.values()[:0], (count, column.shape[1]))

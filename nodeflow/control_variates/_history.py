@@ -11,7 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import as_count, as_ids, describe
+from nodeflow._rows.protocol import Rows
 from nodeflow._rows.rows import fetch_rows
+from nodeflow._rows.stored import StoredRows
 from nodeflow.control_variates._store import Files
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -40,7 +42,8 @@ class History(nn.Module):
         device: where they lie. ``.to`` moves them later.
         folder: keep them in memory-mapped files there, which may be larger than memory. A folder that a history of the
             same propagation, widths and types has left is gone on with. One history at a time may have it.
-        inputs: rows of the input layer for all nodes, dense or sparse CSR, finite. They never change, so their sums
+        inputs: rows of the input layer for all nodes, finite: dense, sparse CSR, or an object with ``shape``, ``dtype``
+            and ``fetch(ids, out=None)``. They never change, so their sums
             over all neighbours are exact: they are computed once, and batches get them as ``agg_h_0``, in place of
             whatever rows a model is given. They take as much memory as dense inputs; of sparse ones, more. (They are no
             buffer: a checkpoint does not have them.)
@@ -73,7 +76,7 @@ class History(nn.Module):
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
         folder: str | Path | None = None,
-        inputs: Tensor | None = None,
+        inputs: Tensor | Rows | None = None,
     ) -> None:
         super().__init__()
         self.propagation = Propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
@@ -110,17 +113,21 @@ class History(nn.Module):
         self._staged: dict[int, tuple[Tensor, Tensor]] = {}
         self._sums_of_inputs = None if inputs is None else self._sums(inputs)
 
-    def _sums(self, inputs: Tensor) -> Tensor:
+    def _sums(self, inputs: Tensor | Rows) -> Tensor:
         if 0 in self.widths:
             raise ValueError("layer 0 has a history of its own in widths; leave it out, or leave out inputs")
         size = self.graph.num_nodes
-        if not isinstance(inputs, Tensor) or inputs.layout not in (torch.strided, torch.sparse_csr):
+        if isinstance(inputs, Tensor) and inputs.layout in (torch.strided, torch.sparse_csr):
+            learned = inputs.requires_grad
+        elif isinstance(inputs, Rows) and not isinstance(inputs, Tensor):
+            learned = False
+        else:
             raise TypeError(f"inputs must be a dense or sparse CSR tensor, got {describe(inputs)}")
-        if inputs.ndim != 2 or len(inputs) != size or not inputs.is_floating_point():
+        if len(inputs.shape) != 2 or inputs.shape[0] != size or not inputs.dtype.is_floating_point:
             raise ValueError(
                 f"inputs must have a row per node, floats [{size}, width], got {inputs.dtype} {tuple(inputs.shape)}"
             )
-        if inputs.requires_grad:
+        if learned:
             raise ValueError("inputs that are learned change, so their sums do not stay exact: leave out inputs")
         sums = self.propagation(inputs)
         values = sums if sums.layout == torch.strided else sums.values()
@@ -233,7 +240,7 @@ class History(nn.Module):
                 "a history with aggregated='stored' is written by an Updater only, all of it, since its sums must be "
                 "those of its rows; use aggregated='on demand' to push rows"
             )
-        target = self._of("h", layer)
+        target = self._column("h", layer).tensor
         if layer in self._staged:
             raise ValueError(f"layer {layer} has rows that wait for a commit; there is one push per commit")
         if not isinstance(rows, Tensor):
@@ -252,20 +259,20 @@ class History(nn.Module):
         """Write what was pushed: all of it, or, if anything raises, nothing; then nothing waits any more."""
         staged, self._staged = self._staged, {}
         step = int(self.step) + 1
-        undo: list[tuple[Tensor, Tensor, Tensor]] = []
+        undo: list[tuple[StoredRows, Tensor, Tensor]] = []
         for i, (ids, _) in staged.items():
-            for target in (self._of("h", i), self._of("written", i)):
-                undo.append((target, ids, fetch_rows(target, ids)))
+            for stored in (self._column("h", i), self._column("written", i)):
+                undo.append((stored, ids, stored.fetch(ids)))
         if self._files is not None:
             self._files.begin()
         try:
             for i, (ids, rows) in staged.items():
-                self._of("h", i).index_copy_(0, ids, rows)
-                self._of("written", i).index_fill_(0, ids, step)
+                self._column("h", i).write(ids, rows)
+                self._column("written", i).write(ids, torch.full_like(ids, step))
             self.step.fill_(step)
         except BaseException:
-            for target, ids, old in undo:
-                target[ids] = old
+            for stored, ids, old in undo:
+                stored.write(ids, old)
             self.step.fill_(step - 1)
             self._end()  # not where the undoing is itself interrupted: then files are known to be of two steps
             raise
@@ -301,24 +308,23 @@ class History(nn.Module):
 
     # ---- inside
 
-    def _of(self, what: str, layer: int) -> Tensor:
+    def _column(self, name: str, layer: int) -> StoredRows:
         if layer not in self.widths:
             raise ValueError(f"layer {layer} is no layer of this history, which has {sorted(self.widths)}")
-        found: Tensor = getattr(self, f"{what}_{layer}")
-        return found
+        return StoredRows(getattr(self, f"{name}_{layer}"))
 
     def _rows(self, layer: int, ids: Tensor) -> Tensor:
-        return fetch_rows(self._of("h", layer), ids)
+        return self._column("h", layer).fetch(ids)
 
     def _age(self, layer: int, ids: Tensor | None) -> Tensor:
-        written = self._of("written", layer)
-        written = written if ids is None else written.index_select(0, ids)
+        column = self._column("written", layer)
+        written = column.tensor if ids is None else column.fetch(ids)
         return torch.where(written > 0, self.step - written, -1)
 
     def _aggregated(self, layer: int, ids: Tensor) -> Tensor:
         if self.stored:
-            return fetch_rows(self._of("agg_h", layer), ids)
-        return self.propagation.sums_at(self._of("h", layer), ids.cpu().numpy())
+            return self._column("agg_h", layer).fetch(ids)
+        return self.propagation.sums_at(self._column("h", layer).tensor, ids.cpu().numpy())
 
     def _ids(self, nodes: Any) -> Tensor:
         return torch.from_numpy(as_ids(nodes, "nodes", self.graph.num_nodes)).to(self.step.device)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._rows.stored import make_file, map_file, num_bytes
+
 _FORMAT = 1
-_PIECE = 2**20  # bytes written at a time
-_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 _POINTER, _DESCRIPTION, _OPEN = "current", "history.json", "commit-begun"
 Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
 
@@ -94,12 +92,10 @@ class Files:
         path.mkdir()
         try:
             for array, (shape, dtype) in self.shapes.items():
-                with (path / array).open("wb") as file:
-                    size = _bytes(shape, dtype)
-                    _allocate(file, size)
+                make_file(path / array, num_bytes(shape, dtype))
         except OSError as error:
             shutil.rmtree(path, ignore_errors=True)
-            total = sum(_bytes(*value) for value in self.shapes.values())
+            total = sum(num_bytes(*value) for value in self.shapes.values())
             raise OSError(
                 error.errno, f"{os.strerror(error.errno or 0)}: a history of {total:,} bytes", str(path)
             ) from None
@@ -111,37 +107,4 @@ class Files:
         os.replace(draft, self.folder / _POINTER)
 
     def _map(self, name: str) -> dict[str, Tensor]:
-        found = {}
-        for array, (shape, dtype) in self.shapes.items():
-            file, size = self.folder / name / array, _bytes(shape, dtype)
-            if not file.exists() or file.stat().st_size != size:
-                there = f"{file.stat().st_size} bytes" if file.exists() else "missing"
-                raise ValueError(f"{file} should have {size} bytes, but is {there}: it is damaged, or was cut off")
-            if size == 0:
-                found[array] = torch.zeros(shape, dtype=dtype)
-            else:
-                raw = torch.from_numpy(np.memmap(file, np.uint8, "r+"))
-                found[array] = raw.view(dtype).view(shape)
-        return found
-
-
-def _allocate(file: BinaryIO, size: int) -> None:
-    """Give an empty file ``size`` bytes of zeros that the disk has room for; OSError: it has none.
-
-    A write to a mapped page that the disk cannot hold would end the process, so the disk is asked before.
-    """
-    if size and hasattr(os, "posix_fallocate"):
-        try:
-            os.posix_fallocate(file.fileno(), 0, size)
-            return
-        except OSError as error:
-            if error.errno not in _NOT_SUPPORTED:
-                raise
-    zeros = bytes(min(size, _PIECE))  # macOS has no such call, and some file systems do not support it
-    for start in range(0, size, _PIECE):
-        file.write(zeros[: size - start])
-    file.flush()
-
-
-def _bytes(shape: tuple[int, ...], dtype: torch.dtype) -> int:
-    return int(np.prod(shape)) * dtype.itemsize
+        return {array: map_file(self.folder / name / array, *kind) for array, kind in self.shapes.items()}

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_count, describe
+from nodeflow._rows.protocol import Rows
 from nodeflow.control_variates._history import History, finite
 from nodeflow.propagation import Propagation
 
@@ -17,7 +18,7 @@ class Layered(Protocol):
     """A model that computes all nodes layer by layer: every ``nodeflow.nn.FlowModel`` does."""
 
     def layers(
-        self, propagation: Propagation, h: Tensor, *, rows: int | None = None, progress: bool = False
+        self, propagation: Propagation, h: Tensor | Rows, *, rows: int | None = None, progress: bool = False
     ) -> Iterable[Tensor]:
         """Give the rows of all nodes that enter each convolution, and at last the outputs, without dropout."""
 
@@ -31,7 +32,7 @@ class Updater:
     Args:
         model: a ``FlowModel``; it is run, not copied.
         history: what is written; its propagation says along which edges and with which weights.
-        x: rows of the input layer for all nodes, ``[num_nodes, in_features]``, dense or sparse CSR.
+        x: rows of the input layer for all nodes, ``[num_nodes, in_features]``, as ``FlowModel.inference`` takes.
         every: ``step`` runs a pass on every so many-th call, the first included; None: on the first call only.
         rows: how many nodes are computed at a time (see ``FlowModel.inference``); None: all at once.
         progress: show a bar.
@@ -53,7 +54,7 @@ class Updater:
     """
 
     def __init__(
-        self, model: Layered, history: History, x: Tensor, *, every: int | None = None, rows: int | None = None,
+        self, model: Layered, history: History, x: Tensor | Rows, *, every: int | None = None, rows: int | None = None,
         progress: bool = False,
     ) -> None:  # fmt: skip
         if not callable(getattr(model, "layers", None)):

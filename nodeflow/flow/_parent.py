@@ -226,12 +226,13 @@ def _last_of_each(eid: Tensor) -> Tensor:
 
 
 def _edge_rows(name: str, column: Tensor, eid: Tensor) -> Tensor:
-    missing = (eid < 0).to(column.device)
+    missing = eid < 0
     if not bool(missing.any()):
         return fetch_rows(column, eid)
-    found = fetch_rows(_dense(name, column), eid[eid >= 0])
-    rows = found.new_zeros((len(eid), *column.shape[1:]))
-    return rows.masked_scatter(~missing.view(-1, *[1] * (column.ndim - 1)), found)
+    found = _dense(name, fetch_rows(column, eid[~missing]))
+    missing = missing.to(found.device)
+    rows = found.new_zeros((len(eid), *found.shape[1:]))
+    return rows.masked_scatter(~missing.view(-1, *[1] * (found.ndim - 1)), found)
 
 
 def _dense(name: str, values: Tensor) -> Tensor:
@@ -241,6 +242,8 @@ def _dense(name: str, values: Tensor) -> Tensor:
 
 
 def _check_write(name: str, target: Tensor, values: Tensor) -> None:
+    if not isinstance(target, Tensor):
+        raise TypeError(f"column {name!r} of the parent is fetched from {type(target).__name__}: it cannot be written")
     _dense(name, target)
     if target.shape[1:] != _dense(name, values).shape[1:] or target.dtype != values.dtype:
         raise ValueError(

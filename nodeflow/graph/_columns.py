@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, describe
 from nodeflow._base.frozen import Frozen
+from nodeflow._rows.rows import whole_column
 from nodeflow.graph._graph import Graph
 from nodeflow.random import hash_ids
 
@@ -26,7 +27,7 @@ def edge_column(graph: Graph, name: Any, argument: str) -> NDArray[Any]:
         raise TypeError(f"{argument} must be the name of a column of graph.edata, got {describe(name)}")
     if name not in graph.edata:
         raise KeyError(f"{argument}: graph.edata has no column {name!r}; it has {', '.join(graph.edata) or 'none'}")
-    column = graph.edata[name]
+    column = whole_column(graph.edata[name])
     if column.layout != torch.strided or column.ndim != 1:
         raise ValueError(f"{argument}: the edge column {name!r} must have one number per edge, got {describe(column)}")
     column = column.detach().cpu()

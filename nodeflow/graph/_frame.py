@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
-from typing import Any
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from nodeflow._base.checks import as_count, describe
 from nodeflow._base.types import ColumnLike, ColumnsLike
 from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.packing import Piece, Pool, restored
+from nodeflow._rows.protocol import Rows
 from nodeflow._rows.rows import from_numpy
 
 
@@ -102,12 +103,11 @@ class Frame(MutableMapping[str, Tensor]):
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Frame:
         """Return a Frame with every column on ``device``."""
-        return self._with({name: c.to(device, non_blocking=non_blocking) for name, c in self._columns.items()})
+        return self._each(lambda column: column.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Frame:
         """Return a Frame with every dense column in page-locked memory (sparse columns stay as they are)."""
-        dense = {n: c.pin_memory() if c.layout == torch.strided else c for n, c in self._columns.items()}
-        return self._with(dense)
+        return self._each(lambda column: column.pin_memory() if column.layout == torch.strided else column)
 
     def __repr__(self) -> str:
         words = (f"{n} {str(c.dtype).removeprefix('torch.')} {list(c.shape)}" for n, c in self._columns.items())
@@ -118,6 +118,10 @@ class Frame(MutableMapping[str, Tensor]):
         pool = Pool()
         columns = {name: pool.add(column) for name, column in self._columns.items()}
         return _restore, (GraphFrame if isinstance(self, GraphFrame) else Frame, self._num_rows, columns, pool.memory())
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Frame:
+        """A frame of changed tensors; rows that are fetched by id stay as they are."""
+        return self._with({n: change(c) if isinstance(c, Tensor) else c for n, c in self._columns.items()})
 
     def _with(self, columns: dict[str, Tensor]) -> Frame:
         frame = Frame(self._num_rows)
@@ -162,10 +166,25 @@ class Frame(MutableMapping[str, Tensor]):
 
 
 class GraphFrame(Frame):
-    """A frame of a graph: its errors do not tell how a batch gets columns of its graph."""
+    """A frame of a graph, whose columns may also be ``Rows``: objects that fetch rows by id.
+
+    Batches copy the rows that they need. ``to`` and ``pin_memory`` leave such a column as it is.
+    """
 
     __slots__ = ()
-    _hint = ""
+    _hint = ""  # errors of batches tell how to copy columns of the graph
+
+    def _checked(self, name: str, column: ColumnLike) -> Tensor:
+        if isinstance(column, Tensor) or not isinstance(column, Rows):
+            return super()._checked(name, column)
+        if not isinstance(name, str):
+            raise TypeError(f"a column name must be a str, got {describe(name)}")
+        if not column.shape or column.shape[0] != self._num_rows:
+            raise ValueError(
+                f"column {name!r} must have {self._num_rows} rows, one per node or edge, "
+                f"got shape {tuple(column.shape)}"
+            )
+        return cast(Tensor, column)  # most code reads tensors only, and keeps their type; ``_rows`` takes both
 
 
 def _restore(kind: type[Frame], num_rows: int, columns: dict[str, Any], memory: list[Piece]) -> Frame:

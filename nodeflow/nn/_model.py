@@ -177,7 +177,7 @@ class FlowModel(nn.Module):
 
     @torch.no_grad()
     def layers(
-        self, propagation: Propagation, h: Tensor, *, rows: int | None = None, progress: bool = False
+        self, propagation: Propagation, h: Tensor | Rows, *, rows: int | None = None, progress: bool = False
     ) -> Iterator[Tensor]:
         """Give the rows of all nodes that enter each convolution, before dropout, and at last the outputs.
 

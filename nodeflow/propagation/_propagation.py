@@ -11,7 +11,9 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_ids
 from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow._rows.csr import from_scipy
+from nodeflow._rows.protocol import Rows
 from nodeflow._rows.rows import take_rows
 from nodeflow._runtime.threads import run_all
 from nodeflow.flow import Layer
@@ -65,7 +67,7 @@ class Propagation(Frozen):
     _print: Lazy[int]
 
     def __init__(
-        self, graph: Graph, *, weight: str | None = None, direction: str = "in", edge_filter: Any = None
+        self, graph: Graph, *, weight: str | None = None, direction: str = "in", edge_filter: EdgeFilter | None = None
     ) -> None:
         mask = edge_mask(graph, edge_filter)
         edges = edges_along(graph, direction)
@@ -104,11 +106,12 @@ class Propagation(Frozen):
         """The column P in the order of the edges, grouped by node; None for 1."""
         return self._weights
 
-    def __call__(self, h: Tensor, rows: Any = None) -> Tensor:
+    def __call__(self, h: Tensor | Rows, rows: IdsLike | None = None) -> Tensor:
         """Return the sums at ``rows``, ``[len(rows), ...]``.
 
         Args:
-            h: ``[num_nodes, ...]`` floats, dense, or sparse CSR (then the result is sparse CSR).
+            h: ``[num_nodes, ...]`` floats, dense, or sparse CSR (then the result is sparse CSR); or an object with
+                ``shape``, ``dtype`` and ``fetch(ids, out=None)``, whose rows are fetched for a million edges at a time.
             rows: parent ids, repeats allowed; None: all nodes in order.
 
         float16 and bfloat16 give float32. Memory beside the result: about ten MB (on another device than the CPU, the
@@ -117,7 +120,7 @@ class Propagation(Frozen):
         Raises ValueError for a wrong number of rows.
         """
         size = self.graph.num_nodes
-        if len(h) != size:
+        if h.shape[0] != size:
             raise ValueError(f"h must have a row per node of the graph ({size}), got shape {tuple(h.shape)}")
         return self.sums_at(h, None if rows is None else as_ids(rows, "rows", size))
 
@@ -192,31 +195,33 @@ class Propagation(Frozen):
         step = max(size, 1) if rows is None else as_count(rows, "rows", 1)
         return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]
 
-    def sums_at(self, h: Tensor, nodes: Ints | None) -> Tensor:
-        """Return what calling it does, for rows and ids (int64) that are known to be those of the graph."""
-        h = h.detach()
-        if h.layout != torch.strided:
-            return self._sparse(h, nodes)
+    def sums_at(self, h: Tensor | Rows, nodes: Ints | None) -> Tensor:
+        """Return the same sums as a call, for rows and ids (int64) that are known to be those of the graph."""
+        if isinstance(h, Tensor):
+            h = h.detach()
+            if h.layout != torch.strided:
+                return self._sparse(h, nodes)
+        device = h.device if isinstance(h, Tensor) else torch.device("cpu")
         exact = h.dtype if h.dtype == torch.float64 else torch.float32
-        out = torch.zeros((len(h) if nodes is None else len(nodes), *h.shape[1:]), dtype=exact, device=h.device)
+        out = torch.zeros((h.shape[0] if nodes is None else len(nodes), *h.shape[1:]), dtype=exact, device=device)
         if 0 in out.shape:
             return out
-        flat = _as_words(h)
+        flat = _as_words(h) if isinstance(h, Tensor) else None
         if flat is not None:
             self._sum_rows(*flat, nodes, out)
             return out
         for start, stop in self._pieces(nodes):
             indptr, positions = self._positions(start, stop, nodes)
-            near = torch.from_numpy(self._edges.near[positions].astype(np.int64)).to(h.device)
+            near = torch.from_numpy(self._edges.near[positions].astype(np.int64)).to(device)
             weights = None
             if self._weights is not None:
-                weights = torch.from_numpy(np.array(self._weights[positions])).to(h.device, exact)
-            ends = torch.from_numpy(indptr).to(h.device)
-            if h.dtype == exact:
+                weights = torch.from_numpy(np.array(self._weights[positions])).to(device, exact)
+            ends = torch.from_numpy(indptr).to(device)
+            if isinstance(h, Tensor) and h.dtype == exact:
                 out[start:stop] = bag(ends, near, h, weights)
             else:  # sums of narrow numbers are made of wide ones
                 used, near = torch.unique(near, return_inverse=True)
-                out[start:stop] = bag(ends, near, h[used].to(exact), weights)
+                out[start:stop] = bag(ends, near, take_rows(h, used).to(device, exact), weights)
         return out
 
     def _pieces(self, nodes: Ints | None, threads: int = 1) -> list[tuple[int, int]]:

@@ -13,6 +13,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_array, describe
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, Floats
+from nodeflow._rows.rows import whole_column
 from nodeflow.graph import Graph
 from nodeflow.graph._storage import Stored
 from nodeflow.sampling._base import SamplerBase
@@ -167,7 +168,7 @@ def node_weights(graph: Graph, value: object) -> Floats:
                 f"negatives must be 'uniform' or 'degree', the name of a node column, or a weight "
                 f"per node, got {value!r}"
             )
-        value, name = graph.ndata[value], f"negatives: the node column {value!r}"
+        value, name = whole_column(graph.ndata[value]), f"negatives: the node column {value!r}"
     array = as_array(value, name)
     if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,):
         raise ValueError(f"{name} must hold a number per node ({graph.num_nodes}), got {describe(array)}")
@@ -191,7 +192,7 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
                 f"birth is missing: {type(sampler).__name__} has no column of edge times from which to tell when a "
                 "node first has an edge; pass a time per node, or the name of a node column"
             )
-        times = as_array(graph.edata[column], "time")
+        times = as_array(whole_column(graph.edata[column]), "time")
         times = times.astype(np.float64 if times.dtype.kind == "f" else np.int64)
         never = np.inf if times.dtype.kind == "f" else np.iinfo(np.int64).max
         births = np.full(graph.num_nodes, never, times.dtype)
@@ -199,7 +200,7 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
             np.minimum.at(births, ends.numpy(), times)
         return births
     if isinstance(value, str):
-        value = graph.ndata[value]
+        value = whole_column(graph.ndata[value])
     array = as_array(value, "birth")
     if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,) or np.isnan(array).any():
         raise ValueError(f"birth must hold a time per node ({graph.num_nodes}), got {describe(array)}")

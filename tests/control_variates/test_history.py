@@ -290,7 +290,7 @@ def test_damaged_files_and_those_of_others(ring: Graph, tmp_path: Path) -> None:
     file = folder / "0" / "h_1"
     content = file.read_bytes()
     file.write_bytes(content[:-1])
-    with pytest.raises(ValueError, match=r"h_1 should have 56 bytes, but is 55 bytes: it is damaged, or was cut off"):
+    with pytest.raises(ValueError, match=r"h_1 should have 56 bytes, but it has 55: it is damaged, or was cut off"):
         History(ring, {1: 2, 0: 3}, weight="p", folder=folder)
     file.write_bytes(content)
     assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=folder)) == before

@@ -1,44 +1,171 @@
-"""Rows that are no tensor: fetched by id, where tensors are gathered."""
+"""Columns that are no tensor: fetched by id, where tensors are gathered, with the same batches and results."""
 
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
-from nodeflow import Graph, nn
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader, create_full_node_flow, create_node_flow, nn, transform
 from nodeflow._rows.protocol import Rows
-from nodeflow._rows.rows import fetch_rows
+from nodeflow._rows.rows import fetch_rows, take_rows
+from nodeflow._rows.stored import StoredRows, make_file, map_file, num_bytes
+from nodeflow.control_variates import ControlVariateSampler, History, Updater
+from nodeflow.flow import flow_from_edges
+from nodeflow.propagation import Propagation
 
 
-class Stored:
+class InFile:
     """Rows in a file, read when they are fetched."""
 
-    dtype = torch.float32
-
-    def __init__(self, path: Path, shape: tuple[int, ...]) -> None:
-        self.path, self.shape, self.fetched = path, shape, 0
+    def __init__(self, path: Path, like: Tensor) -> None:
+        self.path, self.shape, self.dtype, self.fetched = path, tuple(like.shape), like.dtype, 0
 
     def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
-        rows = torch.from_numpy(np.memmap(self.path, np.float32, "r", shape=self.shape)[ids.numpy()])
+        mapped = np.memmap(self.path, torch.empty(0, dtype=self.dtype).numpy().dtype, "r", shape=self.shape)
         self.fetched += len(ids)
+        rows = torch.from_numpy(mapped[ids.numpy()])
         return rows if out is None else out.copy_(rows)
 
 
-def test_rows_in_a_file_are_fetched_and_enter_full_passes(tmp_path: Path) -> None:
+def in_file(path: Path, column: Tensor) -> InFile:
+    column.numpy().tofile(path)
+    return InFile(path, column)
+
+
+@pytest.fixture
+def graph() -> Graph:
+    rng = np.random.default_rng(0)
+    graph = Graph.from_edges(rng.integers(0, 40, 300), rng.integers(0, 40, 300), num_nodes=40)
+    graph.ndata["x"] = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    graph.edata["p"] = transform.edge_norm(graph, "right")
+    graph.edata["e"] = torch.arange(600.0).view(300, 2)
+    return graph
+
+
+@pytest.fixture
+def stored(graph: Graph, tmp_path: Path) -> Graph:
+    """The same graph, its columns in files."""
+    indptr, indices, edge_ids = graph.csc()
+    ndata = {name: in_file(tmp_path / name, column) for name, column in graph.ndata.items()}
+    edata = {name: in_file(tmp_path / name, column) for name, column in graph.edata.items()}
+    return Graph(indptr, indices, edge_ids=edge_ids, ndata=ndata, edata=edata)
+
+
+def test_rows_are_fetched_and_enter_full_passes(graph: Graph, stored: Graph) -> None:
     torch.manual_seed(0)
-    x = torch.randn(6, 3)
-    x.numpy().tofile(tmp_path / "x")
-    stored = Stored(tmp_path / "x", (6, 3))
-    assert isinstance(stored, Rows)
+    x, rows = graph.ndata["x"], stored.ndata["x"]
+    assert isinstance(rows, Rows)
     assert not isinstance(x, Rows)
     ids = torch.tensor([5, 0, 5])
-    assert fetch_rows(stored, ids).equal(x[ids])
-    graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
+    assert fetch_rows(rows, ids).equal(x[ids])
+    assert take_rows(rows, ids).equal(x[ids])
     model = nn.GraphSAGE(3, 4, 2, num_layers=2)
-    assert model.inference(graph, stored).equal(model.inference(graph, x))
-    stored.fetched = 0
-    assert model.inference(graph, stored, nodes=[2]).equal(model.inference(graph, x, nodes=[2]))
-    assert stored.fetched == 3  # nodes 0, 1 and 2: no more than the outputs depend on
+    assert model.inference(graph, rows).equal(model.inference(graph, x))
+    assert model.inference(graph, rows, nodes=[2]).equal(model.inference(graph, x, nodes=[2]))
+
+
+def test_a_full_pass_for_some_nodes_fetches_no_more_than_they_depend_on(tmp_path: Path) -> None:
+    x = torch.randn(6, 3)
+    rows, graph = in_file(tmp_path / "x", x), Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
+    model = nn.GraphSAGE(3, 4, 2, num_layers=2)
+    assert model.inference(graph, rows, nodes=[2]).equal(model.inference(graph, x, nodes=[2]))
+    assert rows.fetched == 3  # nodes 0, 1 and 2
+
+
+def test_batches_have_the_same_rows(graph: Graph, stored: Graph) -> None:
+    for workers in (0, 1):
+        loaders = [
+            NodeFlowLoader(NeighborSampler(g, [2, 2], weight="p"), range(40), 16, num_workers=workers)
+            for g in (graph, stored)
+        ]
+        for batch, other in zip(*loaders, strict=True):
+            batch.copy_from_parent()
+            other.copy_from_parent()
+            assert batch.ldata[0]["x"].equal(other.ldata[0]["x"])
+            assert batch.fdata[1]["e"].equal(other.fdata[1]["e"])
+            assert batch.flows[0].weight.equal(other.flows[0].weight)
+    full, other = (create_full_node_flow(g, 1) for g in (graph, stored))
+    for batch in (full, other):
+        batch.copy_from_parent(["x"], ["e"])
+    assert full.fdata[0]["e"].equal(other.fdata[0]["e"])
+
+
+def test_edges_without_parent_get_zeros(graph: Graph, stored: Graph) -> None:
+    src, dst = (end[[8]] for end in graph.edges())
+    flow = flow_from_edges([0, 0], [0, 0], num_src=1, num_dst=1, parent_eid=[8, -1])
+    batches = [create_node_flow([flow], [src, dst], parent=g) for g in (graph, stored)]
+    for batch in batches:
+        batch.copy_from_parent(None, ["e"])
+    assert batches[0].fdata[0]["e"].equal(batches[1].fdata[0]["e"])
+    assert batches[1].fdata[0]["e"][1].tolist() == [0, 0]
+
+
+def test_propagation_history_and_updater(graph: Graph, stored: Graph) -> None:
+    x, rows = graph.ndata["x"], stored.ndata["x"]
+    sums, others = Propagation(graph, weight="p"), Propagation(stored, weight="p")
+    torch.testing.assert_close(others(rows), sums(x))
+    torch.testing.assert_close(others(rows, [3, 3, 1]), sums(x, [3, 3, 1]))
+    model = nn.VRGCN(3, 4, 2, num_layers=2)
+    histories = [History(g, {1: 4}, weight="p", inputs=g.ndata["x"]) for g in (graph, stored)]
+    for history, g in zip(histories, (graph, stored), strict=True):
+        Updater(model, history, g.ndata["x"]).step()
+    torch.testing.assert_close(histories[0].rows(1, range(40)), histories[1].rows(1, range(40)))
+    batches = [
+        ControlVariateSampler(g, [0, 2], history)([1, 2]) for g, history in zip((graph, stored), histories, strict=True)
+    ]
+    torch.testing.assert_close(model(batches[0]), model(batches[1]))
+    with pytest.raises(ValueError, match="inputs must have a row per node"):
+        History(graph, {1: 4}, inputs=InFile(Path("x"), torch.ones(3, 2)))
+
+
+def test_graphs_made_of_graphs_with_such_columns(graph: Graph, stored: Graph, tmp_path: Path) -> None:
+    for change in (lambda g: transform.subgraph(g, range(20)), transform.add_reverse_edges, transform.add_self_loops):
+        ours, theirs = change(graph), change(stored)
+        for frame, other in ((ours.ndata, theirs.ndata), (ours.edata, theirs.edata)):
+            for name in frame:
+                assert take_rows(frame[name], torch.arange(frame.num_rows)).equal(
+                    take_rows(other[name], torch.arange(frame.num_rows))
+                )
+    for again in (pickle.loads(pickle.dumps(stored)), copy.deepcopy(stored)):
+        assert fetch_rows(again.ndata["x"], torch.arange(40)).equal(graph.ndata["x"])
+    assert stored.ndata.to("cpu")["x"] is stored.ndata["x"]
+    assert "x float32 [40, 3]" in repr(stored.ndata)
+
+
+def test_mistakes_with_such_columns(graph: Graph, stored: Graph, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"column 'y' must have 40 rows, one per node or edge, got shape \(3, 2\)"):
+        graph.ndata["y"] = InFile(tmp_path / "y", torch.ones(3, 2))
+    with pytest.raises(TypeError, match="a column name must be a str"):
+        graph.ndata[3] = stored.ndata["x"]
+    batch = NeighborSampler(stored, [2])([1])
+    with pytest.raises(TypeError, match="must be a tensor, an array or a sparse matrix"):
+        batch.ldata[0]["x"] = InFile(tmp_path / "x", torch.ones(batch.layer_sizes[0], 3))
+    batch.copy_from_parent(["x"], None)
+    with pytest.raises(TypeError, match="'x' of the parent is fetched from InFile: it cannot be written"):
+        batch.copy_to_parent(["x"], None)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+@pytest.mark.parametrize("file", [False, True])
+def test_stored_rows_are_those_of_their_tensor(dtype: torch.dtype, file: bool, tmp_path: Path) -> None:
+    values = torch.arange(20).view(10, 2).to(dtype)
+    if file:
+        make_file(tmp_path / "rows", num_bytes((10, 2), dtype))
+        mapped = map_file(tmp_path / "rows", (10, 2), dtype)
+        assert not mapped.any()
+        mapped.copy_(values)
+    rows = StoredRows(map_file(tmp_path / "rows", (10, 2), dtype) if file else values.clone())
+    assert isinstance(rows, Rows)
+    assert (rows.shape, rows.dtype) == ((10, 2), dtype)
+    ids, out = torch.tensor([7, 0, 7]), torch.empty(3, 2, dtype=dtype)
+    assert rows.fetch(ids).equal(values[ids])
+    assert rows.fetch(ids, out) is out
+    assert out.equal(values[ids])
+    rows.write(torch.tensor([0, 3]), values[[5, 6]])
+    assert rows.fetch(torch.tensor([3, 0])).equal(values[[6, 5]])

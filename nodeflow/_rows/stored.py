@@ -1,0 +1,91 @@
+"""StoredRows: rows of a tensor, which lies in memory, on a device, or in a file; read and written by id."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._rows.rows import fetch_rows
+
+_PIECE = 2**20  # bytes written at a time
+_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
+
+
+class StoredRows:
+    """The rows of a dense tensor behind the protocol ``Rows``; they can be written too.
+
+    Ids and rows may lie on any device. What is fetched lies where the tensor lies.
+    """
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the whole tensor."""
+        return tuple(self.tensor.shape)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the numbers."""
+        return self.tensor.dtype
+
+    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
+        """Return the rows ``ids``, int64 ``[k]``; with ``out``, write them there."""
+        rows = fetch_rows(self.tensor, ids)
+        return rows if out is None else out.copy_(rows)
+
+    def write(self, ids: Tensor, rows: Tensor) -> None:
+        """Write ``rows`` in place of the rows ``ids``, which are distinct."""
+        self.tensor.index_copy_(0, ids.to(self.tensor.device), rows.to(self.tensor.device))
+
+
+def num_bytes(shape: tuple[int, ...], dtype: torch.dtype) -> int:
+    """Return how many bytes rows of a shape and type take."""
+    return math.prod(shape) * dtype.itemsize
+
+
+def make_file(file: Path, size: int) -> None:
+    """Make a file of ``size`` bytes of zeros. Raises OSError when the disk cannot hold it.
+
+    A write to a mapped page that the disk cannot hold would end the process, so the room is taken now.
+    """
+    with file.open("wb") as opened:
+        _allocate(opened, size)
+
+
+def _allocate(file: BinaryIO, size: int) -> None:
+    if size and hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+            return
+        except OSError as error:
+            if error.errno not in _NOT_SUPPORTED:
+                raise
+    zeros = bytes(min(size, _PIECE))  # macOS has no such call, and some file systems do not support it
+    for start in range(0, size, _PIECE):
+        file.write(zeros[: size - start])
+    file.flush()
+
+
+def map_file(file: Path, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Return a tensor that maps a file of raw numbers; what is written to it reaches the file.
+
+    Raises ValueError for a file that is missing, or not of the very size.
+    """
+    size = num_bytes(shape, dtype)
+    if not file.exists() or file.stat().st_size != size:
+        found = f"has {file.stat().st_size}" if file.exists() else "is missing"
+        raise ValueError(f"{file} should have {size} bytes, but it {found}: it is damaged, or was cut off")
+    if size == 0:  # nothing to map
+        return torch.zeros(shape, dtype=dtype)
+    return torch.from_numpy(np.memmap(file, np.uint8, "r+")).view(dtype).view(shape)
