@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,10 +15,18 @@ from nodeflow._rows.rows import whole_column
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame, Graph
 
+if TYPE_CHECKING:
+    import dgl
+    import networkx
+    import scipy.sparse
+    from torch_geometric.data import Data
+
 __all__ = ["from_dgl", "from_networkx", "from_pyg", "from_scipy", "to_networkx", "to_pyg", "to_scipy"]
 
 
-def from_scipy(matrix: Any, *, weight: str | None = None, ndata: ColumnsLike | None = None) -> Graph:
+def from_scipy(
+    matrix: scipy.sparse.sparray | scipy.sparse.spmatrix, *, weight: str | None = None, ndata: ColumnsLike | None = None
+) -> Graph:
     """Return the graph of a square scipy sparse matrix, in which entry (i, j) is the edge i -> j.
 
     Edge ids follow the stored entries (row by row in a CSR matrix). Entries stored several times are several edges, and
@@ -49,7 +57,7 @@ def from_scipy(matrix: Any, *, weight: str | None = None, ndata: ColumnsLike | N
     return Graph.from_edges(coo.row, coo.col, num_nodes=coo.shape[0], ndata=ndata, edata=edata)
 
 
-def to_scipy(graph: Graph, *, weight: str | None = None) -> Any:
+def to_scipy(graph: Graph, *, weight: str | None = None) -> scipy.sparse.coo_array:
     """Return the adjacency as a scipy COO array ``[num_nodes, num_nodes]``: entry (i, j) is the edge i -> j.
 
     Entries are in edge id order, repeated edges stay apart; they are a copy of the edge column ``weight``, or ones
@@ -70,7 +78,7 @@ def to_scipy(graph: Graph, *, weight: str | None = None) -> Any:
 
 
 def from_networkx(
-    graph: Any, *, node_columns: Sequence[str] = (), edge_columns: Sequence[str] = ()
+    graph: networkx.Graph, *, node_columns: Sequence[str] = (), edge_columns: Sequence[str] = ()
 ) -> tuple[Graph, list[Any]]:
     """Return the graph of a networkx graph, and the networkx node of every id.
 
@@ -102,7 +110,7 @@ def from_networkx(
 
 def to_networkx(
     graph: Graph | NodeFlow, *, node_columns: Sequence[str] | _All = (), edge_columns: Sequence[str] | _All = ()
-) -> Any:
+) -> networkx.MultiDiGraph:
     """Return a networkx MultiDiGraph of a graph or of a NodeFlow.
 
     Of a ``Graph``: nodes 0..num_nodes-1, and edges in the order of their ids, with the edge id as key.
@@ -145,7 +153,7 @@ def to_networkx(
     return made
 
 
-def from_pyg(data: Any) -> Graph:
+def from_pyg(data: Data) -> Graph:
     """Return the graph of a PyTorch Geometric ``Data`` object (one node type, one edge type).
 
     Tensors with a row per node or per edge become columns under their own names (``x``, ``y``, ``edge_attr``, ...);
@@ -161,7 +169,7 @@ def from_pyg(data: Any) -> Graph:
     return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
 
 
-def to_pyg(graph: Graph) -> Any:
+def to_pyg(graph: Graph) -> Data:
     """Return a PyTorch Geometric ``Data`` object with ``edge_index`` in edge id order and all columns.
 
     Raises ImportError, with the line that installs it, without PyTorch Geometric, and ValueError for column names that
@@ -181,7 +189,7 @@ def to_pyg(graph: Graph) -> Any:
     return Data(edge_index=torch.stack(graph.edges()), num_nodes=graph.num_nodes, **columns)
 
 
-def from_dgl(graph: Any) -> Graph:
+def from_dgl(graph: dgl.DGLGraph) -> Graph:
     """Return the graph of a homogeneous DGL graph, with its node and edge columns; edge ids stay."""
     src, dst = graph.edges(order="eid")
     ndata, edata = dict(graph.ndata), dict(graph.edata)
@@ -189,7 +197,7 @@ def from_dgl(graph: Any) -> Graph:
 
 
 def _add_node_flow(
-    made: Any, batch: NodeFlow, node_columns: Sequence[str] | _All, edge_columns: Sequence[str] | _All
+    made: networkx.MultiDiGraph, batch: NodeFlow, node_columns: Sequence[str] | _All, edge_columns: Sequence[str] | _All
 ) -> None:
     _check_names([layer.data for layer in batch.layers], node_columns, "layer")
     _check_names([flow.data for _, flow in batch.flows.items()], edge_columns, "flow")
@@ -224,11 +232,11 @@ def _attributes(frame: Frame, names: Sequence[str] | _All) -> dict[str, list[Any
     return {name: (c if c.layout == torch.strided else c.to_dense()).tolist() for name, c in columns.items()}
 
 
-def _add_nodes(made: Any, nodes: list[Any], attributes: dict[str, list[Any]]) -> None:
+def _add_nodes(made: networkx.MultiDiGraph, nodes: list[Any], attributes: dict[str, list[Any]]) -> None:
     made.add_nodes_from(zip(nodes, _by_row(attributes, len(nodes)), strict=True))
 
 
-def _add_edges(made: Any, src: list[Any], dst: list[Any], attributes: dict[str, list[Any]]) -> None:
+def _add_edges(made: networkx.MultiDiGraph, src: list[Any], dst: list[Any], attributes: dict[str, list[Any]]) -> None:
     made.add_edges_from(zip(src, dst, range(len(src)), _by_row(attributes, len(src)), strict=True))
 
 
@@ -244,5 +252,5 @@ def _attribute(name: str, attributes: list[dict[str, Any]], keys: list[Any], wha
     return torch.tensor([data[name] for data in attributes], device="cpu")
 
 
-def _has_rows(value: Any, count: int) -> bool:
+def _has_rows(value: object, count: int) -> bool:
     return isinstance(value, Tensor) and value.ndim > 0 and len(value) == count

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from nodeflow._base.checks import describe
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from nodeflow.flow import Layer, NodeFlow
 
 __all__ = ["plot_curves", "plot_node_flow"]
@@ -25,7 +28,7 @@ class _Epoch(Protocol):
     def val_accuracy(self) -> float: ...
 
 
-def require_matplotlib() -> Any:
+def require_matplotlib() -> type[Figure]:
     """Return matplotlib's ``Figure`` class; raises ImportError with the line that installs it."""
     try:
         from matplotlib.figure import Figure
@@ -50,7 +53,7 @@ def plot_curves(records: Sequence[_Epoch], path: Path | str, *, title: str = "")
     figure.savefig(path, dpi=120)
 
 
-def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, *, max_nodes: int = 200) -> Any:
+def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, *, max_nodes: int = 200) -> Figure:
     """Draw a small NodeFlow: one column of nodes per layer, one arrow per edge; returns the matplotlib Figure.
 
     Args:
@@ -110,20 +113,21 @@ def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, *, max_nodes
     return figure
 
 
-def _arrow(axis: Any, start: tuple[float, float], end: tuple[float, float], bend: float) -> None:
+def _arrow(axis: Axes, start: tuple[float, float], end: tuple[float, float], bend: float) -> None:
     style = {"arrowstyle": "-|>", "color": "tab:purple" if bend else "0.5", "shrinkA": 9.5, "shrinkB": 9.5}
     style["connectionstyle"] = f"arc3,rad={bend}"
     axis.annotate("", end, start, arrowprops=style)
 
 
-def _nodes(axis: Any, layer: Layer, places: Sequence[tuple[float, float]], color: str, label: str) -> None:
+def _nodes(axis: Axes, layer: Layer, places: Sequence[tuple[float, float]], color: str, label: str) -> None:
     pooled = not layer.has_parent
     names = [f"#{i}" for i in range(layer.num_nodes)] if pooled else [str(v) for v in layer.parent_nid.tolist()]
     edge = color if not pooled or label else "0.5"
     face = "white" if pooled else color
     if places:
         own = label or ("without parent ids" if pooled else None)
-        axis.scatter(*zip(*places, strict=True), s=330, facecolor=face, edgecolor=edge, zorder=2, label=own)
+        x, y = zip(*places, strict=True)
+        axis.scatter(x, y, s=330, facecolor=face, edgecolor=edge, zorder=2, label=own)
     size = {1: 8.5, 2: 8.5, 3: 7.5, 4: 6}.get(max(map(len, names), default=1), 5)
-    for (x, y), name in zip(places, names, strict=True):
-        axis.text(x, y, name, ha="center", va="center", color="0.3" if pooled else "white", fontsize=size, zorder=3)
+    for place, name in zip(places, names, strict=True):
+        axis.text(*place, name, ha="center", va="center", color="0.3" if pooled else "white", fontsize=size, zorder=3)

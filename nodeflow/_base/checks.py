@@ -119,7 +119,7 @@ def as_index(value: object, name: str, size: int) -> int:
     return index % size
 
 
-def describe(value: Any) -> str:
+def describe(value: object) -> str:
     """Short words for a value in an error message: its type, and its shape or itself when that is short."""
     kind = type(value).__name__
     if isinstance(value, (torch.Tensor, np.ndarray)):

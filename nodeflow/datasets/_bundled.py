@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from importlib import resources
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nodeflow._base.checks import Ints
+from nodeflow._base.types import Array
 from nodeflow._rows.csr import csr_tensor
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.graph import Graph
@@ -35,7 +36,7 @@ def debian() -> Dataset:
     """
     source = resources.files("nodeflow.datasets").joinpath("debian.npz")
     with source.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-        arrays: dict[str, NDArray[Any]] = {name: stored[name] for name in stored.files}
+        arrays: dict[str, Array] = {name: stored[name] for name in stored.files}
     classes, words = _unpack(arrays["classes"]), _unpack(arrays["words"])
     src, kind = _sources_and_kinds(arrays["edge_count"])
     graph = Graph.from_edges(
@@ -63,11 +64,11 @@ def debian() -> Dataset:
     )
 
 
-def _unpack(packed: NDArray[Any]) -> tuple[str, ...]:
+def _unpack(packed: Array) -> tuple[str, ...]:
     return tuple(packed.tobytes().decode().split("\n"))
 
 
-def _sources_and_kinds(count: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+def _sources_and_kinds(count: Array) -> tuple[Ints, NDArray[np.int8]]:
     """Return source and kind of each edge, int64 and int8 ``[num_edges]``; ``count`` is ``[kinds, num_nodes]``."""
     kinds, num_nodes = count.shape
     per_node = count.T.astype(np.int64)  # edges are stored node by node, and kind by kind within one node
@@ -76,7 +77,7 @@ def _sources_and_kinds(count: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[
     return src, kind
 
 
-def _tf_idf(count: NDArray[Any], word: NDArray[Any], tf: NDArray[Any], num_words: int) -> torch.Tensor:
+def _tf_idf(count: Array, word: Array, tf: Array, num_words: int) -> torch.Tensor:
     """Return the features, sparse CSR float32 ``[num_nodes, num_words]``."""
     num_nodes = len(count)
     indices = word.astype(np.int64)

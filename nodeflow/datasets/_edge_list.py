@@ -7,13 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodeflow._base.checks import as_count, describe
-from nodeflow._base.types import FileLike
+from nodeflow._base.types import Array, FileLike
 from nodeflow.datasets._files import reading
 from nodeflow.datasets._text import Table, is_integer, is_number
 from nodeflow.graph import Graph
@@ -115,13 +113,13 @@ def _checked_names(columns: Sequence[str]) -> tuple[str, ...]:
 
 def _load(
     table: Table, names: tuple[str, ...], kept: dict[str, int], first: list[str], num_nodes: int | None
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, Array]:
     """Return the columns to keep, each contiguous; ids are int64."""
     # without columns to skip, numpy itself sees to it that every row has the same number of them
     use = list(kept.values()) if len(kept) < len(names) else None
     whole = {name: name in ("src", "dst") or (at < len(first) and is_integer(first[at])) for name, at in kept.items()}
 
-    def load(rows: Iterable[list[str]] | None = None) -> dict[str, NDArray[Any]]:
+    def load(rows: Iterable[list[str]] | None = None) -> dict[str, Array]:
         # positions serve as field names, because a title may be anything
         dtype = [(str(at), np.int64 if whole[name] else np.float64) for name, at in kept.items()]
         loaded = table.load(dtype, use, rows)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nodeflow._base.types import FileLike
+from nodeflow._base.checks import Ints
+from nodeflow._base.types import Array, FileLike
 
 SPLIT_SEED = 0
 
@@ -41,7 +41,7 @@ def reading(path: Path, expected: str) -> Iterator[None]:
         ) from error
 
 
-def load_array(path: Path) -> NDArray[Any]:
+def load_array(path: Path) -> Array:
     """Return the array of a ``.npy`` file of numbers."""
     with reading(path, "a .npy file of numbers"), path.open("rb") as file:
         array = np.load(file, allow_pickle=False)
@@ -50,7 +50,7 @@ def load_array(path: Path) -> NDArray[Any]:
     return _numbers(array, str(path))
 
 
-def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def load_arrays(path: Path) -> dict[str, Array]:
     """Return the arrays of a ``.npz`` file of numbers, by name."""
     # opened here, because numpy leaves a damaged archive open when it opens it itself
     with reading(path, "a .npz file of arrays of numbers"), path.open("rb") as file:
@@ -76,7 +76,7 @@ def load_sparse(path: Path) -> Any:
     return matrix
 
 
-def integers(array: NDArray[Any], where: str, what: str) -> NDArray[np.int64]:
+def integers(array: Array, where: str, what: str) -> Ints:
     """Return ``array`` as int64 ``[n]``; raises ValueError when it is not a row of integers."""
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
         hint = "; ids of a mask are numpy.flatnonzero(mask)" if array.dtype.kind == "b" else ""
@@ -86,7 +86,7 @@ def integers(array: NDArray[Any], where: str, what: str) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def node_ids(array: NDArray[Any], where: str, num_nodes: int) -> NDArray[np.int64]:
+def node_ids(array: Array, where: str, num_nodes: int) -> Ints:
     """Return ``array`` as int64 node ids; raises ValueError with the first that is not in ``[0, num_nodes)``."""
     ids = integers(array, where, "ids of nodes")
     bad = (ids < 0) | (ids >= num_nodes)
@@ -102,7 +102,7 @@ def check_rows(count: int, where: str, num_nodes: int) -> None:
         raise ValueError(f"{where} must have one row per node, {num_nodes}, got {count}")
 
 
-def check_disjoint(parts: dict[str, NDArray[np.int64]], where: dict[str, str], num_nodes: int) -> None:
+def check_disjoint(parts: dict[str, Ints], where: dict[str, str], num_nodes: int) -> None:
     """Raise ValueError when a node is twice in one part of a split, or in two parts."""
     owner = np.full(num_nodes, -1, dtype=np.int8)
     names = list(parts)
@@ -117,7 +117,7 @@ def check_disjoint(parts: dict[str, NDArray[np.int64]], where: dict[str, str], n
             raise ValueError(f"{where[name]} holds node {values[counts.argmax()]} {counts.max()} times; keep it once")
 
 
-def seeded_split(nodes: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+def seeded_split(nodes: Ints) -> dict[str, Ints]:
     """Split ``nodes`` at random, always the same way: half for training, a quarter for validation, the rest to test."""
     order = np.random.default_rng(SPLIT_SEED).permutation(len(nodes))
     half, quarter = len(nodes) // 2, len(nodes) // 4
@@ -125,7 +125,7 @@ def seeded_split(nodes: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
     return {part: nodes[np.sort(chosen)] for part, chosen in cut.items()}
 
 
-def _numbers(array: NDArray[Any], where: str) -> NDArray[Any]:
+def _numbers(array: Array, where: str) -> Array:
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{where} must hold integers, floats or bools, got dtype {array.dtype}")
     if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from nodeflow._base.types import FileLike
+from nodeflow._base.checks import Ints
+from nodeflow._base.types import Array, FileLike
 from nodeflow._rows.csr import from_scipy
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.datasets._files import (
@@ -29,7 +28,7 @@ _LAYOUT = (
     "a folder with adjacency.npz or edges.npz and, as far as there are any, features.npz, labels.npy or labels.npz, "
     "train.npy, val.npy and test.npy"
 )
-_Edges = tuple[NDArray[np.int64], NDArray[np.int64], dict[str, NDArray[Any]]]
+_Edges = tuple[Ints, Ints, dict[str, Array]]
 
 
 def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
@@ -181,7 +180,7 @@ def _from_table(path: Path, num_nodes: int | None) -> tuple[int, _Edges]:
     return num_nodes, (src, dst, columns)
 
 
-def _split(folder: Path, num_nodes: int, label: torch.Tensor | None) -> dict[str, NDArray[np.int64]]:
+def _split(folder: Path, num_nodes: int, label: torch.Tensor | None) -> dict[str, Ints]:
     files = {part: folder / f"{part}.npy" for part in ("train", "val", "test")}
     if label is None:
         labelled = np.zeros(num_nodes, dtype=np.bool_)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from nodeflow._base.types import FileLike
+from nodeflow._base.checks import Ints
+from nodeflow._base.types import Array, FileLike
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.datasets._files import check_disjoint, check_rows, existing_folder, node_ids
 from nodeflow.datasets._text import Table
@@ -91,7 +91,7 @@ def _table(folder: Path, stem: str) -> Table:
     return Table(file)
 
 
-def _rows(table: Table, dtype: Any, what: str, num_rows: int) -> NDArray[Any]:
+def _rows(table: Table, dtype: Any, what: str, num_rows: int) -> Array:
     values = table.numbers(dtype, what)
     check_rows(len(values), str(table.path), num_rows)
     return values
@@ -106,9 +106,7 @@ def _size(raw: Path, stem: str) -> int:
     return int(values.item())
 
 
-def _edges(
-    raw: Path, num_nodes: int, add_inverse_edge: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[str, NDArray[Any]]]:
+def _edges(raw: Path, num_nodes: int, add_inverse_edge: bool) -> tuple[Ints, Ints, dict[str, Array]]:
     table = _table(raw, "edge")
     edges = table.numbers(np.int64, "ids of nodes")
     if len(edges) == 0:
@@ -125,7 +123,7 @@ def _edges(
         raise ValueError(
             f"{table.path} must have {_size(raw, 'num-edge-list')} rows, as num-edge-list says, got {len(edges)}"
         )
-    columns: dict[str, NDArray[Any]] = {}
+    columns: dict[str, Array] = {}
     if _find(raw, "edge-feat") is not None:
         features = _table(raw, "edge-feat")
         columns["feat"] = features.numbers(np.float32, "numbers")
@@ -138,7 +136,7 @@ def _edges(
     return src, dst, columns
 
 
-def _labels(raw: Path, num_nodes: int) -> tuple[NDArray[Any], int]:
+def _labels(raw: Path, num_nodes: int) -> tuple[Array, int]:
     """Return the column ``label`` and the number of classes."""
     table = _table(raw, "node-label")
     values = _rows(table, np.float64, "labels", num_nodes)
@@ -152,7 +150,7 @@ def _labels(raw: Path, num_nodes: int) -> tuple[NDArray[Any], int]:
     return label.astype(np.int64), int(label.max(initial=-1)) + 1
 
 
-def _split(folder: Path, scheme: str | None, num_nodes: int) -> dict[str, NDArray[np.int64]]:
+def _split(folder: Path, scheme: str | None, num_nodes: int) -> dict[str, Ints]:
     schemes = sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
     if not schemes:
         raise FileNotFoundError(f"there is no folder under {folder}; expected {_LAYOUT}")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nodeflow._base.types import Array
 from nodeflow.datasets._files import reading
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -40,9 +40,7 @@ class Table:
                 if number > self.skip and text.strip():
                     yield number, [field.strip() for field in text.strip("\r\n").split(self.delimiter)]
 
-    def load(
-        self, dtype: Any, use: Sequence[int] | None = None, rows: Iterable[list[str]] | None = None
-    ) -> NDArray[Any]:
+    def load(self, dtype: Any, use: Sequence[int] | None = None, rows: Iterable[list[str]] | None = None) -> Array:
         """Return the table as an array; the columns ``use`` only, if given. Raises ValueError as numpy words it.
 
         A plain ``dtype`` gives a matrix ``[rows, columns]``, a structured one ``[rows]``. ``rows``, as ``self.rows``
@@ -69,7 +67,7 @@ class Table:
             except DeprecationWarning as warning:
                 raise ValueError(str(warning)) from warning
 
-    def numbers(self, dtype: Any, what: str) -> NDArray[Any]:
+    def numbers(self, dtype: Any, what: str) -> Array:
         """Return a table of numbers, ``[rows, columns]``; raises ValueError with the line that is not one.
 
         ``what`` says in the message what the file should hold.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, Self, TypedDict, Unpack, overload
+from typing import Literal, Self, TypedDict, Unpack, overload
 
 import torch
 from torch import Tensor
@@ -14,6 +13,7 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.rows import first_rows, take_rows
 from nodeflow.flow import _matrices as matrices
 from nodeflow.flow._layer import Layer, rows_between
+from nodeflow.flow._move import Move
 from nodeflow.flow._validate import check_flow
 from nodeflow.graph import Frame
 from nodeflow.ops._own import share_own
@@ -346,7 +346,7 @@ class Flow(Frozen):
 
     def between(
         self, src: Layer, dst: Layer, layers: tuple[int, int], *, structure: Structure | None = None,
-        move: Callable[[Any], Any] | None = None,
+        move: Move | None = None,
     ) -> Flow:  # fmt: skip
         """Return this flow between other Layer objects, with a frame of its own that shares the columns.
 

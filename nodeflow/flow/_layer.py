@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_count, as_ids, describe
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike
+from nodeflow.flow._move import Move
 from nodeflow.flow._validate import check_layer
 from nodeflow.graph import Frame
 
@@ -123,7 +122,7 @@ class Layer(Frozen):
         frame = self.data.copy() if data is None else data
         return Layer.trusted(self.num_nodes, self._parent_nid, frame, context=self.context, lookup=self._lookup)
 
-    def moved(self, move: Callable[[Tensor], Tensor], data: Frame) -> Layer:
+    def moved(self, move: Move, data: Frame) -> Layer:
         """Return a layer whose tensors went through ``move`` (to a device), with the frame ``data``."""
         ids = None if self._parent_nid is None else move(self._parent_nid)
         context = None if self.context is None else move(self.context)

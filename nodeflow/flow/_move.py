@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from torch import Tensor
 
 from nodeflow.ops._structure import Structure
 
+Move: TypeAlias = Callable[[Any], Any]
+"""Moves a tensor, a structure of edges or a frame to a device, and returns it there."""
 
-def once(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+
+def once(change: Move) -> Move:
     """Return ``change`` with a memory: tensors that layers and flows share are moved once and stay shared.
 
     The tensors of a batch with ``reuse=True`` are prefixes of one array. They become prefixes of the longest one, that

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
@@ -14,7 +14,7 @@ from nodeflow.flow import _append, _compute, _validate
 from nodeflow.flow import _parent as parent_graph
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer
-from nodeflow.flow._move import once
+from nodeflow.flow._move import Move, once
 from nodeflow.flow._pickle import pack, unpack
 from nodeflow.flow._views import FlowView, FrameView, LayerView
 
@@ -63,7 +63,7 @@ class NodeFlow(Frozen):
     _consecutive: tuple[Flow, ...]
     _skips: dict[tuple[int, int], Flow]
     _parent: Graph | None
-    _registry: dict[int, Any]
+    _registry: dict[int, _compute.Computation]
     _seed_ids: Tensor | None
     seed_index: Tensor
 
@@ -271,13 +271,13 @@ class NodeFlow(Frozen):
         self,
         start: int,
         stop: int,
-        change: Callable[[Any], Any] | None = None,
+        change: Move | None = None,
         *,
         parent: Graph | None,
         seeds: tuple[Tensor, Tensor | None] | None = None,
     ) -> NodeFlow:
         """Layers ``start`` to ``stop`` with new frames; ``change`` moves the tensors, shared ones stay shared."""
-        move: Callable[[Any], Any] = once(change) if change is not None else lambda x: x
+        move: Move = once(change) if change is not None else lambda x: x
         layers = [layer.moved(move, move(layer.data.copy())) for layer in self._layers[start:stop]]
         flows: dict[tuple[int, int], Flow] = {}
         for (i, j), flow in self.flows.items():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from nodeflow.graph import Graph
 
 _ANY = int(np.iinfo(np.int64).max)
+_K = TypeVar("_K", int, tuple[int, int])  # the number of a layer, or the pair of layers of a flow
+_Owned: TypeAlias = tuple[Frame, str]
+"""A frame, and words that say whose it is."""
 
 
 def map_to_parent_nid(batch: NodeFlow, nid: IdsLike) -> Tensor:
@@ -171,32 +174,37 @@ def _graph(batch: NodeFlow) -> Graph:
     return batch.parent
 
 
-def _chosen_layers(batch: NodeFlow, choice: Any, frame: Any) -> dict[int, list[str]]:
+def _chosen_layers(batch: NodeFlow, choice: NamesLike, frame: Callable[[int], _Owned]) -> dict[int, list[str]]:
     # layers without parent nodes take no part in a choice that speaks of all layers
     every = [i for i in range(batch.num_layers) if batch.layers[i].has_parent]
     return _chosen(choice, "ndata", every, lambda key: as_index(key, "layer", batch.num_layers), frame)
 
 
-def _chosen_flows(batch: NodeFlow, choice: Any, frame: Any) -> dict[tuple[int, int], list[str]]:
+def _chosen_flows(
+    batch: NodeFlow, choice: NamesLike, frame: Callable[[tuple[int, int]], _Owned]
+) -> dict[tuple[int, int], list[str]]:
     every = [pair for pair in batch.flows.pairs() if batch.flows[pair].has_parent]
     return _chosen(choice, "edata", every, lambda key: batch.flows[key].layers, frame)
 
 
-def _chosen(choice: Any, name: str, every: list[Any], normal: Any, frame: Any) -> dict[Any, list[str]]:
+def _chosen(
+    choice: NamesLike, name: str, every: list[_K], normal: Callable[[Any], _K], frame: Callable[[_K], _Owned]
+) -> dict[_K, list[str]]:
     """Turn a choice of columns into column names per layer (or flow), in order."""
     if choice is None:
         return {}
-    per_part = {normal(key): names for key, names in choice.items()} if isinstance(choice, Mapping) else None
-    if per_part is None:
+    if isinstance(choice, Mapping):
+        per_part = {normal(key): names for key, names in choice.items()}
+        if len(per_part) < len(choice):
+            raise ValueError(f"{name} names one layer or flow twice: {list(choice)}")
+    else:
         per_part = dict.fromkeys(every, choice)
-    if isinstance(choice, Mapping) and len(per_part) < len(choice):
-        raise ValueError(f"{name} names one layer or flow twice: {list(choice)}")
     order = {key: at for at, key in enumerate(every)}  # keys that are not there raise when their ids are asked for
     keys = sorted(per_part, key=lambda key: order.get(key, 0))
     return {key: _names(per_part[key], name, *frame(key)) for key in keys}
 
 
-def _names(names: Any, argument: str, frame: Frame, owner: str) -> list[str]:
+def _names(names: object, argument: str, frame: Frame, owner: str) -> list[str]:
     if isinstance(names, _All):
         return list(frame)
     names = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else names

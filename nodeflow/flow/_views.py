@@ -87,7 +87,7 @@ class FlowView(Sequence[Flow]):
         """Give every flow with its pair of layers, in the order of ``pairs``."""
         return ((flow.layers, flow) for flow in (*self._flows, *self._skips.values()))
 
-    def _pair(self, *layers: Any) -> tuple[int, int]:
+    def _pair(self, *layers: int) -> tuple[int, int]:
         if len(layers) != 2:
             raise TypeError(f"flows[i, j] takes two layer numbers, got {len(layers)}")
         i, j = (as_index(layer, "layer", self._num_layers) for layer in layers)
@@ -116,7 +116,11 @@ class FrameView(Generic[V]):
     def __init__(self, view: V) -> None:
         self._view: V = view
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int | tuple[int, int]) -> Frame: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Frame, ...]: ...
+    def __getitem__(self, index: Any) -> Frame | tuple[Frame, ...]:
         found = self._view[index]
         return tuple(part.data for part in found) if isinstance(found, tuple) else found.data
 

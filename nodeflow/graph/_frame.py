@@ -134,7 +134,7 @@ class Frame(MutableMapping[str, Tensor]):
     def _fits(self, column: Tensor) -> bool:
         return column.layout is torch.strided and column.ndim > 0 and column.size(0) == self._num_rows
 
-    def _checked(self, name: str, column: Any) -> Tensor:
+    def _checked(self, name: str, column: ColumnLike) -> Tensor:
         if type(column) is Tensor and type(name) is str and self._fits(column):  # the usual case, quickly
             return column
         if not isinstance(name, str):

@@ -75,7 +75,7 @@ class NodeNames(Sequence[Hashable]):
         return f"NodeNames({len(self)}: {shown})"
 
 
-def listed(names: Any, argument: str) -> list[Any]:
+def listed(names: object, argument: str) -> list[Hashable]:
     """Return names as a list of plain Python objects; raises TypeError or ValueError for what cannot be one."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
         raise TypeError(f"{argument} must be a list of names, got {describe(names)}")

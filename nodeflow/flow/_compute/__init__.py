@@ -7,6 +7,7 @@ to user-defined functions, ``guard`` restores the frames when one fails.
 
 from nodeflow.flow._compute.message_passing import message_passing
 from nodeflow.flow._compute.run import (
+    Computation,
     apply_flows,
     apply_layers,
     compute,
@@ -18,6 +19,7 @@ from nodeflow.flow._compute.run import (
 from nodeflow.flow._compute.udf import EdgeBatch, NodeBatch
 
 __all__ = [
+    "Computation",
     "EdgeBatch",
     "NodeBatch",
     "apply_flows",

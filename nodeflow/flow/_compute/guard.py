@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
@@ -38,7 +38,7 @@ class explained:  # noqa: N801
 
     __slots__ = ("_function", "_role", "_seen", "_where")
 
-    def __init__(self, function: Any, role: str, where: object, *seen: object) -> None:
+    def __init__(self, function: object, role: str, where: object, *seen: object) -> None:
         self._function, self._role, self._where, self._seen = function, role, where, seen
 
     def __enter__(self) -> None:
@@ -51,12 +51,12 @@ class explained:  # noqa: N801
             error.add_note(f"in the {which} on {self._where}{', which saw' if self._seen else ''}{lines}")
 
 
-def name_of(function: Any) -> str:
+def name_of(function: object) -> str:
     """Words for a function in messages."""
     return getattr(function, "__name__", None) or repr(function).split("\n", 1)[0]
 
 
-def columns_of(returned: Any, rows: int, function: Any, role: str, what: str) -> dict[str, Tensor]:
+def columns_of(returned: object, rows: int, function: object, role: str, what: str) -> dict[str, Tensor]:
     """Return the columns a user-defined function returned, checked: a dict of tensors with a row per node or edge.
 
     Raises TypeError for what is no dict of tensors, ValueError for a wrong number of rows.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,6 +15,9 @@ from nodeflow.flow._compute.part import Part
 from nodeflow.flow._compute.udf import Columns, NodeBatch, Words
 from nodeflow.fn import MessageFunction, ReduceFunction
 
+if TYPE_CHECKING:
+    from nodeflow.flow._types import ColumnsOfEdges, ColumnsOfNodes
+
 
 class Messages(Mapping[str, Tensor]):
     """The messages of a part, a row per edge in the structure's order.
@@ -22,7 +25,7 @@ class Messages(Mapping[str, Tensor]):
     User-defined functions run at once; a built-in one makes its messages when they are asked for.
     """
 
-    def __init__(self, part: Part, functions: Sequence[Any]) -> None:
+    def __init__(self, part: Part, functions: Sequence[MessageFunction | ColumnsOfEdges]) -> None:
         self._part = part
         self._made: dict[str, Tensor] = {}
         self.builtin: dict[str, MessageFunction] = {}
@@ -72,7 +75,7 @@ class Messages(Mapping[str, Tensor]):
         return len(self.names)
 
 
-def reduce_messages(part: Part, messages: Messages, reducer: Any) -> dict[str, Tensor]:
+def reduce_messages(part: Part, messages: Messages, reducer: ReduceFunction | ColumnsOfNodes) -> dict[str, Tensor]:
     """Reduce messages per destination with one reduce function: columns with a row per destination of the part."""
     if not isinstance(reducer, ReduceFunction):
         return _by_degree(part, messages, reducer)
@@ -105,7 +108,7 @@ def _columns(part: Part, kind: str) -> Columns:
     return part.src if kind == "u" else part.dst if kind == "v" else part.data
 
 
-def _by_degree(part: Part, messages: Messages, reducer: Any) -> dict[str, Tensor]:
+def _by_degree(part: Part, messages: Messages, reducer: ColumnsOfNodes) -> dict[str, Tensor]:
     """Call a user-defined reduce function once per distinct in-degree."""
     structure = part.structure
     buckets = structure.buckets()

@@ -177,13 +177,13 @@ def compute(batch: NodeFlow, registry: Mapping[int, Computation]) -> None:
     with atomic(batch):
         for layer in sorted(registry):
             message, reduce, update = registry[layer]
-            if message is None:
+            if message is None or reduce is None:
                 _apply_layer(batch, layer, update, ALL)
             else:
                 run(Part.whole(batch.flows[layer - 1]), message, reduce, update)
 
 
-def run(part: Part, message: Any, reduce: Any, update: Any) -> dict[str, Tensor]:
+def run(part: Part, message: MessageLike, reduce: ReduceLike, update: ColumnsOfNodes | None) -> dict[str, Tensor]:
     """Run message, reduce and update functions on a part of a flow, store the columns, and return them."""
     messages = Messages(part, _functions(message, "message", ReduceFunction))
     columns: dict[str, Tensor] = {}
@@ -230,7 +230,7 @@ def _distinct(value: object, name: str, upper: int, what: str) -> Ints:
     return ids
 
 
-def _numbers(value: Any, name: str, size: int) -> Sequence[int]:
+def _numbers(value: RangeLike, name: str, size: int) -> Sequence[int]:
     if value is ALL:
         return range(size)
     if isinstance(value, slice):
