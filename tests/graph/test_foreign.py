@@ -8,6 +8,7 @@ from typing import Any
 
 import networkx
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse
 import torch
@@ -16,47 +17,8 @@ from nodeflow import Frame, Graph, NeighborSampler
 from nodeflow.graph import NodeNames
 
 
-class Series:
-    """Stands for a column of a data frame: all that is used of one is ``to_numpy``."""
-
-    def __init__(self, values: Any) -> None:
-        self.values = np.asarray(values)
-        self.dtype = self.values.dtype
-
-    def to_numpy(self) -> Any:
-        return self.values
-
-    def __iter__(self) -> Any:
-        return iter(self.values)
-
-    def tolist(self) -> list[Any]:
-        return self.values.tolist()
-
-
-class DataFrame:
-    """Stands for a data frame, which has no truth value and is no Mapping."""
-
-    def __init__(self, columns: dict[str, Series]) -> None:
-        self.columns = columns
-
-    def __bool__(self) -> bool:
-        raise ValueError("The truth value of a DataFrame is ambiguous.")
-
-    def items(self) -> Any:
-        return self.columns.items()
-
-
-def frames() -> list[tuple[Any, Any]]:
-    kinds: list[tuple[Any, Any]] = [(Series, DataFrame)]
-    try:
-        import pandas
-    except ImportError:
-        return kinds
-    return [*kinds, (pandas.Series, pandas.DataFrame)]
-
-
-@pytest.mark.parametrize(("series", "table"), frames())
-def test_columns_of_data_frames(series: Any, table: Any) -> None:
+def test_columns_of_data_frames() -> None:
+    series, table = pandas.Series, pandas.DataFrame
     columns = table({"w": series([0.5, 1.5]), "kind": series(np.array([3, 4], np.int32))})
     graph = Graph.from_edges(series([0, 1]), series([1, 2]), edata=columns, ndata=table({"x": series([1, 2, 3])}))
     assert [end.tolist() for end in graph.edges()] == [[0, 1], [1, 2]]
@@ -76,7 +38,6 @@ def test_columns_of_data_frames(series: Any, table: Any) -> None:
 
 
 def test_rows_of_a_series_are_taken_in_their_order() -> None:
-    pandas = pytest.importorskip("pandas")
     series = pandas.Series([1, 2, 3], index=[2, 0, 1])
     assert Frame(3, {"x": series})["x"].tolist() == [1, 2, 3]
     with pytest.raises(TypeError, match="fill missing entries"):
@@ -88,7 +49,7 @@ def test_columns_must_have_names() -> None:
         Graph.from_edges([0], [1], edata=torch.ones(1))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("named", [list, np.array, Series])
+@pytest.mark.parametrize("named", [list, np.array, pandas.Series])
 def test_names_of_nodes(named: Any) -> None:
     graph, names = Graph.from_named_edges(named(["b", "a", "c", "b"]), named(["a", "c", "b", "a"]))
     assert list(names) == ["b", "a", "c"]
