@@ -11,28 +11,31 @@ from nodeflow._kernels.rng import U64
 
 Ints = NDArray[np.int64]
 
-_SOON = 16  # entries before it is needed that a place is asked for
+_AHEAD = 16  # entries between the prefetch of a memory address and its use
 
 
 @njit(nogil=True, cache=True)
 def csr_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Return the indptr of the chosen rows and the positions of their entries, rows in the order given."""
-    chosen = np.empty(rows.shape[0] + 1, np.int64)
-    chosen[0] = 0
+    """Return ``(indptr, positions)`` of the entries of some rows, in the order in which the rows are given."""
+    chosen_indptr = np.empty(rows.shape[0] + 1, np.int64)
+    chosen_indptr[0] = 0
     for i in range(rows.shape[0]):
-        chosen[i + 1] = chosen[i] + indptr[rows[i] + 1] - indptr[rows[i]]
-    position = np.empty(chosen[-1], np.int64)
+        chosen_indptr[i + 1] = chosen_indptr[i] + indptr[rows[i] + 1] - indptr[rows[i]]
+    positions = np.empty(chosen_indptr[-1], np.int64)
     w = 0
     for i in range(rows.shape[0]):
         for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            position[w] = p
+            positions[w] = p
             w += 1
-    return chosen, position
+    return chosen_indptr, positions
 
 
 @njit(inline="always")
 def step_past(left_out, first, last, p):
-    """Return position p moved on past those of ``left_out[first:last]`` (ascending) that lie before it, then or now."""
+    """Return the position of the edge that would be at ``p`` without the edges at ``left_out[first:last]``.
+
+    These are the edges of the same row that are left out, ascending.
+    """
     low, high = first, last
     while low < high:
         middle = (low + high) >> 1
@@ -44,35 +47,35 @@ def step_past(left_out, first, last, p):
 
 
 @njit(nogil=True, cache=True)
-def transpose_into(indptr, indices, count, rows, position):
-    """Transpose as ``transpose`` does into given arrays.
+def transpose_into(indptr, indices, count, rows, positions):
+    """Transpose a CSR structure by counting sort, like ``transpose``, into arrays of the caller.
 
-    ``count`` ``[columns + 2]`` becomes the indptr of the columns and a number more, ``rows`` and ``position``
-    ``[entries]`` the row of each of their entries and its place in the structure.
+    The first ``columns + 1`` entries of ``count`` ``[columns + 2]`` become the indptr of the columns. ``rows`` and
+    ``positions`` ``[entries]`` become the row of every entry and its position in the original structure.
     """
     size = indices.shape[0]
-    # the entries of column c are counted two places on: after the sums, place c + 1 says where its next entry goes, and
-    # in the end where those of column c + 1 begin
+    # the entries of column c are counted in count[c + 2]: after the sums, count[c + 1] is where its next entry goes,
+    # and in the end where the entries of column c + 1 begin
     count[:] = 0
     for e in range(size):
-        if e + _SOON < size:
-            prefetch(count, indices[U64(e + _SOON)] + 2)
+        if e + _AHEAD < size:
+            prefetch(count, indices[U64(e + _AHEAD)] + 2)
         count[U64(indices[U64(e)] + 2)] += 1
     for c in range(1, count.shape[0] - 1):
         count[U64(c + 1)] += count[U64(c)]
     for row in range(indptr.shape[0] - 1):
         for e in range(indptr[U64(row)], indptr[U64(row + 1)]):
-            if e + 2 * _SOON < size:
-                prefetch(count, indices[U64(e + 2 * _SOON)] + 1)
-            if e + _SOON < size:
-                at = count[U64(indices[U64(e + _SOON)] + 1)]
-                prefetch(rows, at)
-                prefetch(position, at)
+            if e + 2 * _AHEAD < size:
+                prefetch(count, indices[U64(e + 2 * _AHEAD)] + 1)
+            if e + _AHEAD < size:
+                slot = count[U64(indices[U64(e + _AHEAD)] + 1)]
+                prefetch(rows, slot)
+                prefetch(positions, slot)
             column = indices[U64(e)] + 1
-            at = count[U64(column)]
-            count[U64(column)] = at + 1
-            rows[U64(at)] = row
-            position[U64(at)] = e
+            slot = count[U64(column)]
+            count[U64(column)] = slot + 1
+            rows[U64(slot)] = row
+            positions[U64(slot)] = e
 
 
 @njit(nogil=True, cache=True)
@@ -80,9 +83,9 @@ def transpose(indptr, indices, num_columns):
     """Transpose a CSR structure by counting sort: ``(indptr, rows, positions)`` of the columns, stable."""
     count = np.empty(num_columns + 2, np.int64)
     rows = np.empty(indices.shape[0], np.int64)
-    position = np.empty(indices.shape[0], np.int64)
-    transpose_into(indptr, indices, count, rows, position)
-    return count[: num_columns + 1], rows, position
+    positions = np.empty(indices.shape[0], np.int64)
+    transpose_into(indptr, indices, count, rows, positions)
+    return count[: num_columns + 1], rows, positions
 
 
 @njit(nogil=True, cache=True)

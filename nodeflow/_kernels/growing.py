@@ -7,10 +7,11 @@ from numba import njit
 
 
 @njit
-def longer(array, used, size):
+def enlarged(array, used, size):
     """Return an array of ``size`` entries that begins with the first ``used`` of ``array``.
 
-    By a loop: to assign to a slice, numba also compiles the words of an error message, which takes seconds.
+    The entries are copied in a loop: for an assignment to a slice numba also compiles an error message, which takes
+    seconds.
     """
     grown = np.empty(size, array.dtype)
     for i in range(used):
@@ -19,6 +20,9 @@ def longer(array, used, size):
 
 
 @njit
-def room(array, used, more):
-    """Return the array, or a longer one with its first ``used`` entries, so that ``more`` fit."""
-    return array if used + more <= array.shape[0] else longer(array, used, 2 * (used + more))
+def reserve(array, used, more):
+    """Return an array that begins with the first ``used`` entries of ``array`` and has space for ``more`` further ones.
+
+    That is ``array`` itself where it is long enough, else a copy of twice the size that is needed.
+    """
+    return array if used + more <= array.shape[0] else enlarged(array, used, 2 * (used + more))

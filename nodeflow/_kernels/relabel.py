@@ -10,7 +10,7 @@ from numba import int64, njit
 from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64
 
-_AHEAD = 24  # ids whose slot is asked for early
+_AHEAD = 24  # ids between the prefetch of a slot and its use
 MAX_ID = 2**31 - 1
 
 
@@ -43,15 +43,15 @@ def insert(table, ids):
 def relabel(table, ids, nodes, n):
     """Replace ``ids`` by their numbers: ids in the table keep theirs, new ones follow from ``n``.
 
-    New ids are put in ``nodes``, which has room for all of them and one more. Returns ``(ids done, number of nodes
-    now)``; stops early, to be called again with the rest and a larger table, when this one is about 40 % full: fuller
-    tables cost more in collisions than larger ones in cache misses.
+    New ids are appended to ``nodes``, which must be long enough for all of them and one more. Returns ``(number of ids
+    done, number of nodes)``. When the table is 40 % full the loop stops early, and the caller goes on with the others in
+    a larger table. (Collisions in a fuller table cost more than cache misses in a larger one.)
     """
     mask, shift, most = table.shape[0] - 1, _shift(table), table.shape[0] * 2 // 5
     size = ids.shape[0]
     for i in range(min(_AHEAD, size)):
         prefetch(table, _slot(ids[i], shift))
-    for i in range(size):  # from 0: of an index that begins elsewhere the compiler does not know that it is positive
+    for i in range(size):  # from 0, so that the compiler knows that no index is negative
         if i + _AHEAD < size:
             prefetch(table, _slot(ids[i + _AHEAD], shift))
         if n >= most:
@@ -62,7 +62,7 @@ def relabel(table, ids, nodes, n):
         while (entry != -1) & (entry >> 32 != v):
             h = (h + 1) & mask
             entry = table[h]
-        # whether an id is new cannot be guessed, so both cases do the same stores
+        # the same stores for new and known ids: a branch would often be predicted wrong
         new = int64(entry == -1)
         entry = (v << 32) | n if new else entry
         table[h] = entry

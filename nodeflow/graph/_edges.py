@@ -1,4 +1,4 @@
-"""The edge arrays along which samplers look up neighbours: all edges, the ones a filter left, or sorted in some way."""
+"""The edge arrays along which samplers look up neighbours: all edges, those that a filter keeps, or sorted ones."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
+from nodeflow._base.checks import Ints, as_count
 from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._base.types import Array, IdsLike
 from nodeflow.graph._graph import Graph
+from nodeflow.graph._storage import check_range, integers, read_only
 
 NOTHING: Ints = np.zeros(0, np.int64)
 """No positions."""
@@ -21,25 +23,58 @@ NOTHING: Ints = np.zeros(0, np.int64)
 class Edges(Frozen):
     """Edges grouped in rows: a row per node, or ``rows_per_node`` of them (a row per node and edge type).
 
-    At a position between ``indptr[r]`` and ``indptr[r + 1]``, ``near`` holds the neighbour and ``edge_ids`` the edge's
-    id (None: the position itself). ``patch`` says which edges are left out for a while (see ``without``). Read-only
-    numpy arrays.
+    Row r has the positions ``indptr[r]`` to ``indptr[r + 1] - 1``. The edge at position p leads to the neighbour
+    ``indices[p]`` and has the id ``edge_ids[p]``; ``edge_ids`` None means that p is the id. The arrays are read-only
+    numpy arrays. ``patch`` says which edges are left out for one batch (see ``without``), None for none.
+
+    Args:
+        indptr: integers ``[rows + 1]``, non-decreasing, from 0 to the number of edges.
+        indices: integers ``[edges]`` from 0 to ``rows / rows_per_node - 1``.
+        edge_ids: integers ``[edges]``, distinct and not negative, or None.
+        rows_per_node: number of rows of each node; the rows of a node are consecutive.
+
+    Raises TypeError for arrays that are not integers, ValueError for an ``indptr`` that does not fit, or edge ids that
+    repeat, IndexError for a neighbour or an edge id out of range.
     """
 
-    __slots__ = ("_places", "edge_ids", "indptr", "near", "patch", "rows_per_node")
+    __slots__ = ("_position_of", "edge_ids", "indices", "indptr", "patch", "rows_per_node")
     indptr: Ints
-    near: Any
-    edge_ids: Any
+    indices: Array
+    edge_ids: Array | None
     rows_per_node: int
     patch: Patch | None
-    _places: Lazy[Ints]
+    _position_of: Lazy[Ints]
 
-    def __init__(self, indptr: Ints, near: Any, edge_ids: Any, *, rows_per_node: int = 1) -> None:
-        places = Lazy(lambda: _inverse(edge_ids))
-        ids = None if edge_ids is None else _read_only(edge_ids)
+    def __init__(self, indptr: IdsLike, indices: IdsLike, edge_ids: IdsLike | None, *, rows_per_node: int = 1) -> None:
+        per_node = as_count(rows_per_node, "rows_per_node", least=1)
+        ends = integers(indptr, "indptr").astype(np.int64)
+        neighbours = integers(indices, "indices").copy()
+        if len(ends) == 0 or ends[0] != 0 or ends[-1] != len(neighbours) or (np.diff(ends) < 0).any():
+            raise ValueError(f"indptr must rise from 0 to the number of edges {len(neighbours)}")
+        if (len(ends) - 1) % per_node:
+            raise ValueError(f"indptr must have {per_node} rows per node, got {len(ends) - 1} rows")
+        check_range(neighbours, "indices", (len(ends) - 1) // per_node, "node")
+        ids = None if edge_ids is None else integers(edge_ids, "edge_ids").copy()
+        if ids is not None:
+            if len(ids) != len(neighbours):
+                raise ValueError(f"edge_ids must have one entry per edge ({len(neighbours)}), got {len(ids)}")
+            check_range(ids, "edge_ids", np.iinfo(np.int64).max, "edge")
+            if len(np.unique(ids)) != len(ids):
+                raise ValueError("edge_ids must be distinct")
+        self._start(ends, neighbours, ids, per_node)
+
+    @classmethod
+    def trusted(cls, indptr: Ints, indices: Array, edge_ids: Array | None, *, rows_per_node: int = 1) -> Edges:
+        """Return Edges of arrays that need no checks, and which they share."""
+        edges = cls.__new__(cls)
+        edges._start(indptr, indices, edge_ids, rows_per_node)
+        return edges
+
+    def _start(self, indptr: Ints, indices: Array, edge_ids: Array | None, rows_per_node: int) -> None:
         self._set(
-            indptr=_read_only(indptr), near=_read_only(near), edge_ids=ids, rows_per_node=rows_per_node, patch=None,
-            _places=places,
+            indptr=read_only(indptr), indices=read_only(indices),
+            edge_ids=None if edge_ids is None else read_only(edge_ids), rows_per_node=rows_per_node, patch=None,
+            _position_of=Lazy(lambda: _inverse(edge_ids)),
         )  # fmt: skip
 
     @property
@@ -48,9 +83,9 @@ class Edges(Frozen):
         return len(self.indptr) - 1
 
     @property
-    def place_type(self) -> type[np.signedinteger[Any]]:
-        """The narrowest integer that holds every position."""
-        return np.int32 if len(self.near) < 2**31 else np.int64
+    def position_type(self) -> type[np.signedinteger[Any]]:
+        """The narrowest integer type that holds every position."""
+        return np.int32 if len(self.indices) < 2**31 else np.int64
 
     def rows_of(self, nodes: Ints) -> Ints:
         """Return the rows of nodes, node by node."""
@@ -63,122 +98,115 @@ class Edges(Frozen):
         """Return the edge ids at positions, int64."""
         if self.edge_ids is None:
             return positions.astype(np.int64, copy=False)
-        found: Ints = self.edge_ids[positions].astype(np.int64, copy=False)
-        return found
+        ids: Ints = self.edge_ids[positions].astype(np.int64, copy=False)
+        return ids
 
     def positions_of(self, eid: Ints) -> Ints:
         """Return the positions of edges of the whole graph, by edge id."""
-        return eid if self.edge_ids is None else self._places.get()[eid]
+        return eid if self.edge_ids is None else self._position_of.get()[eid]
 
     def parent_eid(self, positions: Ints) -> Tensor:
         """Return the edge ids at positions, as a tensor."""
         return torch.from_numpy(self.ids(positions))
 
-    def by_position(self, column: NDArray[Any]) -> NDArray[Any]:
-        """Return a column that has an entry per edge id in the order of the positions; shared where it can be."""
+    def by_position(self, column: Array) -> Array:
+        """Return a column with an entry per edge id in the order of the positions; shared where the orders agree."""
         return column if self.edge_ids is None else column[self.edge_ids]
 
     def keep(self, mask: NDArray[np.bool_]) -> Edges:
-        """Return the edges whose ids ``mask`` ``[num_edges]`` has."""
+        """Return the edges for which ``mask`` ``[num_edges]``, by edge id, is True."""
         kept = np.flatnonzero(self.by_position(mask))
-        return self._moved(np.searchsorted(kept, self.indptr), kept, self.rows_per_node)
+        return self._reordered(np.searchsorted(kept, self.indptr), kept, self.rows_per_node)
 
     def by_type(self, types: Ints, num_types: int) -> Edges:
         """Return the edges with a row per node and type; ``types`` ``[num_edges]`` are by edge id, below num_types."""
         row = np.repeat(np.arange(self.num_rows) * num_types, np.diff(self.indptr)) + self.by_position(types)
         indptr, order = kernels.csr.sort_by_destination(row, self.num_rows * num_types)
-        return self._moved(indptr, order, num_types)
+        return self._reordered(indptr, order, num_types)
 
-    def sorted_by(self, key: NDArray[Any]) -> Edges:
+    def sorted_by(self, key: Array) -> Edges:
         """Return the edges with every row in ascending order of ``key`` ``[num_edges]``, ties in the present order."""
-        first = np.argsort(self.by_position(key), kind="stable")
-        row = np.repeat(np.arange(self.num_rows), np.diff(self.indptr))[first]
-        return self._moved(
-            self.indptr, first[kernels.csr.sort_by_destination(row, self.num_rows)[1]], self.rows_per_node
-        )
+        order = np.argsort(self.by_position(key), kind="stable")
+        row = np.repeat(np.arange(self.num_rows), np.diff(self.indptr))[order]
+        order = order[kernels.csr.sort_by_destination(row, self.num_rows)[1]]
+        return self._reordered(self.indptr, order, self.rows_per_node)
 
     def without(self, eid: Ints) -> Edges:
-        """Return the same arrays with a ``patch`` for the rows that have edges ``eid``: these rows without them."""
-        places = eid
+        """Return the same arrays with a ``patch`` that leaves out the edges ``eid``."""
+        positions = eid
         if self.edge_ids is not None:
-            known = self._places.get()
-            places = known[eid[eid < len(known)]]
-        out = np.unique(places[places >= 0])  # a filter may have left some out already
-        patched = Edges(self.indptr, self.near, self.edge_ids, rows_per_node=self.rows_per_node)
-        patched._set(_places=self._places, patch=Patch(self, out))
+            position_of = self._position_of.get()
+            positions = position_of[eid[eid < len(position_of)]]
+        left_out = np.unique(positions[positions >= 0])  # a filter may have left out some of them already
+        patched = Edges.trusted(self.indptr, self.indices, self.edge_ids, rows_per_node=self.rows_per_node)
+        patched._set(_position_of=self._position_of, patch=Patch(self, left_out))
         return patched
 
-    def _moved(self, indptr: Ints, order: Ints, rows_per_node: int) -> Edges:
-        if self.edge_ids is None:  # ids are positions
-            ids = order.astype(self.place_type)
-        else:
-            ids = self.edge_ids[order]
-        return Edges(indptr, self.near[order], ids, rows_per_node=rows_per_node)
+    def _reordered(self, indptr: Ints, order: Ints, rows_per_node: int) -> Edges:
+        ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]
+        return Edges.trusted(indptr, self.indices[order], ids, rows_per_node=rows_per_node)
 
 
 class Patch(Frozen):
-    """Rows that lack edges for a while.
+    """Edges that are left out for one batch, and copies of their rows without these edges.
 
-    ``out`` are the positions left out, and ``rows`` the rows that have them, both ascending. ``edges`` has these rows
-    only, without those positions; its own positions are ``positions`` of the whole.
+    ``left_out`` are their positions, ``rows`` the rows that they are in, both ascending. ``edges`` has these rows only,
+    without the edges left out. Position p of ``edges`` is position ``positions[p]`` of the whole.
     """
 
-    __slots__ = ("_excerpt", "out", "rows")
+    __slots__ = ("_copied", "left_out", "rows")
     rows: Ints
-    out: Ints
-    _excerpt: Lazy[tuple[Edges, Ints]]
+    left_out: Ints
+    _copied: Lazy[tuple[Edges, Ints]]
 
-    def __init__(self, whole: Edges, out: Ints) -> None:
-        row = np.searchsorted(whole.indptr, out, side="right") - 1
+    def __init__(self, whole: Edges, left_out: Ints) -> None:
+        row = np.searchsorted(whole.indptr, left_out, side="right") - 1
         rows = np.unique(row)
 
-        def excerpt() -> tuple[Edges, Ints]:
+        def copied() -> tuple[Edges, Ints]:
             indptr, positions = kernels.csr.csr_rows(whole.indptr, rows)
             stays = np.ones(len(positions), np.bool_)
-            stays[indptr[np.searchsorted(rows, row)] + out - whole.indptr[row]] = False
+            stays[indptr[np.searchsorted(rows, row)] + left_out - whole.indptr[row]] = False
             kept = np.flatnonzero(stays)
             positions = positions[kept]
-            return Edges(np.searchsorted(kept, indptr), whole.near[positions], whole.ids(positions)), positions
+            ends = np.searchsorted(kept, indptr)
+            return Edges.trusted(ends, whole.indices[positions], whole.ids(positions)), positions
 
-        self._set(rows=rows, out=out, _excerpt=Lazy(excerpt))  # which costs the degrees of the rows: not all need it
+        # made when first asked for: it takes memory for all edges of the rows, and some samplers need only left_out
+        self._set(rows=rows, left_out=left_out, _copied=Lazy(copied))
 
     @property
     def edges(self) -> Edges:
-        """The excerpt."""
-        return self._excerpt.get()[0]
+        """The rows without the edges that are left out."""
+        return self._copied.get()[0]
 
     @property
     def positions(self) -> Ints:
-        """Where the excerpt's positions are in the whole."""
-        return self._excerpt.get()[1]
+        """The positions of these edges in the whole."""
+        return self._copied.get()[1]
 
 
 def edges_along(graph: Graph, direction: str) -> Edges:
     """Return the edge arrays of ``graph`` along which neighbours are looked up: "in" or "out", else ValueError."""
     if not isinstance(direction, str) or direction not in ("in", "out"):
         raise ValueError(f"direction must be 'in' or 'out', got {direction!r}")
-    return Edges(*(graph.csc() if direction == "in" else graph.csr()))
+    return Edges.trusted(*(graph.csc() if direction == "in" else graph.csr()))
 
 
 def contains(ascending: Ints, values: Ints) -> NDArray[np.bool_]:
-    """Return which of ``values`` are among ``ascending``."""
+    """Return for each of ``values`` whether it is among ``ascending``."""
     if len(ascending) == 0:
         return np.zeros(len(values), np.bool_)
-    at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    found: NDArray[np.bool_] = ascending[at] == values
-    return found
+    index = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    is_there: NDArray[np.bool_] = ascending[index] == values
+    return is_there
 
 
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that cannot be written to: also what a graph has, so that kernels are compiled for one kind of arrays."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def _inverse(edge_ids: Any) -> Ints:
-    """The position of every edge id, -1 for edges that are not there."""
+def _inverse(edge_ids: Array | None) -> Ints:
+    """The position of every edge id, -1 for an id without an edge; empty where positions are ids."""
+    if edge_ids is None:
+        return NOTHING
     size = int(edge_ids.max()) + 1 if len(edge_ids) else 0
-    places = np.full(size, -1, np.int64)
-    places[edge_ids] = np.arange(len(edge_ids))
-    return places
+    positions = np.full(size, -1, np.int64)
+    positions[edge_ids] = np.arange(len(edge_ids))
+    return positions

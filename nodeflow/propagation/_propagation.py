@@ -20,8 +20,9 @@ from nodeflow.flow import Layer
 from nodeflow.flow._full_flow import EdgeColumns, FullFlow
 from nodeflow.graph import Frame, Graph
 from nodeflow.graph._columns import EdgeMask, edge_mask, edge_numbers
-from nodeflow.graph._edges import _read_only, edges_along
+from nodeflow.graph._edges import edges_along
 from nodeflow.graph._numbering import Numbering
+from nodeflow.graph._storage import read_only
 from nodeflow.ops._autograd import bag
 from nodeflow.ops._structure import Structure
 from nodeflow.random import derive_key, hash_ids
@@ -72,11 +73,11 @@ class Propagation(Frozen):
         mask = edge_mask(graph, edge_filter)
         edges = edges_along(graph, direction)
         edges = edges if mask is None else edges.keep(mask.mask)
-        weights = None if weight is None else _read_only(edges.by_position(edge_numbers(graph, weight, "weight")))
+        weights = None if weight is None else read_only(edges.by_position(edge_numbers(graph, weight, "weight")))
         self._set(
             graph=graph, weight=weight, direction=direction, edge_filter=mask, _edges=edges, _weights=weights,
             _all=Lazy(lambda: torch.from_numpy(np.arange(graph.num_nodes))), _print=Lazy(self._hash),
-            _leaving=Lazy(lambda: torch.from_numpy(np.bincount(edges.near, minlength=graph.num_nodes))),
+            _leaving=Lazy(lambda: torch.from_numpy(np.bincount(edges.indices, minlength=graph.num_nodes))),
         )  # fmt: skip
 
     def __deepcopy__(self, memo: Any) -> Propagation:
@@ -88,8 +89,8 @@ class Propagation(Frozen):
         return self._print.get()
 
     def _hash(self) -> int:
-        parts = [len(self._edges.near)]
-        for array in (self._edges.indptr, self._edges.near, self._weights):
+        parts = [len(self._edges.indices)]
+        for array in (self._edges.indptr, self._edges.indices, self._weights):
             for start in range(0, 0 if array is None else len(array), _EDGES):  # arrays may be larger than memory
                 piece = array[start : start + _EDGES]
                 exact = piece.astype(np.int64) if piece.dtype.kind in "iu" else piece.astype(np.float64).view(np.int64)
@@ -134,7 +135,7 @@ class Propagation(Frozen):
         """
         indptr = self._edges.indptr
         first, last = int(indptr[start]), int(indptr[stop])
-        indices = self._edges.near[first:last].astype(np.int64)
+        indices = self._edges.indices[first:last].astype(np.int64)
         ids, whole = self._all.get().to(device), start == 0 and stop == self.graph.num_nodes
         return self._full(indptr[start : stop + 1] - first, indices, slice(first, last), ids, ids[start:stop], whole)
 
@@ -151,7 +152,7 @@ class Propagation(Frozen):
         indptr, positions = kernels.csr.csr_rows(self._edges.indptr, nodes)
         with Numbering(self.graph.num_nodes) as numbering:
             numbering.extend(nodes.copy())
-            indices = numbering.extend(self._edges.near[positions].astype(np.int64))
+            indices = numbering.extend(self._edges.indices[positions].astype(np.int64))
             ids = torch.from_numpy(numbering.nodes).to(device)
         return self._full(indptr, indices, positions, ids, ids[: len(nodes)], True)
 
@@ -186,7 +187,7 @@ class Propagation(Frozen):
         found = np.zeros(self.graph.num_nodes, np.bool_)
         found[nodes] = True
         for start, stop in self._pieces(nodes):
-            found[self._edges.near[self._positions(start, stop, nodes)[1]]] = True
+            found[self._edges.indices[self._positions(start, stop, nodes)[1]]] = True
         return np.flatnonzero(found)
 
     def ranges(self, rows: int | None = None, size: int | None = None) -> list[tuple[int, int]]:
@@ -212,7 +213,7 @@ class Propagation(Frozen):
             return out
         for start, stop in self._pieces(nodes):
             indptr, positions = self._positions(start, stop, nodes)
-            near = torch.from_numpy(self._edges.near[positions].astype(np.int64)).to(device)
+            near = torch.from_numpy(self._edges.indices[positions].astype(np.int64)).to(device)
             weights = None
             if self._weights is not None:
                 weights = torch.from_numpy(np.array(self._weights[positions])).to(device, exact)
@@ -250,11 +251,9 @@ class Propagation(Frozen):
 
         def work(k: int) -> None:
             start, stop = pieces[k]
-            rows = _read_only(
-                np.arange(start, stop) if nodes is None else nodes[start:stop]
-            )  # compiled once, for these
+            rows = read_only(np.arange(start, stop) if nodes is None else nodes[start:stop])  # compiled once, for these
             to = sums[start * width : stop * width]
-            kernels.full_sums.sum_rows(edges.indptr, edges.near, self._weights, rows, words, stride, width, to)
+            kernels.full_sums.sum_rows(edges.indptr, edges.indices, self._weights, rows, words, stride, width, to)
 
         threads = torch.get_num_threads() if out.numel() >= _SHARED else 1
         pieces = [(0, len(out))] if threads == 1 and len(out) <= _AT_ONCE else self._pieces(nodes, threads)
@@ -263,7 +262,7 @@ class Propagation(Frozen):
     def _sparse(self, h: Tensor, nodes: Any) -> Tensor:
         import scipy.sparse
 
-        indptr, near, weights = self._edges.indptr, self._edges.near, self._weights
+        indptr, near, weights = self._edges.indptr, self._edges.indices, self._weights
         if nodes is not None:
             indptr, positions = kernels.csr.csr_rows(indptr, nodes)
             near, weights = near[positions], None if weights is None else weights[positions]

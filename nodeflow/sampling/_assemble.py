@@ -212,7 +212,7 @@ def _check(graph: Graph, edges: Edges, choice: Choice, dst: Ints) -> None:
         if choice.eid is not None:
             as_ids(choice.eid, "eid of the Choice", graph.num_edges, "edge", lower=-1)
         return
-    at = as_ids(choice.positions, "positions of the Choice", len(edges.near), "edge position")
+    at = as_ids(choice.positions, "positions of the Choice", len(edges.indices), "edge position")
     node = np.repeat(dst, np.diff(choice.indptr)) * edges.rows_per_node
     first, end = edges.indptr[node], edges.indptr[node + edges.rows_per_node]
     strange = (at < first) | (at >= end)

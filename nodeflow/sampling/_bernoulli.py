@@ -85,7 +85,9 @@ class BernoulliSampler(RowSampler):
         rate = 0.0 if self.rates is None else self.rates[step.flow]
         begin, degree, rejection = kernels.bernoulli.log_rejection(edges.indptr, rows.at, fanout, rate)
         key = np.uint64(step.random.key)
-        indptr, positions, src = kernels.bernoulli.draw_bernoulli(begin, degree, edges.near, rows.ident, key, rejection)
+        indptr, positions, src = kernels.bernoulli.draw_bernoulli(
+            begin, degree, edges.indices, rows.ident, key, rejection
+        )
 
         def inverse() -> NDArray[np.float64]:
             return np.repeat(-1 / np.expm1(rejection), np.diff(indptr))

@@ -118,7 +118,9 @@ class Choice(Frozen):
         try:
             return self._fresh.pop()  # the kernel's own array, given away once
         except IndexError:
-            found: Ints = np.array(self.src) if self.positions is None else edges.near[self.positions].astype(np.int64)
+            found: Ints = (
+                np.array(self.src) if self.positions is None else edges.indices[self.positions].astype(np.int64)
+            )
             return found
 
 
@@ -157,7 +159,7 @@ class Candidates(Frozen):
         indptr, positions = kernels.csr.csr_rows(edges.indptr, edges.rows_of(dst_nid.numpy()))
         indptr = indptr[:: edges.rows_per_node]
         if edges.patch is not None:
-            kept = np.flatnonzero(~contains(edges.patch.out, positions))
+            kept = np.flatnonzero(~contains(edges.patch.left_out, positions))
             indptr, positions = np.searchsorted(kept, indptr), positions[kept]
         self._set(_edges=edges, _indptr=indptr, _positions=positions, _weights=weights, _exact=exact, dst_nid=dst_nid)
 
@@ -179,7 +181,7 @@ class Candidates(Frozen):
     @property
     def src(self) -> Tensor:
         """Parent id of the neighbour, int64 ``[E]``."""
-        return torch.from_numpy(self._edges.near[self._positions].astype(np.int64))
+        return torch.from_numpy(self._edges.indices[self._positions].astype(np.int64))
 
     @property
     def dst(self) -> Tensor:

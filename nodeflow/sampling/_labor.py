@@ -140,7 +140,7 @@ class LaborSampler(RowSampler):
         edges = super()._arranged(edges)
         if self.method == "sequential" and self.iterations == 0:
             self._repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(
-                edges.indptr, edges.near, self.graph.num_nodes
+                edges.indptr, edges.indices, self.graph.num_nodes
             )
         return edges
 
@@ -160,7 +160,7 @@ class LaborSampler(RowSampler):
         )
         if self.method == "poisson":
             found = kernels.labor.draw_poisson(
-                begin, degree, edges.near, fanout, numbers.keys, numbers.early, int(indptr[-1])
+                begin, degree, edges.indices, fanout, numbers.keys, numbers.early, int(indptr[-1])
             )
             indptr, positions, src = found
             return Drawn(
@@ -169,7 +169,7 @@ class LaborSampler(RowSampler):
         again, copies = self._repeats if edges is self._edges else _repeats_of(edges)
         positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
         given = (fanout, numbers.keys, numbers.early, again, copies)
-        kernels.labor.draw_smallest(begin, degree, edges.near, *given, indptr, positions, src)
+        kernels.labor.draw_smallest(begin, degree, edges.indices, *given, indptr, positions, src)
         return Drawn(indptr, positions, src, lambda: inverse_rate(degree, indptr), False)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
@@ -178,7 +178,7 @@ class LaborSampler(RowSampler):
 
     def _choose_by_importance(self, dst: Tensor, step: Step) -> Choice:
         edges, fanout, numbers, size = self._edges, self.fanouts[step.flow], self._numbers(step), self.graph.num_nodes
-        near, nodes, places, ahead = edges.near, NOTHING, None, None
+        near, nodes, places, ahead = edges.indices, NOTHING, None, None
         begin = edges.indptr[dst.numpy()]
         degree = edges.indptr[dst.numpy() + 1] - begin
         few = size > max(4 * int(degree.sum()), 1024)  # else arrays of an entry per node are small, and fastest
@@ -203,7 +203,7 @@ class LaborSampler(RowSampler):
         spare = np.empty(0 if ahead is None else size, np.float64)
         c = self._importance(begin, degree, near, fanout, pi, codes, spare)
         plain = self._weights is None and self.estimator == "horvitz-thompson"  # then weights are 1 / probability
-        kept, scale = outside(most, edges.place_type), outside(most, np.float32 if plain else np.float64)
+        kept, scale = outside(most, edges.position_type), outside(most, np.float32 if plain else np.float64)
         given = (begin, degree, near, nodes, fanout, numbers.keys, numbers.early, pi, codes, spare, kept, scale)
         indptr = (
             kernels.labor_importance.keep_poisson(*given, c)
@@ -292,7 +292,7 @@ class _Numbers(NamedTuple):
 
 def _repeats_of(edges: Edges) -> tuple[Ints, Ints]:
     """What ``find_repeats`` finds in an excerpt, at a cost that does not depend on the size of the graph."""
-    nodes, local = np.unique(edges.near, return_inverse=True)
+    nodes, local = np.unique(edges.indices, return_inverse=True)
     found: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, local, len(nodes))
     return found
 

@@ -176,7 +176,7 @@ class LayerSampler(Sampler):
 
     def _out(self) -> Ints:
         """Positions of edges left out, ascending."""
-        return _NONE if self._edges.patch is None else self._edges.patch.out
+        return _NONE if self._edges.patch is None else self._edges.patch.left_out
 
 
 class LadiesSampler(LayerSampler):
@@ -256,16 +256,18 @@ class LadiesSampler(LayerSampler):
                 hit = contains(edges.patch.rows, rows)
                 norms[hit] = kernels.layerwise.row_norms(edges.indptr, rows[hit], column, out)
             total = float(kernels.pps.cumulated(norms)[-1]) if len(norms) else 0.0
-            drawn = kernels.layerwise.draw_edges_weighted(edges.indptr, edges.near, rows, norms, column, out, size, key)
+            drawn = kernels.layerwise.draw_edges_weighted(
+                edges.indptr, edges.indices, rows, norms, column, out, size, key
+            )
         else:
             total = float((edges.indptr[rows + 1] - edges.indptr[rows]).sum())
             if edges.patch is not None:
                 total -= float(
                     np.diff(np.searchsorted(out, [edges.indptr[rows], edges.indptr[rows + 1]]), axis=0).sum()
                 )
-            drawn = kernels.layerwise.draw_edges(edges.indptr, edges.near, rows, out, size, key)
+            drawn = kernels.layerwise.draw_edges(edges.indptr, edges.indices, rows, out, size, key)
         ids, times = np.unique(drawn, return_counts=True)
-        indptr, positions, at, norm = kernels.layerwise.edges_from(edges.indptr, edges.near, rows, ids, column, out)
+        indptr, positions, at, norm = kernels.layerwise.edges_from(edges.indptr, edges.indices, rows, ids, column, out)
         mean = norm * (size / total) if total else norm
         return self._chosen(rows, indptr, positions, at, ids, Picked(ids, times, mean))
 
@@ -334,7 +336,7 @@ class FastGCNSampler(LayerSampler):
 
     def _bind(self) -> None:
         super()._bind()
-        norms = kernels.layerwise.near_norms(self._edges.near, self._column, self.graph.num_nodes)
+        norms = kernels.layerwise.source_norms(self._edges.indices, self._column, self.graph.num_nodes)
         self._steps: Ladder | None = None  # stays so where no node has a chance
         sizes = set() if self.draw == "replacement" else set(self.layer_sizes)
         self._prob = {size: inclusion_probabilities(norms, size) for size in sizes}
@@ -354,10 +356,10 @@ class FastGCNSampler(LayerSampler):
         if self.draw == "poisson":
             prob = self._prob[size]
             indptr, positions = kernels.layerwise.edges_by_chance(
-                edges.indptr, edges.near, rows, prob, out, np.uint64(key)
+                edges.indptr, edges.indices, rows, prob, out, np.uint64(key)
             )
-            src = edges.near[positions].astype(np.int64)
-            weight = self._weight(rows, indptr, positions, lambda: 1 / prob[edges.near[positions]])
+            src = edges.indices[positions].astype(np.int64)
+            weight = self._weight(rows, indptr, positions, lambda: 1 / prob[edges.indices[positions]])
             return Choice.of_kernel(indptr, positions, src, weight, needs_weight=True)
         if self.draw == "systematic":
             picked = pick_systematic(self._lines[size], self._prob[size], key)
@@ -366,6 +368,6 @@ class FastGCNSampler(LayerSampler):
         else:
             picked = Picked(_NONE, _NONE, np.zeros(0))
         indptr, positions, at, _ = kernels.layerwise.edges_from(
-            edges.indptr, edges.near, rows, picked.places, self._column, out
+            edges.indptr, edges.indices, rows, picked.places, self._column, out
         )
         return self._chosen(rows, indptr, positions, at, picked.places, picked)

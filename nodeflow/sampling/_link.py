@@ -334,7 +334,7 @@ class LinkSampler(SamplerBase):
         edges = self._edges
         at = edges.positions_of(eid)
         dst = np.searchsorted(edges.indptr, at, side="right") - 1
-        return edges.near[at].astype(np.int64), dst
+        return edges.indices[at].astype(np.int64), dst
 
     def _times(self, times: Any, size: int) -> NDArray[Any]:
         if not self.sampler.takes_times:

@@ -153,16 +153,16 @@ class NeighborSampler(RowSampler):
             whole = edges is self._edges
             tables = self._proportional if whole else Proportional(edges, self._proportional.column)
             return tables.draw(edges, rows, counts, step.random.key, replace=self.replace)
-        left_out = NOTHING if edges.patch is None else edges.patch.out
+        left_out = NOTHING if edges.patch is None else edges.patch.left_out
         indptr, begin, degree = kernels.uniform.plan(edges.indptr, rows.at, counts, rows.ident, self.replace, left_out)
-        positions, src = np.empty(indptr[-1], edges.place_type), np.empty(indptr[-1], np.int64)
+        positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
         key = np.uint64(step.random.key)
         if self.replace and (counts >= 0).any():
-            kernels.uniform.draw_with(begin, degree, edges.near, rows.ident, key, counts, indptr, positions, src)
+            kernels.uniform.draw_with(begin, degree, edges.indices, rows.ident, key, counts, indptr, positions, src)
         else:
-            kernels.uniform.draw_without(begin, degree, edges.near, rows.ident, key, indptr, positions, src)
+            kernels.uniform.draw_without(begin, degree, edges.indices, rows.ident, key, indptr, positions, src)
         if len(left_out):
-            kernels.uniform.step_over(edges.indptr, rows.at, left_out, edges.near, indptr, positions, src)
+            kernels.uniform.step_over(edges.indptr, rows.at, left_out, edges.indices, indptr, positions, src)
         inverse = None if (counts < 0).all() else lambda: inverse_rate(degree, indptr)
         varies = bool(np.count_nonzero(counts) > 1)  # a node's edges of different types are drawn at different rates
         return Drawn(indptr, positions, src, inverse, varies)

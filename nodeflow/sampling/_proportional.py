@@ -65,11 +65,11 @@ class Proportional(Frozen):
         indptr, begin, degree, unit, top, ways, sizes = kernels.weighted.plan_weighted(
             edges.indptr, self.sums, weights, rows.at, rows.ident, fanouts, replace
         )
-        positions, src = np.empty(indptr[-1], edges.place_type), np.empty(indptr[-1], np.int64)
+        positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
         table, scan, keep = (
             ways[way, : sizes[way]] for way in (kernels.weighted.TABLE, kernels.weighted.SCAN, kernels.weighted.KEEP)
         )
-        drawn = (edges.near, rows.ident, number)
+        drawn = (edges.indices, rows.ident, number)
         if replace:
             kernels.alias.draw_alias(table, begin, degree, self.table, *drawn, indptr, positions, src)
         elif len(table):
@@ -79,7 +79,7 @@ class Proportional(Frozen):
         if len(scan):
             kernels.systematic.draw_systematic(scan, begin, degree, weights, *drawn, unit, top, indptr, positions, src)
         if len(keep):
-            kernels.weighted.keep_nonzero(keep, begin, weights, edges.near, indptr, positions, src)
+            kernels.weighted.keep_nonzero(keep, begin, weights, edges.indices, indptr, positions, src)
 
         def inverse() -> NDArray[Any]:
             found: NDArray[Any] = kernels.weighted.inverse_probability(weights, positions, indptr, unit, replace)

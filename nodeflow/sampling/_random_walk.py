@@ -94,12 +94,12 @@ class RandomWalkSampler(Sampler):
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose the nodes visited most by walks from the destinations ``dst``."""
         edges, patch = self._edges, self._edges.patch
-        other = (np.zeros(0, np.int64), edges.indptr, edges.near)
+        other = (np.zeros(0, np.int64), edges.indptr, edges.indices)
         if patch is not None:
-            other = (patch.rows, patch.edges.indptr, patch.edges.near)
+            other = (patch.rows, patch.edges.indptr, patch.edges.indices)
         walks = (self.num_walks, self.walk_length, self.restart, self.num_neighbors[step.flow])
         indptr, src, visits = kernels.walk.count_visits(
-            edges.indptr, edges.near, *other, dst.numpy(), np.uint64(step.random.key), *walks
+            edges.indptr, edges.indices, *other, dst.numpy(), np.uint64(step.random.key), *walks
         )
         # with reuse the flows are prefixes of one structure, which has no columns
         columns = {} if self.reuse else {"visits": torch.from_numpy(visits)}

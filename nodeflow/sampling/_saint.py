@@ -186,7 +186,7 @@ class SaintSampler(SubgraphSampler):
             pair = self._law.two(part)
         else:  # edges that are left out for a while were drawn from all the same
             whole = induced_subgraph(self._edges, part.nodes, self.graph.num_nodes, left_out=False)
-            pair = self._law.two(whole)[~contains(patch.out, whole.positions)]
+            pair = self._law.two(whole)[~contains(patch.left_out, whole.positions)]
         return self._law.one(part.nodes)[part.dst] / pair
 
     def _needs_weight(self, seeds: Ints) -> bool:
@@ -204,11 +204,11 @@ class SaintSampler(SubgraphSampler):
     def _whole(self) -> Subgraph:
         """The whole graph, with the edges that are left out for a while."""
         edges = self._edges
-        near = edges.near.astype(np.int64, copy=False)
+        near = edges.indices.astype(np.int64, copy=False)
         return Subgraph(np.arange(edges.num_rows), edges.indptr, near, np.arange(len(near)))
 
     def _presampled(self, count: int | None) -> _Counts:
-        nodes, edges = np.zeros(self.graph.num_nodes, np.int32), np.zeros(len(self._edges.near), np.int32)
+        nodes, edges = np.zeros(self.graph.num_nodes, np.int32), np.zeros(len(self._edges.indices), np.int32)
         total, seen = 0, 0
         while total < count if count is not None else seen < _COVERAGE * len(nodes):
             random = Random(self._key(_PRESAMPLES, 3, total))

@@ -45,7 +45,7 @@ class NodeLaw(Law):
 
     def __init__(self, edges: Edges, weights: NDArray[Any] | None, budget: int) -> None:
         squares = None if weights is None else np.square(edges.by_position(weights).astype(np.float64))
-        norms = np.bincount(edges.near, squares, minlength=edges.num_rows).astype(np.float64)
+        norms = np.bincount(edges.indices, squares, minlength=edges.num_rows).astype(np.float64)
         self._ends = np.cumsum(norms)
         total = float(self._ends[-1]) if len(norms) else 0.0
         if total == 0:
@@ -87,13 +87,13 @@ class EdgeLaw(Law):
         self._joined = np.flatnonzero(self._degree)
         if len(self._joined) == 0:
             raise ValueError("kind='edge' draws edges, but there are none")
-        rates = kernels.saint.touch_rates(edges.indptr, edges.near, self._degree) / len(self._joined)
+        rates = kernels.saint.touch_rates(edges.indptr, edges.indices, self._degree) / len(self._joined)
         self.rate: Floats = np.minimum(rates, 1.0)  # of the draws that have the node as an end
 
     def draw(self, random: Random) -> Ints:
         """Return the ends of the edges drawn, repeats included."""
         ends = np.empty(2 * self.budget, np.int64)
-        arrays = (self._edges.indptr, self._edges.near, self._back.indptr, self._back.near, self._joined)
+        arrays = (self._edges.indptr, self._edges.indices, self._back.indptr, self._back.indices, self._joined)
         kernels.saint.edge_ends(*arrays, np.uint64(random.key), ends)
         return ends
 
@@ -133,7 +133,7 @@ class WalkLaw(Law):
     def draw(self, random: Random) -> Ints:
         """Return the nodes visited, repeats included."""
         nodes = np.empty(self.budget * (self._length + 1), np.int64)
-        kernels.saint.walks(self._edges.indptr, self._edges.near, self._length, np.uint64(random.key), nodes)
+        kernels.saint.walks(self._edges.indptr, self._edges.indices, self._length, np.uint64(random.key), nodes)
         return nodes
 
     def possible(self, part: Subgraph) -> NDArray[np.bool_]:

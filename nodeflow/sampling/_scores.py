@@ -35,7 +35,7 @@ class LayerCandidates(Frozen):
     def __init__(self, edges: Candidates, num_nodes: int) -> None:
         positions = edges._positions
         with Numbering(num_nodes) as numbering:
-            local = numbering.extend(edges._edges.near[positions].astype(np.int64))
+            local = numbering.extend(edges._edges.indices[positions].astype(np.int64))
             nid = torch.from_numpy(np.array(numbering.nodes))
         structure = Structure(edges.indptr, torch.from_numpy(local), len(nid))
         ends = Layer.trusted(len(nid), nid), Layer.trusted(len(edges.dst_nid), edges.dst_nid)

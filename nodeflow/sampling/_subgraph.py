@@ -62,9 +62,9 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
     table, repeated = kernels.induced.tabulate(keys)
     if repeated >= 0:
         raise ValueError(f"nodes of a subgraph must be distinct, but node {keys[repeated] % num_nodes} comes twice")
-    indptr, indices, positions = kernels.induced.induced(edges.indptr, edges.near, keys, num_nodes, table)
+    indptr, indices, positions = kernels.induced.induced(edges.indptr, edges.indices, keys, num_nodes, table)
     if left_out and edges.patch is not None:
-        kept = np.flatnonzero(~contains(edges.patch.out, positions))
+        kept = np.flatnonzero(~contains(edges.patch.left_out, positions))
         indptr, indices, positions = np.searchsorted(kept, indptr), indices[kept], positions[kept]
     return Subgraph(keys, indptr, indices, positions)
 

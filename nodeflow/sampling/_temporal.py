@@ -166,13 +166,13 @@ class TemporalNeighborSampler(RowSampler):
         if self.strategy == "recent":
             latest = np.diff(indptr)
             begin, num_past = begin + num_past - latest, latest  # of which all are taken
-        positions, src = np.empty(indptr[-1], edges.place_type), np.empty(indptr[-1], np.int64)
+        positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
         key = np.uint64(step.random.key)
         if self.replace and fanout >= 0:
             counts = np.array([fanout], np.int64)
-            kernels.uniform.draw_with(begin, num_past, edges.near, rows.ident, key, counts, indptr, positions, src)
+            kernels.uniform.draw_with(begin, num_past, edges.indices, rows.ident, key, counts, indptr, positions, src)
         else:
-            kernels.uniform.draw_without(begin, num_past, edges.near, rows.ident, key, indptr, positions, src)
+            kernels.uniform.draw_without(begin, num_past, edges.indices, rows.ident, key, indptr, positions, src)
         whole = fanout < 0 or self.strategy == "recent"
         return Drawn(indptr, positions, src, None if whole else lambda: inverse_rate(num_past, indptr), False)
 

@@ -70,7 +70,7 @@ def test_types_and_widths(kind: torch.dtype, width: int) -> None:
 @pytest.mark.parametrize("wide", [False, True])
 def test_types_of_weights_and_ids(weight: torch.dtype | None, wide: bool) -> None:
     of = example(weight, wide=wide)
-    assert of._edges.near.dtype == (np.int64 if wide else np.int32)
+    assert of._edges.indices.dtype == (np.int64 if wide else np.int32)
     for kind in (torch.float64, torch.bfloat16):
         check(of, rows_of(5, kind), [7, 8, 9, 7])
 

@@ -27,7 +27,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import FullSampler, Graph, NodeFlowLoader
-from nodeflow._kernels.growing import room
+from nodeflow._kernels.growing import reserve
 from nodeflow.sampling import BernoulliSampler
 from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds
 
@@ -221,10 +221,10 @@ def test_all_and_nothing():
 def test_more_edges_than_expected_find_room():
     """The kernel has room for six standard deviations more than the mean, and moves to a larger array beyond."""
     full = np.array([7, 8, 9])
-    larger = room(full, 3, 2)
+    larger = reserve(full, 3, 2)
     assert len(larger) >= 5
     assert larger[:3].tolist() == [7, 8, 9]
-    assert len(room(full, 2, 1)) == 3
+    assert len(reserve(full, 2, 1)) == 3
 
 
 @given(st.data())

@@ -64,8 +64,11 @@ KERNELS: dict[str, tuple[list[tuple[str, str]], Callable[[], None]]] = {
     "Floyd: bound one too small": ([(FLOYD, "U64(max(last, 1))")], check_subsets),
     "Floyd: always the whole list": ([(FLOYD, "U64(degree[i])")], check_subsets),
     "Floyd: a repeat is kept": ([("pick = pick + before * (U64(last) - pick)", "pass")], check_subsets),
-    "one stream for all nodes": ([("state = stream(key, dst[i])", "state = stream(key, 0)")], check_subsets),
-    "the neighbour of the next position": ([("near[U64(pos[U64(w)])]", "near[U64(pos[U64(w)] ^ 1)]")], check_edges),
+    "one stream for all nodes": ([("state = stream(key, ident[i])", "state = stream(key, 0)")], check_subsets),
+    "the neighbour of the next position": (
+        [("indices[U64(positions[U64(w)])]", "indices[U64(positions[U64(w)] ^ 1)]")],
+        check_edges,
+    ),
 }
 
 
@@ -90,11 +93,11 @@ def check_weighted() -> None:
 
 WEIGHTED: dict[str, tuple[ModuleType, str, list[tuple[str, str]]]] = {
     "Sampford: all stay": (sampford, "draw_sampford", [("bad |= not stays", "pass")]),
-    "Sampford: repeats stay": (sampford, "draw_sampford", [("bad |= U64(pos[U64(v)]) == p", "pass")]),
+    "Sampford: repeats stay": (sampford, "draw_sampford", [("bad |= U64(positions[U64(v)]) == p", "pass")]),
     "Sampford: one number twice": (sampford, "draw_sampford", [("- 1) + stop - start)", "- 1) + stop - start - 1)")]),
     "systematic: no exchange": (systematic, "draw_systematic", [("elif chance < limit", "elif chance < 0")]),
     "systematic: a border forgotten": (systematic, "draw_systematic", [("if upto > border:", "if upto < 0:")]),
-    "systematic: nothing certain": (systematic, "draw_systematic", [("if found == sure or", "if True or")]),
+    "systematic: nothing certain": (systematic, "draw_systematic", [("if certain == before or", "if True or")]),
 }
 
 

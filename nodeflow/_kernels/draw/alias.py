@@ -1,11 +1,16 @@
 """Alias tables (Walker 1977; Vose 1991): a draw in proportion to the weights of a row reads one number of the row.
 
-The edges of a row with d edges share d cells of equal size. Cell c holds a part of edge c, and for the rest a part of
-one other edge, its alias; an edge that is heavier than a cell is the alias of several lighter ones. An entry has, from
-its highest bit: two zeros; the part, in units of which a cell has ``2**(46 - bits)``; for each of the two edges the
-256th of the largest weight that its weight lies in, 8 bits each; and the place of the alias within the row, for which
-``bits`` are enough. Weights are rounded to such units once, so that they add up to all cells; from there on integers
-are exact. What the table draws thus differs from the weights by at most 2**-45 of their sum for each edge.
+The d edges of a row share d cells of equal size. Cell c belongs in part to edge c and for the rest to one other edge,
+its alias. An edge that is heavier than a cell is the alias of several lighter ones. The table has one 64-bit entry per
+cell. Its fields are, from the highest bit:
+
+- two zeros;
+- the part of the cell that belongs to its own edge, in units; a cell has ``2**(46 - bits)`` units;
+- the weight class of the own edge, and the weight class of the alias, 8 bits each (see ``CLASSES``);
+- the offset of the alias within the row, in ``bits`` bits, as many as offsets of this row need.
+
+The weights are rounded to units once, so that they add up to all cells. Everything after that is integer arithmetic.
+The probability of an edge therefore differs from its weight by at most 2**-45 of the sum of the row's weights.
 """
 
 from __future__ import annotations
@@ -20,10 +25,10 @@ from numba.extending import intrinsic
 from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
-ROWS = 16  # number of rows between asking for cells and reading them; and so for neighbours
-CLASSES = 256  # of weights: class c is from c to c + 1 of so many parts of the largest
-_BELOW = CLASSES - 0.01  # so that rounding cannot put a weight below its class, nor the largest beyond the last
-TOTAL, MOST, SQUARES = 0, 1, 2  # columns of the sums of a row: see ``build_tables``
+ROWS = 16  # rows between the prefetch of cells and their use; the same for neighbours
+CLASSES = 256  # weight classes: class c goes from c / 256 to (c + 1) / 256 of the largest weight of the row
+_BELOW = CLASSES - 0.01  # below 256, so that rounding puts no weight into too high a class
+TOTAL, MOST, SQUARES = 0, 1, 2  # columns of ``sums``, see ``build_tables``
 
 
 def _high_product(typingctx: Any, a: Any, b: Any) -> Any:
@@ -55,9 +60,10 @@ bit_length: Any = intrinsic(_bit_length)
 
 @njit(nogil=True, cache=True)
 def build_tables(indptr, weights, table, sums):
-    """Fill the entry of every position, uint64 ``[E]``, and sums of every row, float64 ``[num_rows, 3]``, both zeros.
+    """Fill ``table``, uint64 ``[E]``, and ``sums``, float64 ``[num_rows, 3]``, which both hold zeros before.
 
-    The sums are: of the weights; the largest of them; and the sum of (w / W)^2, which says how often two draws meet.
+    The columns of ``sums`` are the sum W of the weights of a row; the largest weight; and the sum of (w / W)^2, the
+    probability that two draws give the same edge.
     """
     rows, widest = indptr.shape[0] - 1, 0
     for r in range(rows):
@@ -80,24 +86,24 @@ def build_tables(indptr, weights, table, sums):
         upto, squares = 0.0, 0.0
         for o in range(degree):
             w = float64(weights[first + o])
-            before = np.int64(upto + 0.5)  # sums are rounded, not weights: so what is lost here is found there
+            before = np.int64(upto + 0.5)  # the running sum is rounded, not the weight: errors do not add up
             upto += w * scale
             units[o] = np.int64(upto + 0.5) - before
             left -= units[o]
             squares += (w * share) * (w * share)
             table[first + o] = U64(int64(w * per_class))
-        units[heaviest] += left  # what float64 sums have left over: next to nothing
+        units[heaviest] += left  # the few units that rounding has left over
         sums[r, TOTAL], sums[r, MOST], sums[r, SQUARES] = total, largest, squares
         _fill(table[first : first + degree], bits, whole, units)
 
 
 @njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
 def _fill(cells, bits, whole, units):
-    """Fill the cells of a row (Hübschle-Schneider, Sanders 2022): light edges in turn, each filled up by a heavy one.
+    """Turn the weight classes in ``cells`` into the entries of a row (Hübschle-Schneider, Sanders 2022).
 
-    A heavy edge that is down to a cell or less gets its own cell, which the next heavy edge fills up. Integers add up,
-    so that light edges last as long as heavy ones do, and those that remain are exactly a cell. ``cells`` has the
-    classes of the weights, and receives the entries.
+    Light edges come in turn, and a heavy edge fills up the cell of each. When at most a cell of a heavy edge is left,
+    that is its own cell, and the next heavy edge fills it up. The units are integers and add up exactly: light edges
+    last as long as heavy ones do, and those that remain fill their cells.
     """
     degree = U64(cells.shape[0])
     light, heavy = _next_light(units, U64(0), degree, whole), _next_heavy(units, U64(0), degree, whole)
@@ -142,17 +148,18 @@ def _next_heavy(units, o, degree, whole):
 
 
 @njit(inline="always")
-def ask(state, first, degree, table, start, stop, pos, lows):
-    """Draw a cell for each place from ``start`` to ``stop`` and ask for it.
+def ask(state, first, degree, table, start, stop, positions, lows):
+    """Draw the cells ``positions[start:stop]`` and prefetch them; return the next state.
 
-    64 random bits times the degree are the cell (in ``pos``, as a position) and how far into it the point lies (in
-    ``lows``, in 2**-64 of a cell): every stretch of a cell is hit as often as it is long, to within 2**-64 of the row.
+    64 random bits times the degree of the row have 128 bits. The upper 64 are the cell, stored as a position. The lower
+    64 say where in the cell the point lies, in units of 2**-64 of a cell, and go into ``lows``. The probability of a
+    stretch of the row is its length to within 2**-64.
     """
     for w in range(start, stop):
         state += GOLDEN
         bits = mix(state)
         position = int64(first + high_product(bits, degree))
-        pos[U64(w)] = position
+        positions[U64(w)] = position
         lows[U64(w)] = bits * degree
         prefetch(table, position)
     return state
@@ -160,7 +167,7 @@ def ask(state, first, degree, table, start, stop, pos, lows):
 
 @njit(inline="always")
 def edge_of(entry, cell, low, bits):
-    """Return ``(place within the row, class of the weight)`` of the edge that a point in a cell hits."""
+    """Return ``(offset within the row, weight class)`` of the edge to which a point in a cell belongs."""
     own = low >> (bits + U64(18)) < entry >> (bits + U64(16))
     alias = entry & ((U64(1) << bits) - U64(1))
     both = entry >> bits
@@ -168,35 +175,35 @@ def edge_of(entry, cell, low, bits):
 
 
 @njit(inline="always")
-def read_near(near, start, stop, pos, ids):
-    """Read the neighbours at ``pos[start:stop]``."""
+def read_sources(indices, start, stop, positions, src):
+    """Copy the sources at ``positions[start:stop]`` into ``src``."""
     for w in range(start, stop):
-        ids[U64(w)] = near[U64(pos[U64(w)])]
+        src[U64(w)] = indices[U64(positions[U64(w)])]
 
 
 @njit(nogil=True, cache=True)
-def draw_alias(rows, begin, degree, table, near, ident, key, out_indptr, pos, ids):
-    """Fill ``pos`` with independent draws for the rows with the numbers ``rows``; ``ids`` receives the neighbours.
+def draw_alias(rows, begin, degree, table, indices, ident, key, out_indptr, positions, src):
+    """Fill ``positions`` and ``src`` with draws with replacement in the rows number ``rows`` of the draw.
 
     Draw j of a row takes number j of its stream.
     """
     n = rows.shape[0]
-    lows = ids.view(np.uint64)  # until the neighbours come
-    for late in range(n + 2 * ROWS):
-        if late < n:
-            i = rows[late]
+    lows = src.view(np.uint64)  # the memory of the result, until sources are read
+    for step in range(n + 2 * ROWS):
+        if step < n:
+            i = rows[step]
             state, start, stop = stream(key, ident[i]), out_indptr[i], out_indptr[i + 1]
-            ask(state, U64(begin[i]), U64(degree[i]), table, start, stop, pos, lows)
-        at = late - ROWS
-        if 0 <= at < n:
-            i = rows[at]
+            ask(state, U64(begin[i]), U64(degree[i]), table, start, stop, positions, lows)
+        lagged = step - ROWS
+        if 0 <= lagged < n:
+            i = rows[lagged]
             first, bits = U64(begin[i]), bit_length(U64(degree[i] - 1))
             for w in range(out_indptr[i], out_indptr[i + 1]):
-                p = U64(pos[U64(w)])
+                p = U64(positions[U64(w)])
                 p = first + edge_of(table[p], p - first, lows[U64(w)], bits)[0]
-                pos[U64(w)] = int64(p)
-                prefetch(near, int64(p))
-        at = late - 2 * ROWS
-        if 0 <= at < n:
-            i = rows[at]
-            read_near(near, out_indptr[i], out_indptr[i + 1], pos, ids)
+                positions[U64(w)] = int64(p)
+                prefetch(indices, int64(p))
+        lagged = step - 2 * ROWS
+        if 0 <= lagged < n:
+            i = rows[lagged]
+            read_sources(indices, out_indptr[i], out_indptr[i + 1], positions, src)

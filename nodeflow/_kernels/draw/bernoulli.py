@@ -1,4 +1,4 @@
-"""Draws that keep every edge of a row independently, with one probability, by jumps from one kept edge to the next."""
+"""Bernoulli draws: every edge of a row is kept independently with the same probability."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import math
 import numpy as np
 from numba import float64, int64, njit
 
-from nodeflow._kernels.growing import room
+from nodeflow._kernels.growing import reserve
 from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
-_AHEAD = 16  # rows whose part of indptr is asked for early
-_LAG = 64  # edges between asking for a neighbour's id and reading it
+_AHEAD = 16  # rows between the prefetch of an entry of indptr and its use
+_LAG = 64  # edges between the prefetch of a source and its use
 
 
 @njit(nogil=True, cache=True)
 def log_rejection(indptr, rows, fanout, rate):
-    """Return ``(first position, degree, log(1 - p) [n])`` for n ``rows``; -inf where every edge is kept.
+    """Return ``(first position [n], degree [n], log(1 - p) [n])`` of n ``rows``; p = 1 gives -inf.
 
-    p is ``rate``; where that is 0, the probability to be among ``fanout`` uniform draws with replacement, so that
-    log(1 - p) is ``fanout`` log(1 - 1 / degree), or 1 where ``fanout`` is -1.
+    p is ``rate`` where that is positive. Else p is the probability that an edge is among ``fanout`` uniform draws with
+    replacement: log(1 - p) = ``fanout`` log(1 - 1 / degree). ``fanout`` -1 means p = 1.
     """
     n = rows.shape[0]
     begin, degree, rejection = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.float64)
@@ -37,11 +37,11 @@ def log_rejection(indptr, rows, fanout, rate):
 
 
 @njit(nogil=True, cache=True)
-def draw_bernoulli(begin, degree, near, ident, key, rejection):
-    """Return ``(indptr of the draw, positions, neighbours)``; the kept edges of a row are in the order of the graph.
+def draw_bernoulli(begin, degree, indices, ident, key, rejection):
+    """Return ``(indptr of the draw, positions, sources)``; the kept edges of a row are in the order of the graph.
 
-    The number of edges passed before the next kept one is geometric: floor(log(U) / log(1 - p)) for U uniform on
-    (0, 1] (Devroye 1986, section X.2), because U <= (1 - p)^m has probability (1 - p)^m.
+    The loop jumps from one kept edge to the next. The number of edges in between is geometric: floor(log(U) /
+    log(1 - p)) for U uniform on (0, 1] (Devroye 1986, section X.2), because U <= (1 - p)^m has probability (1 - p)^m.
     """
     n = begin.shape[0]
     indptr = np.empty(n + 1, np.int64)
@@ -49,37 +49,37 @@ def draw_bernoulli(begin, degree, near, ident, key, rejection):
     expected = 0.0
     for i in range(n):
         expected -= degree[i] * math.expm1(rejection[i])
-    pos = np.empty(int(expected + 6 * math.sqrt(expected)) + 16, np.int64)
+    positions = np.empty(int(expected + 6 * math.sqrt(expected)) + 16, np.int64)
     w = 0
     for i in range(n):
         first, d = begin[i], degree[i]
         if rejection[i] == -np.inf:
-            pos = room(pos, w, d)
+            positions = reserve(positions, w, d)
             for j in range(d):
-                pos[w + j] = first + j
-                prefetch(near, first + j)
+                positions[w + j] = first + j
+                prefetch(indices, first + j)
             w += d
             indptr[i + 1] = w
             continue
         state = stream(key, ident[i])
-        at = 0
+        offset = 0
         while True:
             state += GOLDEN
             skip = math.log(float64((mix(state) >> U64(11)) + U64(1)) * 2.0**-53) / rejection[i]
-            if not skip < d - at:
+            if not skip < d - offset:
                 break
-            at += int64(skip)
-            if w == pos.shape[0]:
-                pos = room(pos, w, 1)
-            pos[w] = first + at
-            prefetch(near, first + at)
+            offset += int64(skip)
+            if w == positions.shape[0]:
+                positions = reserve(positions, w, 1)
+            positions[w] = first + offset
+            prefetch(indices, first + offset)
             w += 1
-            at += 1
+            offset += 1
         indptr[i + 1] = w
-    pos = pos[:w]
-    ids = np.empty(w, np.int64)
+    positions = positions[:w]
+    src = np.empty(w, np.int64)
     for j in range(w):
         if j + _LAG < w:
-            prefetch(near, pos[j + _LAG])
-        ids[j] = near[pos[j]]
-    return indptr, pos, ids
+            prefetch(indices, positions[j + _LAG])
+        src[j] = indices[positions[j]]
+    return indptr, positions, src

@@ -1,6 +1,6 @@
-"""Induced subgraphs: all edges among some nodes, found by looking up every neighbour of theirs in a hash table.
+"""Induced subgraphs: all edges between given nodes, found by looking up all their neighbours in a hash table.
 
-A table has two numbers per slot, a key and its row, and -1 where a slot is empty; keys may be any int64 from 0.
+A slot of the table has two numbers, a key (any int64 from 0) and its index. An empty slot has -1 as its key.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit
 
-from nodeflow._kernels.growing import room
+from nodeflow._kernels.growing import reserve
 from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64
 
-_AHEAD = 12  # neighbours whose slot is asked for early
+_AHEAD = 12  # neighbours between the prefetch of a slot and its use
 
 
 @njit(inline="always")
@@ -30,7 +30,7 @@ def _shift(table):
 
 @njit(nogil=True, cache=True)
 def tabulate(keys):
-    """Return ``(table of keys and their rows, first row whose key came before or -1)``."""
+    """Return ``(table, index of the first key that occurred before, or -1)``."""
     size = 2
     while size < 2 * keys.shape[0]:
         size *= 2
@@ -50,16 +50,16 @@ def tabulate(keys):
 
 
 @njit(nogil=True, cache=True)
-def induced(indptr, near, keys, num_nodes, table):
-    """Return ``(indptr [n + 1], source rows [E], positions [E])`` of the edges among the nodes of n ``keys``.
+def induced(indptr, indices, keys, num_nodes, table):
+    """Return ``(indptr [n + 1], src [E], positions [E])`` of the edges between the nodes of n ``keys``.
 
-    A key is ``context * num_nodes + node``; only nodes of one context are joined. The edges of a destination come in
-    the graph's order. Time: the sum of the nodes' degrees.
+    A key is ``context * num_nodes + node``; edges join nodes of the same context only. ``src`` are indices of keys. The
+    edges of a destination come in the graph's order. The time is proportional to the sum of the nodes' degrees.
     """
     n = keys.shape[0]
     mask, shift = table.shape[0] // 2 - 1, _shift(table)
-    out = np.empty(n + 1, np.int64)
-    out[0] = 0
+    out_indptr = np.empty(n + 1, np.int64)
+    out_indptr[0] = 0
     start = max(1024, 4 * n)
     src, positions = np.empty(start, np.int64), np.empty(start, np.int64)
     w = 0
@@ -68,20 +68,20 @@ def induced(indptr, near, keys, num_nodes, table):
         base = keys[i] - node
         first, end = indptr[node], indptr[node + 1]
         for p in range(first, min(first + _AHEAD, end)):
-            prefetch(table, 2 * _slot(base + near[p], shift))
+            prefetch(table, 2 * _slot(base + indices[p], shift))
         for p in range(first, end):
             if p + _AHEAD < end:
-                prefetch(table, 2 * _slot(base + near[p + _AHEAD], shift))
-            key = base + near[p]
+                prefetch(table, 2 * _slot(base + indices[p + _AHEAD], shift))
+            key = base + indices[p]
             h = _slot(key, shift)
             while table[2 * h] != key and table[2 * h] != -1:
                 h = (h + 1) & mask
             if table[2 * h] == -1:
                 continue
             if w == src.shape[0]:
-                src, positions = room(src, w, 1), room(positions, w, 1)
+                src, positions = reserve(src, w, 1), reserve(positions, w, 1)
             src[w] = table[2 * h + 1]
             positions[w] = p
             w += 1
-        out[i + 1] = w
-    return out, src[:w].copy(), positions[:w].copy()
+        out_indptr[i + 1] = w
+    return out_indptr, src[:w].copy(), positions[:w].copy()

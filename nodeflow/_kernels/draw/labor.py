@@ -1,8 +1,8 @@
-"""Draws in which every source has one random number, whichever destination asks: Poisson and order sampling of rows.
+"""LABOR draws: every source has one random number for all destinations. Poisson and order sampling of rows.
 
-A destination of degree d must look at the numbers of all its d neighbours, so the number of a source is a hash of 32
-bits that processors compute for many sources at once. Rows are hashed in blocks, and parts of a block in which no
-number is small enough are skipped.
+A destination of degree d must look at the numbers of all its d neighbours. The number of a source is therefore a hash
+of 32 bits that a processor computes for many sources at once. Rows are hashed in blocks, and parts of a block in which
+no number is small enough are skipped.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-from nodeflow._kernels.growing import room
+from nodeflow._kernels.growing import reserve
 from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
 U32 = np.uint32
 _BLOCK = 512  # numbers hashed at a time: they and their sources stay in the first-level cache
 _MASK = 64  # numbers compared at a time, one bit each
-_AHEAD = 4  # destinations whose first neighbours are asked for early
+_AHEAD = 4  # rows between the prefetch of their first sources and their use
 _TOP = U64(32)
 _WORDS = 2.0**32
 _ONE = U64(1)
@@ -29,7 +29,7 @@ _FEW = 48  # up to this many, inserting one by one sorts fastest
 
 
 def _lowest_bit(typingctx: Any, word: Any) -> Any:
-    """Number of the lowest bit of a word that is set."""
+    """The index of the lowest bit that is set in a word."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], context.get_constant(types.boolean, True))
@@ -73,13 +73,13 @@ def _words(key):
 
 @njit(inline="always")
 def _fold(t):
-    """32 bits of an id; ids below 2**32 are themselves, so no two of them have the same number."""
+    """32 bits of an id. An id below 2**32 is kept as it is, so that no two of these have the same number."""
     return U32(U32(t) ^ U32(U32(U64(t) >> _TOP) * U32(0x9E3779B9)))
 
 
 @njit(inline="always")
 def is_renewed(t, keys, early):
-    """Whether node ``t`` takes its number from ``keys[1]``, not from ``keys[0]``: one of ``early`` in 2**32 does."""
+    """Whether node ``t`` takes its number from ``keys[1]`` and not from ``keys[0]``: ``early`` in 2**32 nodes do."""
     a, b, c = _words(keys[2])
     return _hash(_fold(t), a, b, c) < early
 
@@ -110,9 +110,9 @@ def hash_block(ids, keys, early, out):
 
 @njit(inline="always")
 def _below(numbers, g, size, bound):
-    """Which of the 64 numbers from ``g`` are at most ``bound``, as bits; those from ``size`` on are left out."""
+    """A bit for each of the 64 numbers from ``g``: whether it is at most ``bound`` and its index below ``size``."""
     part, mask = numbers[g : g + _MASK], U64(0)
-    for q in range(_MASK):  # done in vectors, which an early end or a branch would prevent
+    for q in range(_MASK):  # vectorised, which an early exit or a branch would prevent
         mask |= U64(part[q] <= bound) << U64(q)
     if size - g < _MASK:
         mask &= (_ONE << U64(size - g)) - _ONE
@@ -125,81 +125,83 @@ def _trimmed(array, used):
 
 
 @njit(nogil=True, cache=True)
-def draw_poisson(begin, degree, near, fanout, keys, early, expected):
-    """Keep the edges of each row whose source's number is below ``ceil(2**32 * fanout / degree)``.
+def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
+    """Keep the edges of each row whose source has a number below ``ceil(2**32 * fanout / degree)``.
 
-    Returns ``(indptr, positions, sources)``. Rows of at most ``fanout`` edges keep all (-1: all rows do); ``expected``
-    is about how many edges there will be.
+    Returns ``(indptr, positions, src)``. Rows of at most ``fanout`` edges keep all of them; with ``fanout`` -1 all rows
+    do. ``expected`` is the expected number of edges.
     """
     n = begin.shape[0]
     indptr = np.empty(n + 1, np.int64)
     indptr[0] = 0
-    start_room = expected + 4 * int(np.sqrt(expected)) + _BLOCK
-    pos, src = np.empty(start_room, np.int64), np.empty(start_room, np.int64)
+    capacity = expected + 4 * int(np.sqrt(expected)) + _BLOCK
+    positions, src = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     numbers = np.zeros(_BLOCK, U32)
     w = 0
     for i in range(n):
         if i + _AHEAD < n:
-            prefetch(near, begin[i + _AHEAD])
+            prefetch(indices, begin[i + _AHEAD])
         first, d = begin[i], degree[i]
         if fanout < 0 or d <= fanout:
-            pos, src = room(pos, w, d), room(src, w, d)
+            positions, src = reserve(positions, w, d), reserve(src, w, d)
             for j in range(d):
-                pos[w + j] = first + j
-                src[w + j] = near[first + j]
+                positions[w + j] = first + j
+                src[w + j] = indices[first + j]
             w += d
             indptr[i + 1] = w
             continue
         bound = U32(U64(np.ceil(fanout / d * _WORDS)) - _ONE)
         for start in range(first, first + d, _BLOCK):
-            part = near[start : min(start + _BLOCK, first + d)]
+            part = indices[start : min(start + _BLOCK, first + d)]
             size = part.shape[0]
             hash_block(part, keys, early, numbers)
-            pos, src = room(pos, w, size), room(src, w, size)
+            positions, src = reserve(positions, w, size), reserve(src, w, size)
             for g in range(0, size, _MASK):
                 mask = _below(numbers, g, size, bound)
                 while mask:
                     q = g + np.int64(lowest_bit(mask))
-                    pos[w] = start + q
+                    positions[w] = start + q
                     src[w] = part[q]
                     w += 1
                     mask &= mask - _ONE
         indptr[i + 1] = w
-    return indptr, _trimmed(pos, w), _trimmed(src, w)
+    return indptr, _trimmed(positions, w), _trimmed(src, w)
 
 
 # ---- order sampling: the smallest numbers of a row
 
 
 @njit(nogil=True, cache=True)
-def draw_smallest(begin, degree, near, fanout, keys, early, again, copies, indptr, pos, src):
-    """Fill ``pos`` and ``src`` with the ``fanout`` edges of each row whose sources have the smallest numbers.
+def draw_smallest(begin, degree, indices, fanout, keys, early, again, copies, indptr, positions, src):
+    """Fill ``positions`` and ``src`` with the ``fanout`` edges of each row whose sources have the smallest numbers.
 
-    They come in the order of the row. ``again`` are the positions (ascending) of edges from a source that the row has
-    had before, ``copies`` how often: these have numbers of their own (see ``find_repeats``). Rows are shorter than
-    2**32.
+    They come in the order of the row. ``again`` are the positions (ascending) of edges whose source occurred before in
+    the row, and ``copies`` how often it did (see ``find_repeats``): such an edge has a number of its own. Rows are
+    shorter than 2**32.
     """
-    found = np.empty(_BLOCK, np.int64)  # number << 32 | place in the row, less 2**63: all fit, and the order stays
+    smallest = np.empty(
+        _BLOCK, np.int64
+    )  # number << 32 | offset in the row, less 2**63, so that it fits int64 in the same order
     numbers = np.zeros(_BLOCK, U32)
     for i in range(begin.shape[0]):
         if i + _AHEAD < begin.shape[0]:
-            prefetch(near, begin[i + _AHEAD])
+            prefetch(indices, begin[i + _AHEAD])
         first, d, w, k = begin[i], degree[i], indptr[i], indptr[i + 1] - indptr[i]
         if k == d:
             for j in range(d):
-                pos[w + j] = first + j
-                src[w + j] = near[first + j]
+                positions[w + j] = first + j
+                src[w + j] = indices[first + j]
             continue
-        guess, count = (k + 4 * np.sqrt(k) + 4) / d, 0  # below it there are nearly always k numbers, and not many more
+        guess, count = (k + 4 * np.sqrt(k) + 4) / d, 0  # few rows have less than k numbers below it
         while count < k:
             bound = U32(U64(np.ceil(min(1.0, guess) * _WORDS)) - _ONE)
             count, guess = 0, 2 * guess
             extra = np.searchsorted(again, first) if again.shape[0] else 0
             for start in range(first, first + d, _BLOCK):
-                part = near[start : min(start + _BLOCK, first + d)]
+                part = indices[start : min(start + _BLOCK, first + d)]
                 size = part.shape[0]
                 hash_block(part, keys, early, numbers)
-                found = room(found, count, size)
+                smallest = reserve(smallest, count, size)
                 while extra < again.shape[0] and again[extra] < start + size:
                     j = again[extra] - start
                     numbers[j] = _number_of_copy(part[j], keys, early, copies[extra])
@@ -208,22 +210,22 @@ def draw_smallest(begin, degree, near, fanout, keys, early, again, copies, indpt
                     mask = _below(numbers, g, size, bound)
                     while mask:
                         p = g + np.int64(lowest_bit(mask))
-                        place = start - first + p
-                        found[count] = np.int64((U64(numbers[p]) << _TOP | U64(place)) ^ _SIGN)
+                        offset = start - first + p
+                        smallest[count] = np.int64((U64(numbers[p]) << _TOP | U64(offset)) ^ _SIGN)
                         count += 1
                         mask &= mask - _ONE
-        _sort(found, count)
+        _sort(smallest, count)
         for q in range(k):
-            found[q] &= 0xFFFFFFFF
-        _sort(found, k)
+            smallest[q] &= 0xFFFFFFFF
+        _sort(smallest, k)
         for q in range(k):
-            pos[w + q] = first + found[q]
-            src[w + q] = near[first + found[q]]
+            positions[w + q] = first + smallest[q]
+            src[w + q] = indices[first + smallest[q]]
 
 
 @njit(inline="always")
 def _sort(array, size):
-    """Sort the first entries in place."""
+    """Sort the first ``size`` entries in place."""
     if size > _FEW:
         ordered = np.sort(array[:size])
         for i in range(size):
@@ -244,19 +246,19 @@ def _number_of_copy(t, keys, early, copy):
 
 
 @njit(nogil=True, cache=True)
-def find_repeats(indptr, near, num_nodes):
-    """Return ``(positions, copies)`` of the edges whose source their row has had before, and how many times."""
+def find_repeats(indptr, indices, num_nodes):
+    """Return ``(positions, copies)`` of the edges whose source occurred before in their row, and how often it did."""
     last, times = np.full(num_nodes, -1, np.int64), np.zeros(num_nodes, np.int32)
     again, copies = np.empty(16, np.int64), np.empty(16, np.int64)
     w = 0
     for row in range(indptr.shape[0] - 1):
         for e in range(indptr[row], indptr[row + 1]):
-            t = near[e]
+            t = indices[e]
             if last[t] != row:
                 last[t], times[t] = row, 0
                 continue
             times[t] += 1
-            again, copies = room(again, w, 1), room(copies, w, 1)
+            again, copies = reserve(again, w, 1), reserve(copies, w, 1)
             again[w], copies[w] = e, times[t]
             w += 1
     return again[:w].copy(), copies[:w].copy()

@@ -1,7 +1,7 @@
-"""Loops of the layer-wise samplers: one pass over the edges of all destinations of a flow.
+"""Layer-wise samplers: passes over the edges of all destinations of a flow.
 
-``column`` is the weight of the edges in the order of the positions, empty where every edge has 1. ``out`` are positions
-that are left out, ascending. A norm is a sum of squared weights.
+``column`` are the weights of the edges in the order of the positions; empty: every edge has weight 1. ``left_out`` are
+the positions of edges that do not count, ascending. A norm is a sum of squared weights.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from numba import int64, njit
 
 from nodeflow._kernels.csr import step_past
 from nodeflow._kernels.draw.pps import find, uniform
-from nodeflow._kernels.growing import room
+from nodeflow._kernels.growing import reserve
 from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, bounded, stream
 
-_AHEAD = 8  # destinations whose row is asked for early
-_PIECE = 1024  # edges for which there is room before they are looked at
+_AHEAD = 8  # rows between the prefetch of their first entries and their use
+_PIECE = 1024  # edges per block
 
 
 @njit(inline="always")
@@ -32,81 +32,83 @@ def _contains(ascending, value):
 
 
 @njit(nogil=True, cache=True)
-def near_norms(near, column, num_nodes):
-    """Norm of every node over the edges in which it is the neighbour, float64 ``[num_nodes]``."""
-    out = np.zeros(num_nodes, np.float64)
+def source_norms(indices, column, num_nodes):
+    """Return the norm of every node over the edges of which it is the source, float64 ``[num_nodes]``."""
+    norms = np.zeros(num_nodes, np.float64)
     if column.shape[0] == 0:
-        for p in range(near.shape[0]):
-            out[near[p]] += 1.0
+        for p in range(indices.shape[0]):
+            norms[indices[p]] += 1.0
     else:
-        for p in range(near.shape[0]):
+        for p in range(indices.shape[0]):
             a = float(column[p])
-            out[near[p]] += a * a
-    return out
+            norms[indices[p]] += a * a
+    return norms
 
 
 @njit(nogil=True, cache=True)
-def row_norms(indptr, rows, column, out):
-    """Norm of every one of ``rows``, float64 ``[len(rows)]``; edges are added in their order."""
-    found = np.zeros(rows.shape[0], np.float64)
+def row_norms(indptr, rows, column, left_out):
+    """Return the norm of every row, float64 ``[len(rows)]``; edges are added in their order."""
+    norms = np.zeros(rows.shape[0], np.float64)
     for i in range(rows.shape[0]):
         total = 0.0
         for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            if out.shape[0] == 0 or not _contains(out, p):
+            if left_out.shape[0] == 0 or not _contains(left_out, p):
                 a = float(column[p])
                 total += a * a
-        found[i] = total
-    return found
+        norms[i] = total
+    return norms
 
 
 @njit(nogil=True, cache=True)
-def row_sums(indptr, rows, column, out):
-    """Sum of the weights of every one of ``rows``, float64 ``[len(rows)]``."""
-    found = np.zeros(rows.shape[0], np.float64)
+def row_sums(indptr, rows, column, left_out):
+    """Return the sum of the weights of every row, float64 ``[len(rows)]``."""
+    sums = np.zeros(rows.shape[0], np.float64)
     for i in range(rows.shape[0]):
         for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            if out.shape[0] == 0 or not _contains(out, p):
-                found[i] += 1.0 if column.shape[0] == 0 else float(column[p])
-    return found
+            if left_out.shape[0] == 0 or not _contains(left_out, p):
+                sums[i] += 1.0 if column.shape[0] == 0 else float(column[p])
+    return sums
 
 
 @njit(nogil=True, cache=True)
-def add_norms(local, positions, column, out):
-    """Add the squared weight of every edge to ``out[local[e]]``, where its source is numbered."""
+def add_norms(local, positions, column, norms):
+    """Add the squared weight of every edge to ``norms[local[e]]``; ``local`` are the local ids of the sources."""
     for e in range(local.shape[0]):
         a = 1.0 if column.shape[0] == 0 else float(column[positions[e]])
-        out[local[e]] += a * a
+        norms[local[e]] += a * a
 
 
 @njit(nogil=True, cache=True)
-def draw_edges(indptr, near, rows, out, size, key):
-    """Draw ``size`` edges of ``rows`` uniformly with replacement; return their neighbours (none without edges)."""
+def draw_edges(indptr, indices, rows, left_out, size, key):
+    """Draw ``size`` edges of ``rows`` uniformly with replacement; return their sources (empty without edges)."""
     n = rows.shape[0]
     ends, total = np.empty(n, np.int64), 0
     for i in range(n):
         begin, end = indptr[rows[i]], indptr[rows[i] + 1]
-        total += end - begin - (np.searchsorted(out, end) - np.searchsorted(out, begin) if out.shape[0] else 0)
+        total += end - begin
+        if left_out.shape[0]:
+            total -= np.searchsorted(left_out, end) - np.searchsorted(left_out, begin)
         ends[i] = total
-    found = np.empty(size if total else 0, np.int64)
+    src = np.empty(size if total else 0, np.int64)
     state = stream(key, 0)
-    for j in range(found.shape[0]):
+    for j in range(src.shape[0]):
         number, state = bounded(state, U64(total))
         x = int64(number)
         i = find(ends, x)
         p = indptr[rows[i]] + x - (ends[i - 1] if i else 0)
-        if out.shape[0]:  # edge number x of those that are left: step over the ones left out, ascending
-            first, last = np.searchsorted(out, indptr[rows[i]]), np.searchsorted(out, indptr[rows[i] + 1])
-            p = step_past(out, first, last, p)
-        found[j] = near[p]
-    return found
+        if left_out.shape[0]:
+            first, last = np.searchsorted(left_out, indptr[rows[i]]), np.searchsorted(left_out, indptr[rows[i] + 1])
+            p = step_past(left_out, first, last, p)
+        src[j] = indices[p]
+    return src
 
 
 @njit(nogil=True, cache=True)
-def draw_edges_weighted(indptr, near, rows, norms, column, out, size, key):
-    """Draw ``size`` edges of ``rows`` with replacement, in proportion to their squared weights; return the neighbours.
+def draw_edges_weighted(indptr, indices, rows, norms, column, left_out, size, key):
+    """Draw ``size`` edges of ``rows`` with replacement, in proportion to their squared weights; return their sources.
 
-    ``norms`` are the rows' norms. The points on the line of all squared weights are sorted first, so that each row is
-    run through once at most. None where all weights are 0.
+    ``norms`` are the norms of the rows. The squared weights lie side by side on a line. The points drawn on this line
+    are sorted first, so that one pass over a row finds all its edges. Empty where all weights are 0.
     """
     total = 0.0
     for i in range(rows.shape[0]):
@@ -117,7 +119,7 @@ def draw_edges_weighted(indptr, near, rows, norms, column, out, size, key):
         state += GOLDEN
         points[j] = uniform(state) * total
     points.sort()
-    found = np.empty(points.shape[0], np.int64)
+    positions = np.empty(points.shape[0], np.int64)
     j, start = 0, 0.0
     for i in range(rows.shape[0]):
         if i + 2 * _AHEAD < rows.shape[0]:
@@ -129,85 +131,87 @@ def draw_edges_weighted(indptr, near, rows, norms, column, out, size, key):
             running, last = start, -1
             for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
                 a = float(column[p])
-                if a * a > 0 and not (out.shape[0] and _contains(out, p)):
+                if a * a > 0 and not (left_out.shape[0] and _contains(left_out, p)):
                     running += a * a
                     last = p
                     while j < points.shape[0] and points[j] < running:
-                        found[j] = p
+                        positions[j] = p
                         j += 1
                     if j == points.shape[0] or points[j] >= end:
                         break
-            while j < points.shape[0] and points[j] < end:  # beyond the row's sum by rounding
-                found[j] = last
+            while j < points.shape[0] and points[j] < end:  # rounding has put it beyond the last edge
+                positions[j] = last
                 j += 1
         start = end
-    for j in range(found.shape[0]):
-        found[j] = near[found[j]]
-    return found
+    src = positions
+    for j in range(positions.shape[0]):
+        src[j] = indices[positions[j]]
+    return src
 
 
 @njit(nogil=True, cache=True)
-def edges_from(indptr, near, rows, nodes, column, out):
-    """Find the edges of ``rows`` whose neighbours are among the distinct ``nodes``.
+def edges_from(indptr, indices, rows, nodes, column, left_out):
+    """Find the edges of ``rows`` whose sources are among the distinct ``nodes``.
 
-    Returns ``(indptr [rows + 1], positions [E], place in nodes [E], norm of every node over these edges)``. A bitmap
-    of the nodes' last bits, which fits the fastest cache, turns nearly all edges away; a hash table tells the rest.
+    Returns ``(indptr [rows + 1], positions [E], index of the source in nodes [E], norm of every node over these
+    edges)``. A bitmap of the last bits of the ids, which fits the fastest cache, rules out nearly all other edges; a
+    hash table decides about the rest.
     """
     n, size, bits = nodes.shape[0], 1 << 4, 1 << 12
     while size < 4 * n:
         size *= 2
     while bits < 512 * n and bits < 1 << 23:
         bits *= 2
-    table, there = np.full(size, -1, np.int64), np.zeros(bits >> 3, np.uint8)
+    table, bitmap = np.full(size, -1, np.int64), np.zeros(bits >> 3, np.uint8)
     for k in range(n):
         bit = nodes[k] & (bits - 1)
-        there[bit >> 3] |= np.uint8(1 << (bit & 7))
+        bitmap[bit >> 3] |= np.uint8(1 << (bit & 7))
         h = int64((U64(nodes[k]) * GOLDEN) >> U64(32)) & (size - 1)
         while table[h] != -1:
             h = (h + 1) & (size - 1)
         table[h] = k
     ends, norms, likely = np.zeros(rows.shape[0] + 1, np.int64), np.zeros(n, np.float64), np.empty(_PIECE, np.int64)
-    places, which, w = np.empty(4 * _PIECE, np.int64), np.empty(4 * _PIECE, np.int64), 0
+    positions, local, w = np.empty(4 * _PIECE, np.int64), np.empty(4 * _PIECE, np.int64), 0
     for i in range(rows.shape[0]):
         if i + 2 * _AHEAD < rows.shape[0]:
             prefetch(indptr, rows[i + 2 * _AHEAD])
         if i + _AHEAD < rows.shape[0]:
             first = indptr[rows[i + _AHEAD]]
-            prefetch(near, first)
-            prefetch(near, first + 16)
+            prefetch(indices, first)
+            prefetch(indices, first + 16)
         end = indptr[rows[i] + 1]
         for begin in range(indptr[rows[i]], end, _PIECE):
-            if w + _PIECE > places.shape[0]:
-                places, which = room(places, w, _PIECE), room(which, w, _PIECE)
-            number = _scan(near[begin : min(begin + _PIECE, end)], there, likely)
-            w = _sure(near, begin, likely[:number], nodes, table, column, out, norms, places, which, w)
+            if w + _PIECE > positions.shape[0]:
+                positions, local = reserve(positions, w, _PIECE), reserve(local, w, _PIECE)
+            number = _scan(indices[begin : min(begin + _PIECE, end)], bitmap, likely)
+            w = _sure(indices, begin, likely[:number], nodes, table, column, left_out, norms, positions, local, w)
         ends[i + 1] = w
-    return ends, places[:w].copy(), which[:w].copy(), norms
+    return ends, positions[:w].copy(), local[:w].copy(), norms
 
 
 @njit(nogil=True, cache=True)
-def _scan(row, there, likely):
-    w, last = U64(0), U64(8 * there.shape[0] - 1)  # unsigned indices: no look whether they count from the end
+def _scan(row, bitmap, likely):
+    w, last = U64(0), U64(8 * bitmap.shape[0] - 1)  # unsigned, so that no index is checked for being negative
     for j in range(row.shape[0]):
         bit = U64(row[j]) & last
-        likely[w] = j  # overwritten by the next edge unless this one counts: no branch to guess wrong
-        w += U64((there[bit >> U64(3)] >> (bit & U64(7))) & U64(1))
+        likely[w] = j  # the next edge overwrites it unless this one counts: without a branch
+        w += U64((bitmap[bit >> U64(3)] >> (bit & U64(7))) & U64(1))
     return int64(w)
 
 
 @njit(nogil=True, cache=True)
-def _sure(near, begin, likely, nodes, table, column, out, norms, places, which, w):
+def _sure(indices, begin, likely, nodes, table, column, left_out, norms, positions, local, w):
     mask = table.shape[0] - 1
     for j in likely:
         p = begin + j
-        u = int64(near[p])
+        u = int64(indices[p])
         h = int64((U64(u) * GOLDEN) >> U64(32)) & mask
         while table[h] != -1 and nodes[table[h]] != u:
             h = (h + 1) & mask
         k = table[h]
-        if k == -1 or (out.shape[0] and _contains(out, p)):
+        if k == -1 or (left_out.shape[0] and _contains(left_out, p)):
             continue
-        places[w], which[w] = p, k
+        positions[w], local[w] = p, k
         w += 1
         a = 1.0 if column.shape[0] == 0 else float(column[p])
         norms[k] += a * a
@@ -215,36 +219,36 @@ def _sure(near, begin, likely, nodes, table, column, out, norms, places, which, 
 
 
 @njit(nogil=True, cache=True)
-def edges_by_chance(indptr, near, rows, prob, out, key):
-    """Find the edges of ``rows`` whose neighbour is drawn: each node on its own, with its probability ``prob[node]``.
+def edges_by_chance(indptr, indices, rows, prob, left_out, key):
+    """Find the edges of ``rows`` whose source is drawn; node u is drawn independently with probability ``prob[u]``.
 
     Returns ``(indptr [rows + 1], positions [E])``.
     """
     ends = np.zeros(rows.shape[0] + 1, np.int64)
-    places, w = np.empty(4 * _PIECE, np.int64), 0
+    positions, w = np.empty(4 * _PIECE, np.int64), 0
     for i in range(rows.shape[0]):
         end = indptr[rows[i] + 1]
         for begin in range(indptr[rows[i]], end, _PIECE):
-            places = room(places, w, _PIECE)
-            w = _flip(near, begin, min(begin + _PIECE, end), prob, key, places, w)
+            positions = reserve(positions, w, _PIECE)
+            w = _flip(indices, begin, min(begin + _PIECE, end), prob, key, positions, w)
         ends[i + 1] = w
-    if out.shape[0]:
+    if left_out.shape[0]:
         read, w = 0, 0
         for i in range(rows.shape[0]):
             end = ends[i + 1]
             for q in range(read, end):
-                if not _contains(out, places[q]):
-                    places[w] = places[q]
+                if not _contains(left_out, positions[q]):
+                    positions[w] = positions[q]
                     w += 1
             read, ends[i + 1] = end, w
-    return ends, places[:w].copy()
+    return ends, positions[:w].copy()
 
 
 @njit(nogil=True, cache=True)
-def _flip(near, begin, end, prob, key, places, w):
+def _flip(indices, begin, end, prob, key, positions, w):
     w = U64(w)
     for p in range(begin, end):
-        u = U64(near[p])
-        places[w] = p
+        u = U64(indices[p])
+        positions[w] = p
         w += U64(uniform(stream(key, u) + GOLDEN) < prob[u])
     return int64(w)

@@ -1,4 +1,4 @@
-"""Draws from a list of candidates with unequal probabilities: with replacement, one by one, or a set of fixed size."""
+"""Draws from a list with unequal probabilities: with replacement, by Poisson sampling, or a set of fixed size."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _UNIT = 2.0**-53
 
 @njit(inline="always")
 def uniform(state):
-    """A number in [0, 1) with 53 bits from a state."""
+    """A number uniform in [0, 1) with 53 bits, from a state."""
     return float(mix(state) >> U64(11)) * _UNIT
 
 
 @njit(nogil=True, cache=True)
 def cumulated(scores):
-    """Running sums, float64, added one after another (so that they are the same on every machine)."""
-    out, total = np.empty(scores.shape[0], np.float64), 0.0
+    """Return the running sums, float64, added one after another: the same on every machine."""
+    ends, total = np.empty(scores.shape[0], np.float64), 0.0
     for i in range(scores.shape[0]):
         total += scores[i]
-        out[i] = total
-    return out
+        ends[i] = total
+    return ends
 
 
 @njit(inline="always")
 def find_between(ends, x, low, high):
-    """The first i from ``low`` to ``high`` with ``ends[i] > x``; an interval of length 0 is never found."""
+    """The first i from ``low`` to ``high`` with ``ends[i] > x``; an interval of length 0 has no points."""
     while low < high:
         middle = (low + high) // 2
         if ends[middle] > x:
@@ -45,37 +45,38 @@ def find(ends, x):
 
 
 @njit(nogil=True, cache=True)
-def guide_to(ends, out):
-    """Where to search in running sums: entry b of ``2**bits + 1`` is the place of the point total * b / 2**bits."""
-    number, last, i = out.shape[0] - 1, ends.shape[0] - 1, 0
+def guide_to(ends, guide):
+    """Fill ``guide`` ``[2**bits + 1]``: entry b is the first i with ``ends[i] > total * b / 2**bits``."""
+    number, last, i = guide.shape[0] - 1, ends.shape[0] - 1, 0
     for b in range(number):
         x = b / number * ends[last]
         while i < last and ends[i] <= x:
             i += 1
-        out[b] = i
-    out[number] = last
+        guide[b] = i
+    guide[number] = last
 
 
 @njit(nogil=True, cache=True)
 def draw_with_replacement(ends, guide, size, key):
-    """Draw ``size`` places with probabilities in proportion to the steps of the running sums ``ends``.
+    """Draw ``size`` indices with probabilities in proportion to the steps of the running sums ``ends``.
 
-    ``guide`` is what ``guide_to`` made of them; it makes searching fast, and nothing else.
+    ``guide``, made by ``guide_to``, says between which indices to search. It makes the search fast and changes no
+    result.
     """
-    out, state, total = np.empty(size, np.int64), stream(key, 0), ends[-1]
+    drawn, state, total = np.empty(size, np.int64), stream(key, 0), ends[-1]
     bits = 0
     while (1 << bits) < guide.shape[0] - 1:
         bits += 1
     for j in range(size):
         state += GOLDEN
         b = int64((mix(state) >> U64(11)) >> U64(53 - bits))
-        out[j] = find_between(ends, uniform(state) * total, guide[b], guide[b + 1])
-    return out
+        drawn[j] = find_between(ends, uniform(state) * total, guide[b], guide[b + 1])
+    return drawn
 
 
 @njit(nogil=True, cache=True)
 def sum_below(scores, cut):
-    """Sum and number of the scores below ``cut``, added in their order."""
+    """Return the sum (added in their order) and the number of the scores below ``cut``."""
     total, count = 0.0, 0
     for i in range(scores.shape[0]):
         if scores[i] < cut:
@@ -86,15 +87,15 @@ def sum_below(scores, cut):
 
 @njit(nogil=True, cache=True)
 def count_certain(top, rest):
-    """How many of the draws are certain: the k largest scores, which are drawn with probability 1.
+    """Return the number k of certain draws: the k largest scores are drawn with probability 1.
 
     ``top`` are the largest scores, descending, as many as there are draws; ``rest`` is the sum of the others. k is the
-    smallest number for which c * score exceeds 1 for no other score, c = (draws - k) / the sum that is left.
+    smallest number for which no other score exceeds (sum of the other scores) / (draws - k).
     """
     size = top.shape[0]
     left = np.empty(size + 1, np.float64)
     left[size] = rest
-    for k in range(size - 1, -1, -1):  # from the smallest, so that no digits cancel
+    for k in range(size - 1, -1, -1):  # from the smallest: small scores added to a large sum would lose digits
         left[k] = left[k + 1] + top[k]
     k = 0
     while k < size and top[k] * (size - k) > left[k]:
@@ -104,19 +105,20 @@ def count_certain(top, rest):
 
 @njit(nogil=True, cache=True)
 def keep_poisson(prob, ids, key):
-    """Places that are kept, each on its own with its probability, by the random number of its id."""
-    out, n = np.empty(ids.shape[0], np.int64), 0
+    """Return the indices of the ids that are kept: id i independently, with probability ``prob[i]``."""
+    kept, n = np.empty(ids.shape[0], np.int64), 0
     for i in range(ids.shape[0]):
-        out[n] = i
+        kept[n] = i
         n += uniform(stream(key, ids[i]) + GOLDEN) < prob[i]
-    return out[:n].copy()
+    return kept[:n].copy()
 
 
 @njit(nogil=True, cache=True)
 def hash_order(ids, key):
-    """The places of ``ids`` in a random order that depends on the ids only, not on how they are given.
+    """Return the indices of ``ids`` in a random order of the ids, which does not depend on the order they come in.
 
-    A bucket sort by the leading bits of a random number, then insertion inside each bucket (two or so).
+    The method is a bucket sort by the leading bits of the random number of an id, with insertion inside the buckets,
+    which hold about one id each.
     """
     n, bits = ids.shape[0], 1
     while (1 << bits) < n:
@@ -130,30 +132,30 @@ def hash_order(ids, key):
     for b in range(1 << bits):
         start[b + 1] += start[b]
     first = start.copy()
-    out = np.empty(n, np.int64)
+    order = np.empty(n, np.int64)
     for i in range(n):
         b = int64(number[i] >> shift)
-        at = start[b]
+        w = start[b]
         start[b] += 1
-        while at > first[b] and (
-            number[out[at - 1]] > number[i] or (number[out[at - 1]] == number[i] and ids[out[at - 1]] > ids[i])
+        while w > first[b] and (
+            number[order[w - 1]] > number[i] or (number[order[w - 1]] == number[i] and ids[order[w - 1]] > ids[i])
         ):
-            out[at] = out[at - 1]
-            at -= 1
-        out[at] = i
-    return out
+            order[w] = order[w - 1]
+            w -= 1
+        order[w] = i
+    return order
 
 
 @njit(nogil=True, cache=True)
 def draw_systematic(ends, size, key):
-    """Draw ``size`` distinct places, by Deville's systematic method (Deville 1998; Chauvet 2012).
+    """Draw ``size`` distinct indices, by Deville's systematic method (Deville 1998; Chauvet 2012).
 
     ``ends`` are the running sums of the probabilities (positive, below 1), which add up to ``size``. The line from 0 to
-    ``size`` is cut into strata of length 1; each draws one point. A unit that lies across a border, with a length a
-    before and b behind it, is drawn in the later stratum with chance b / (1 - a) where the earlier one left it, and
-    never where the earlier one took it, so that it is drawn once with probability a + b.
+    ``size`` is cut into strata of length 1, and each stratum draws one point. A unit may lie across a border, with
+    length a before and b after it. If the earlier stratum did not draw it, the later one does with probability
+    b / (1 - a); if it did, the later one does not. So it is drawn once, with probability a + b.
     """
-    out, state = np.empty(size, np.int64), stream(key, 0)
+    drawn, state = np.empty(size, np.int64), stream(key, 0)
     last = ends.shape[0] - 1
     across, before, behind, taken = -1, 0.0, 0.0, False  # the unit across the lower border of the stratum
     for j in range(size):
@@ -170,14 +172,14 @@ def draw_systematic(ends, size, key):
         chance = behind / (1.0 - before) if across >= 0 and not taken else 0.0
         if point < chance:
             pick = across
-        else:  # one number serves both decisions, so that a border that rounding moves a little changes nothing
+        else:  # the same number again: rounding of a border changes almost no draws
             x = j + behind + (point - chance) / (1.0 - chance) * (1.0 - behind)
-            pick = min(max(find(ends, x), across + 1), border)  # also where rounding moved x beyond the stratum
-        out[j] = pick
+            pick = min(max(find(ends, x), across + 1), border)  # rounding may move x beyond the stratum
+        drawn[j] = pick
         taken = pick == border
         behind = ends[border] - (j + 1)
         if behind > 0:
             across, before = border, (j + 1) - (ends[border - 1] if border > 0 else 0.0)
         else:
             across, behind = -1, 0.0
-    return out
+    return drawn

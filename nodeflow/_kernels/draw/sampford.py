@@ -1,8 +1,8 @@
 """Sampford's method (1967): k distinct edges of a row, each with a probability of exactly k w / W, by rejection.
 
-The first draw is in proportion to the weights w, the k - 1 others in proportion to pi / (1 - pi) with pi = k w / W;
-where an edge comes twice, all are drawn again. Here all draws are in proportion to w, and each but the first stays with
-probability (1 - largest pi) / (1 - pi); where one does not stay, all are drawn again, which gives the same law.
+The first draw is in proportion to the weights w, the k - 1 others in proportion to pi / (1 - pi) with pi = k w / W.
+When an edge is drawn twice, all are drawn again. Here all draws are in proportion to w, and each but the first is
+accepted with probability (1 - largest pi) / (1 - pi). When one is rejected, all are drawn again: the same distribution.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int64, njit
 
-from nodeflow._kernels.draw.alias import CLASSES, ROWS, ask, bit_length, edge_of, read_near
+from nodeflow._kernels.draw.alias import CLASSES, ROWS, ask, bit_length, edge_of, read_sources
 from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
 UNIT = 2.0**-53
-_ROOM = 64  # places per draw for marks of the edges drawn, so that few meet
+_SLOTS = 64  # slots per draw in the hash table of drawn edges, so that few collide
 _EASY, _HARD, _LONG = 2.0, 4.0, 100  # see ``may_reject``
 
 
 @njit(inline="always")
 def may_reject(count, degree, total, most, squares):
-    """Whether ``count`` edges of a row are drawn by rejection, with an expected e^x attempts or less, roughly.
+    """Whether to draw ``count`` edges of a row by rejection; the expected number of attempts is about e^x or less.
 
-    x is at least the expected number of draws that do not stay (each with at most the largest pi) and of pairs that
-    meet (each with about ``squares``, the sum of the (w / W)^2). Rows in which many attempts fail are worth it only
-    where they are too long to be gone through. No pi may exceed 1/2: then the others are drawn with q <= 1 / k each,
-    so that there is a chance of success that does not depend on the graph.
+    x bounds the expected number of rejected draws (each has probability at most the largest pi) and of pairs of equal
+    draws (each has a probability of about ``squares``, the sum of (w / W)^2). Rejection with many attempts pays only in
+    long rows, where a pass over all edges costs more. No pi may exceed 1/2; that bounds the probability of success from
+    below for every graph.
     """
     x = (count - 1) * count * (most / total + squares / 2)
     possible = count == 1 or 2 * count * most <= total
@@ -34,46 +34,46 @@ def may_reject(count, degree, total, most, squares):
 
 
 @njit(nogil=True, cache=True)
-def draw_sampford(rows, begin, degree, table, weights, near, ident, key, unit, top, out_indptr, pos, ids):
-    """Fill ``pos`` with a subset for each of the rows with the numbers ``rows``; ``ids`` receives the neighbours.
+def draw_sampford(rows, begin, degree, table, weights, indices, ident, key, unit, top, out_indptr, positions, src):
+    """Fill ``positions`` and ``src`` with a subset for each of the rows number ``rows`` of the draw.
 
-    ``unit`` ``[n]`` is W / k and ``top`` ``[n]`` the largest pi, of every row. An attempt takes 2 k - 1 numbers of
-    the stream: k for the draws, and one for each draw but the first, which says whether it stays. The order is that of
-    the draws. Rows whose attempt has failed wait for the next round, so that no row waits for its memory alone.
+    ``unit`` ``[n]`` is W / k and ``top`` ``[n]`` the largest pi of every row. An attempt takes 2 k - 1 numbers of the
+    stream: k for the draws, and one to accept or reject each draw but the first. Edges come in the order of the draws.
+    Rows whose attempt has failed try again in the next round, so that the loads of many rows are always under way.
     """
     left, widest = rows.shape[0], 0
-    for late in range(left):
-        widest = max(widest, out_indptr[rows[late] + 1] - out_indptr[rows[late]])
-    spread = bit_length(U64(_ROOM * widest))
+    for step in range(left):
+        widest = max(widest, out_indptr[rows[step] + 1] - out_indptr[rows[step]])
+    spread = bit_length(U64(_SLOTS * widest))
     marks, attempt = np.zeros(1 << int64(spread), np.uint32), np.uint32(0)
-    lows = ids.view(np.uint64)  # until the neighbours come
+    lows = src.view(np.uint64)  # the memory of the result, until sources are read
     waiting, again, number = rows, np.empty(left, np.int64), 0
     while left > 0:
         failed = 0
-        for late in range(left + 2 * ROWS):
-            if late < left:
-                i = waiting[late]
+        for step in range(left + 2 * ROWS):
+            if step < left:
+                i = waiting[step]
                 start, stop = out_indptr[i], out_indptr[i + 1]
                 state = stream(key, ident[i]) + U64(number * (2 * (stop - start) - 1)) * GOLDEN
-                ask(state, U64(begin[i]), U64(degree[i]), table, start, stop, pos, lows)
-            at = late - ROWS
-            if 0 <= at < left:
-                i = waiting[at]
+                ask(state, U64(begin[i]), U64(degree[i]), table, start, stop, positions, lows)
+            lagged = step - ROWS
+            if 0 <= lagged < left:
+                i = waiting[lagged]
                 start, stop, first = out_indptr[i], out_indptr[i + 1], U64(begin[i])
                 bits = bit_length(U64(degree[i] - 1))
                 state = stream(key, ident[i]) + U64(number * (2 * (stop - start) - 1) + stop - start) * GOLDEN
                 least, part = 1 - top[i], top[i] * (1.0 / CLASSES)
                 attempt += np.uint32(1)
-                if attempt == 0:  # marks of former attempts must not be taken for those of this one
+                if attempt == 0:  # the counter has wrapped: old marks would look new
                     for h in range(marks.shape[0]):
                         marks[h] = 0
                     attempt += np.uint32(1)
                 bad = False
                 for w in range(start, stop):
-                    p = U64(pos[U64(w)])
-                    place, kind = edge_of(table[p], p - first, lows[U64(w)], bits)
-                    p = first + place
-                    prefetch(near, int64(p))
+                    p = U64(positions[U64(w)])
+                    offset, kind = edge_of(table[p], p - first, lows[U64(w)], bits)
+                    p = first + offset
+                    prefetch(indices, int64(p))
                     if w > start:
                         chance = float64(int64(mix(state) >> U64(11))) * UNIT
                         stays = chance * (1 - float64(int64(kind)) * part) < least
@@ -81,18 +81,18 @@ def draw_sampford(rows, begin, degree, table, weights, near, ident, key, unit, t
                             stays = chance * (1 - float64(weights[p]) / unit[i]) < least
                         bad |= not stays
                     state += GOLDEN
-                    h = (place * GOLDEN) >> (U64(64) - spread)
+                    h = (offset * GOLDEN) >> (U64(64) - spread)
                     if marks[h] == attempt:
                         for v in range(start, w):
-                            bad |= U64(pos[U64(v)]) == p
+                            bad |= U64(positions[U64(v)]) == p
                     marks[h] = attempt
-                    pos[U64(w)] = int64(p)
+                    positions[U64(w)] = int64(p)
                 again[failed] = i
                 failed += bad
-            at = late - 2 * ROWS
-            if 0 <= at < left:
-                i = waiting[at]
-                read_near(near, out_indptr[i], out_indptr[i + 1], pos, ids)
+            lagged = step - 2 * ROWS
+            if 0 <= lagged < left:
+                i = waiting[lagged]
+                read_sources(indices, out_indptr[i], out_indptr[i + 1], positions, src)
         if number == 0:
             waiting = np.empty(failed, np.int64)
         waiting, again, left, number = again, waiting, failed, number + 1

@@ -1,12 +1,13 @@
-"""Deville's systematic method (1998; Chauvet 2012), for rows whose edges are gone through: one edge per stratum.
+"""Deville's systematic method (1998; Chauvet 2012): a pass over all edges of a row draws one edge per stratum.
 
-Edges whose probability min(1, c w) is 1 are set aside. The others lie one after another on a line that is cut into
-equal strata, all of which are longer than an edge. The edge that crosses the border between two strata has the parts a
-before it and b after it, in units of a stratum. If the stratum before drew it, this one draws a point in the rest of
-the stratum. If not, this one takes it with probability b / (1 - a), else draws in the rest. Here a point of the whole
-stratum is drawn first (which hits the edge with probability b), and the edge takes the place of another with
-probability a b / ((1 - a) (1 - b)): the same law, and where all edges are short the one at the border seldom needs to
-be looked at. Points hit half-open intervals, so that an edge of weight 0 is never hit.
+Edges whose probability min(1, c w) is 1 are certain and set aside. The others lie side by side on a line that is cut
+into equal strata, which are longer than any of these edges. The edge that crosses the border between two strata has
+length a before the border and b after it, in units of a stratum. If the earlier stratum drew it, the later one draws a
+point in the rest of the stratum. If not, the later one takes it with probability b / (1 - a), else draws in the rest.
+
+Here a point of the whole stratum is drawn first, which hits the edge at the border with probability b. Then that edge
+replaces another one with probability a b / ((1 - a) (1 - b)). The distribution is the same, and where all edges are
+short the edge at the border is seldom read. Intervals are half-open, so an edge of weight 0 is never hit.
 """
 
 from __future__ import annotations
@@ -14,73 +15,73 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int64, njit
 
-from nodeflow._kernels.draw.alias import ROWS, read_near
+from nodeflow._kernels.draw.alias import ROWS, read_sources
 from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
 UNIT = 2.0**-53
-_BLOCK = 8  # edges in which a point is looked for at once
+_BLOCK = 8  # edges compared with a point at a time
 TWICE = U64((2 * int(GOLDEN)) % 2**64)
-_CLEAR = 1 + 1e-6  # an exchange is ruled out only where rounding cannot matter
-_LINE, _LINES = 16, 32  # entries per prefetch, and so many prefetches per row: then the processor sees what comes
+_CLEAR = 1 + 1e-6  # an exchange is ruled out only by a margin larger than rounding errors
+_LINE, _LINES = 16, 32  # entries per prefetch, prefetches per row; the processor foresees the rest of a row
 
 
 @njit(nogil=True, cache=True)
-def draw_systematic(rows, begin, degree, weights, near, ident, key, unit, top, out_indptr, pos, ids):
-    """Fill ``pos`` with a subset for each of the rows with the numbers ``rows``; ``ids`` receives the neighbours.
+def draw_systematic(rows, begin, degree, weights, indices, ident, key, unit, top, out_indptr, positions, src):
+    """Fill ``positions`` and ``src`` with a subset for each of the rows number ``rows`` of the draw.
 
-    Certain edges come first, then the others, each in ascending order. ``unit`` ``[n]`` has W / k, and receives the
-    weight from which on edges are certain: the sum of the others over the number of them that is drawn. ``top``
-    ``[n]`` is the largest weight, in units of W / k.
+    Certain edges come first, then the others, both in ascending order. ``unit`` ``[n]`` holds W / k and receives the
+    smallest weight that is certain: (sum of the other weights) / (number of the other draws). ``top`` ``[n]`` is the
+    largest weight, in units of W / k.
     """
     n, widest = rows.shape[0], 0
-    for late in range(n):
-        widest = max(widest, degree[rows[late]])
+    for step in range(n):
+        widest = max(widest, degree[rows[step]])
     ends = np.empty(widest + _BLOCK, np.float64)
-    for late in range(n + 2 * ROWS):
-        if late < n:
-            i = rows[late]
+    for step in range(n + 2 * ROWS):
+        if step < n:
+            i = rows[step]
             for line in range(min((degree[i] - 1) // _LINE + 1, _LINES)):
                 prefetch(weights, begin[i] + line * _LINE)
-        at = late - ROWS
-        if 0 <= at < n:
-            i = rows[at]
+        lagged = step - ROWS
+        if 0 <= lagged < n:
+            i = rows[lagged]
             start, stop, first, size = out_indptr[i], out_indptr[i + 1], U64(begin[i]), U64(degree[i])
-            count, sure, longest = stop - start, 0, top[i] * unit[i]
-            while True:  # every round finds more certain edges, or ends
-                found = lay_out(weights, first, size, unit[i], ends)
-                if found == sure or found >= count:
+            count, before, longest = stop - start, 0, top[i] * unit[i]
+            while True:  # every round but the last finds further certain edges
+                certain = lay_out(weights, first, size, unit[i], ends)
+                if certain == before or certain >= count:
                     break
-                sure, longest = found, unit[i]
-                unit[i] = min(unit[i], ends[size - U64(1)] / (count - sure))
+                before, longest = certain, unit[i]
+                unit[i] = min(unit[i], ends[size - U64(1)] / (count - before))
             w = start
-            if found > 0:
+            if certain > 0:
                 for p in range(first, first + size):
-                    if weights[p] >= unit[i] and w < stop:  # rounding aside, there are never more of them
-                        pos[U64(w)] = p
+                    if weights[p] >= unit[i] and w < stop:  # by rounding there may be one too many
+                        positions[U64(w)] = p
                         w += 1
             if w < stop:
-                strata(weights, ends, first, size, longest, stream(key, ident[i]), pos, start, w, stop)
+                strata(weights, ends, first, size, longest, stream(key, ident[i]), positions, start, w, stop)
             for v in range(start, stop):
-                prefetch(near, pos[U64(v)])
-        at = late - 2 * ROWS
-        if 0 <= at < n:
-            i = rows[at]
-            read_near(near, out_indptr[i], out_indptr[i + 1], pos, ids)
+                prefetch(indices, positions[U64(v)])
+        lagged = step - 2 * ROWS
+        if 0 <= lagged < n:
+            i = rows[lagged]
+            read_sources(indices, out_indptr[i], out_indptr[i + 1], positions, src)
 
 
 @njit(no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
 def lay_out(weights, first, size, unit, ends):
-    """Lay the edges below ``unit`` on a line, the others with length 0; return how many others there are.
+    """Lay the edges side by side on a line, those of at least ``unit`` with length 0; return the number of these.
 
-    ``ends`` receives where each edge ends, and infinity up to the end of a block. Sums are made four by four, since
-    each addition would otherwise wait for the one before. They never descend, and an edge of length 0 adds nothing.
+    ``ends`` receives the end of each edge, and infinity up to the end of a block. Four edges are added at a time,
+    because every addition would otherwise wait for the one before. The ends never descend.
     """
-    sure, base, o = 0, 0.0, U64(0)
+    certain, base, o = 0, 0.0, U64(0)
     while o + U64(4) <= size:
         w0, w1 = float64(weights[first + o]), float64(weights[first + o + U64(1)])
         w2, w3 = float64(weights[first + o + U64(2)]), float64(weights[first + o + U64(3)])
-        sure += (w0 >= unit) + (w1 >= unit) + (w2 >= unit) + (w3 >= unit)
+        certain += (w0 >= unit) + (w1 >= unit) + (w2 >= unit) + (w3 >= unit)
         w0, w1 = w0 if w0 < unit else 0.0, w1 if w1 < unit else 0.0
         w2, w3 = w2 if w2 < unit else 0.0, w3 if w3 < unit else 0.0
         two = w0 + w1
@@ -92,30 +93,32 @@ def lay_out(weights, first, size, unit, ends):
     part = 0.0
     while o < size:
         w0 = float64(weights[first + o])
-        sure += w0 >= unit
+        certain += w0 >= unit
         part += w0 if w0 < unit else 0.0
         ends[o] = base + part
         o += U64(1)
     while o < (size & ~U64(_BLOCK - 1)) + U64(_BLOCK):
         ends[o] = np.inf
         o += U64(1)
-    return sure
+    return certain
 
 
 @njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
-def strata(weights, ends, first, size, most, state, pos, start, begin, stop):
-    """Draw an edge from each of the strata of a line, into ``pos[begin:stop]``; ``pos[start:begin]`` are certain ones.
+def strata(weights, ends, first, size, most, state, positions, start, begin, stop):
+    """Draw an edge from each stratum of a line into ``positions[begin:stop]``.
 
-    ``most`` is at least the longest edge. A stratum takes two numbers of the stream: for its point, and for whether the
-    edge at its lower border is taken.
+    ``positions[start:begin]`` are the certain edges. ``most`` is at least the longest edge. A stratum takes two numbers
+    of the stream: for its point, and for whether it takes the edge at its lower border.
     """
     count = stop - begin
     total = ends[size - U64(1)]
     step = total / count
     part = most / step
-    limit = (part / (2 - part)) ** 2 * _CLEAR if part < 1 else 2.0  # of the probability above: where a = b
+    limit = (
+        (part / (2 - part)) ** 2 * _CLEAR if part < 1 else 2.0
+    )  # of a b / ((1 - a) (1 - b)), the largest is at a = b
     last, upto, border = U64(0), 0.0, 0.0  # the edge drawn last, and where it ends
-    block = U64(0)  # where to look: moved on in loops only, so that strata need not wait for one another
+    block = U64(0)  # where the search begins
     for j in range(count):
         next_border = step * (j + 1) if j + 1 < count else total
         share = float64(int64(mix(state + GOLDEN) >> U64(11))) * UNIT
@@ -138,15 +141,15 @@ def strata(weights, ends, first, size, most, state, pos, start, begin, stop):
             if q < o and chance * (1 - a) * (1 - b) < a * b:
                 o = q
         upto, border = ends[o], next_border
-        if o == size or (j > 0 and o <= last):  # only where rounding has used up the line
-            o, upto = left_over(weights, first, size, pos, start, begin + j), total
+        if o == size or (j > 0 and o <= last):  # only by rounding
+            o, upto = left_over(weights, first, size, positions, start, begin + j), total
         last = max(o, last)
-        pos[U64(begin + j)] = first + o
+        positions[U64(begin + j)] = first + o
 
 
 @njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
 def _below(ends, block, point):
-    """How many ends of a block are at most ``point``, without a branch, which could be guessed wrong."""
+    """The number of ends of a block that are at most ``point``, counted without a branch."""
     below = U64(0)
     for t in range(U64(_BLOCK)):
         below += U64(ends[block + t] <= point)
@@ -154,14 +157,14 @@ def _below(ends, block, point):
 
 
 @njit(no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
-def left_over(weights, first, size, pos, start, stop):
-    """The place of the last non-zero edge of a row that is not in ``pos[start:stop]``."""
+def left_over(weights, first, size, positions, start, stop):
+    """The offset of the last non-zero edge of a row that is not in ``positions[start:stop]``."""
     o = size
     while o > U64(1):
         o -= U64(1)
         free = weights[first + o] > 0
         for w in range(start, stop):
-            free = free and U64(pos[U64(w)]) != first + o
+            free = free and U64(positions[U64(w)]) != first + o
         if free:
             return o
     return U64(0)

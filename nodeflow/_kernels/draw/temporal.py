@@ -1,4 +1,4 @@
-"""The past of rows whose edges are sorted by time: found by binary search."""
+"""Temporal draws: the past edges of a row, by binary search in edges sorted by time."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from numba import njit
 
 from nodeflow._kernels.prefetch import prefetch
 
-_AHEAD = 16  # rows whose place in indptr is asked for early
+_AHEAD = 16  # rows between the prefetch of an entry of indptr and its use
 
 
 @njit(nogil=True, cache=True)
-def plan_past(indptr, stamps, rows, limits, which, fanout, replace, strict):
-    """Return ``(indptr of the draw [n + 1], first position [n], number of past edges [n])`` for n rows.
+def plan_past(indptr, stamps, rows, limits, context, fanout, replace, strict):
+    """Return ``(indptr of the draw [n + 1], first position [n], number of past edges [n])`` of n rows.
 
-    Row ``rows[i]`` sees its edges with a stamp up to ``limits[which[i]]``, with ``strict`` those below it, and draws
-    ``fanout`` of them (-1 = all). ``stamps`` ascend within a row.
+    The past edges of row ``rows[i]`` have a stamp of at most ``limits[context[i]]``, with ``strict`` a smaller one. The
+    row draws ``fanout`` of them (-1: all). ``stamps`` ascend within a row.
     """
     n = rows.shape[0]
-    out, begin, past = np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    out[0] = 0
+    out_indptr, begin, past = np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    out_indptr[0] = 0
     for i in range(n):
         if i + _AHEAD < n:
             prefetch(indptr, rows[i + _AHEAD])
-        limit = limits[which[i]]
+        limit = limits[context[i]]
         begin[i] = indptr[rows[i]]
         low, high = begin[i], indptr[rows[i] + 1]
         while low < high:
@@ -36,5 +36,5 @@ def plan_past(indptr, stamps, rows, limits, which, fanout, replace, strict):
         number = past[i]
         if fanout >= 0 and (number > fanout or (replace and number > 0)):
             number = fanout
-        out[i + 1] = out[i] + number
-    return out, begin, past
+        out_indptr[i + 1] = out_indptr[i] + number
+    return out_indptr, begin, past

@@ -1,101 +1,102 @@
-"""Random walks with restarts, and the visits they make: one table of counts per destination."""
+"""Random walks with restarts: the nodes that the walks of a destination visit most."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import int64, njit
 
-from nodeflow._kernels.growing import longer
+from nodeflow._kernels.growing import enlarged
 from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, bounded, mix, stream
 
-_AHEAD = 8  # destinations whose row of indptr is asked for early
+_AHEAD = 8  # destinations between the prefetch of an entry of indptr and its use
 _UNIT = 2.0**-53
 
 
 @njit(nogil=True, cache=True)
-def count_visits(indptr, near, patched, patch_indptr, patch_near, dst, key, num_walks, length, restart, most):
-    """Return ``(indptr [n + 1], nodes [E], visits [E])``: what the walks of every destination visited most.
+def count_visits(indptr, indices, patched, patch_indptr, patch_indices, dst, key, num_walks, length, restart, most):
+    """Return ``(indptr [n + 1], nodes [E], visits [E])``: the nodes that each destination's walks visited most.
 
     Args:
-        indptr, near: the graph's rows.
-        patched, patch_indptr, patch_near: nodes (ascending) that have the rows of another CSR structure instead.
-        dst: where walks begin; all walks of a destination go in step, on one stream of random numbers.
-        key: of this flow and batch.
-        num_walks, length: walks per destination, and steps of each.
+        indptr, indices: the graph's rows.
+        patched, patch_indptr, patch_indices: nodes (ascending) whose rows are those of this second CSR structure.
+        dst: the destinations, where walks begin. All walks of a destination go in step, on one stream.
+        key: the key of this flow and batch.
+        num_walks, length: number of walks per destination, and of steps per walk.
         restart: probability to go back to the start before a step other than the first.
-        most: number of nodes kept for a destination, -1 for all.
+        most: number of nodes kept per destination, -1 for all.
 
-    Nodes come by falling number of visits, among equals the one visited first; the start is no neighbour of itself. A
-    walk at a node without edges goes on from its start; a start without edges has no visits.
+    Nodes come by descending number of visits, and among equals in order of the first visit. The start does not count
+    as visited. A walk that has come to a node without edges goes on from its start; a start without edges has no
+    visits.
     """
     n, size = dst.shape[0], num_walks * length
     limit = size if most < 0 else min(most, size)
-    out = np.empty(n + 1, np.int64)
-    out[0] = 0
-    nodes = np.empty(n * min(limit, 16) + limit, near.dtype)  # narrow until their number is known
+    out_indptr = np.empty(n + 1, np.int64)
+    out_indptr[0] = 0
+    nodes = np.empty(n * min(limit, 16) + limit, indices.dtype)  # the graph's integer type, until their number is known
     visits = np.empty(nodes.shape[0], np.int32)
-    at, pos = np.empty(num_walks, np.int64), np.empty(num_walks, np.int64)
+    current, positions = np.empty(num_walks, np.int64), np.empty(num_walks, np.int64)
     seen, count = np.empty(size, np.int64), np.empty(size, np.int64)  # distinct nodes in order of first visit
     slots, rank = np.empty(size, np.int64), np.zeros(size + 2, np.int64)
-    room = 16
-    while room < 2 * size:
-        room *= 2
-    table = np.full(room, -1, np.int64)
+    num_slots = 16
+    while num_slots < 2 * size:
+        num_slots *= 2
+    table = np.full(num_slots, -1, np.int64)
     for i in range(n):
         if i + _AHEAD < n:
             prefetch(indptr, dst[i + _AHEAD])
-        start, base = dst[i], out[i]
-        out[i + 1] = base
+        start, base = dst[i], out_indptr[i]
+        out_indptr[i + 1] = base
         first, choices, first_inside = _row(indptr, patched, patch_indptr, start)
         if choices == 0:
             continue
         state, distinct = stream(key, start), 0
-        at[:] = start
+        current[:] = start
         for step in range(length):
             # three passes over the walks, so that the loads of all of them are under way at once
             if step > 0:
                 for w in range(num_walks):
                     state += GOLDEN
                     if (mix(state) >> U64(11)) * _UNIT < restart:
-                        at[w] = start
-                    prefetch(indptr, at[w])
+                        current[w] = start
+                    prefetch(indptr, current[w])
             for w in range(num_walks):
-                begin, degree, inside = _row(indptr, patched, patch_indptr, at[w])
+                begin, degree, inside = _row(indptr, patched, patch_indptr, current[w])
                 if degree == 0:
                     begin, degree, inside = first, choices, first_inside
                 pick, state = bounded(state, U64(degree))
-                place = begin + int64(pick)
+                position = begin + int64(pick)
                 if inside:
-                    pos[w] = ~place
+                    positions[w] = ~position
                 else:
-                    pos[w] = place
-                    prefetch(near, place)
+                    positions[w] = position
+                    prefetch(indices, position)
             for w in range(num_walks):
-                u = int64(near[pos[w]]) if pos[w] >= 0 else int64(patch_near[~pos[w]])
-                at[w] = u
+                u = int64(indices[positions[w]]) if positions[w] >= 0 else int64(patch_indices[~positions[w]])
+                current[w] = u
                 if u != start:
                     distinct = _count(table, u, seen, count, slots, distinct)
         if base + limit > nodes.shape[0]:
             more = max(2 * nodes.shape[0], base + limit)
-            nodes, visits = longer(nodes, base, more), longer(visits, base, more)
-        out[i + 1] = base + _most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
+            nodes, visits = enlarged(nodes, base, more), enlarged(visits, base, more)
+        out_indptr[i + 1] = base + _most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
         for j in range(distinct):
             table[slots[j]] = -1
-    return out, _wide(nodes, out[n]), _wide(visits, out[n])
+    return out_indptr, _wide(nodes, out_indptr[n]), _wide(visits, out_indptr[n])
 
 
 @njit(nogil=True, cache=True)
 def _wide(array, size):
-    out = np.empty(size, np.int64)
+    wide = np.empty(size, np.int64)
     for i in range(size):
-        out[i] = array[i]
-    return out
+        wide[i] = array[i]
+    return wide
 
 
 @njit(inline="always")
 def _row(indptr, patched, patch_indptr, v):
-    """First position and length of the row of a node, and whether it is one of the other structure."""
+    """The first position and the length of the row of a node, and whether it is in the second structure."""
     if patched.shape[0] > 0:
         r = np.searchsorted(patched, v)
         if r < patched.shape[0] and patched[r] == v:
@@ -105,7 +106,7 @@ def _row(indptr, patched, patch_indptr, v):
 
 @njit(inline="always")
 def _count(table, u, seen, count, slots, distinct):
-    """Count a visit of ``u`` in an open-addressing table of places in ``seen``; returns how many are seen."""
+    """Count a visit of ``u``; return the number of distinct nodes. The table holds indices of ``seen``."""
     mask = table.shape[0] - 1
     h = int64((U64(u) * GOLDEN) >> U64(32)) & mask
     while table[h] != -1:
@@ -119,7 +120,7 @@ def _count(table, u, seen, count, slots, distinct):
 
 @njit(nogil=True, cache=True)
 def _most_visited(seen, count, distinct, rank, limit, nodes, visits):
-    """Sort by falling count, equal ones in their order, and write the first ``limit``; returns how many these are.
+    """Write the ``limit`` most visited nodes, by descending count (a stable sort); return their number.
 
     ``rank`` holds zeros before and after.
     """
@@ -127,10 +128,10 @@ def _most_visited(seen, count, distinct, rank, limit, nodes, visits):
     for j in range(distinct):
         rank[count[j]] += 1
         top = max(top, count[j])
-    place = 0
+    before = 0
     for c in range(top, 0, -1):
-        number, rank[c] = rank[c], place
-        place += number
+        number, rank[c] = rank[c], before
+        before += number
     for j in range(distinct):
         r = rank[count[j]]
         rank[count[j]] += 1
