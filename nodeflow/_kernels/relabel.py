@@ -44,8 +44,8 @@ def relabel(table, ids, nodes, n):
     """Replace ``ids`` by their numbers: ids in the table keep theirs, new ones follow from ``n``.
 
     New ids are appended to ``nodes``, which must be long enough for all of them and one more. Returns ``(number of ids
-    done, number of nodes)``. When the table is 40 % full the loop stops early, and the caller goes on with the others in
-    a larger table. (Collisions in a fuller table cost more than cache misses in a larger one.)
+    done, number of nodes)``. When the table is 40 % full the loop stops early; the caller goes on with the rest in a
+    larger table. (Collisions in a fuller table cost more than cache misses in a larger one.)
     """
     mask, shift, most = table.shape[0] - 1, _shift(table), table.shape[0] * 2 // 5
     size = ids.shape[0]

@@ -7,7 +7,7 @@ nodeflow is imported; "0", "false", "no" and "off" turn the device off.
 ==========================  =========================  ================================================================
 environment variable        variable in ``switches``   what it turns off
 ==========================  =========================  ================================================================
-``NODEFLOW_REUSE_BUFFERS``  ``reuse_buffers``          large results in the memory of results that are no longer used
+``NODEFLOW_REUSE_BUFFERS``  ``reuse_buffers``          memory that one result or batch leaves to a later one
 ``NODEFLOW_TORCH_THREADS``  ``torch_threads``          work on the threads of torch's OpenMP library
 ==========================  =========================  ================================================================
 

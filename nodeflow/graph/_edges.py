@@ -67,14 +67,22 @@ class Edges(Frozen):
     def trusted(cls, indptr: Ints, indices: Array, edge_ids: Array | None, *, rows_per_node: int = 1) -> Edges:
         """Return Edges of arrays that need no checks, and which they share."""
         edges = cls.__new__(cls)
-        edges._start(indptr, indices, edge_ids, rows_per_node)
+        cls._start(edges, indptr, indices, edge_ids, rows_per_node)
         return edges
 
-    def _start(self, indptr: Ints, indices: Array, edge_ids: Array | None, rows_per_node: int) -> None:
+    def _start(
+        self,
+        indptr: Ints,
+        indices: Array,
+        edge_ids: Array | None,
+        rows_per_node: int,
+        patch: Patch | None = None,
+        position_of: Lazy[Ints] | None = None,
+    ) -> None:
         self._set(
             indptr=read_only(indptr), indices=read_only(indices),
-            edge_ids=None if edge_ids is None else read_only(edge_ids), rows_per_node=rows_per_node, patch=None,
-            _position_of=Lazy(lambda: _inverse(edge_ids)),
+            edge_ids=None if edge_ids is None else read_only(edge_ids), rows_per_node=rows_per_node, patch=patch,
+            _position_of=Lazy(lambda: _inverse(edge_ids)) if position_of is None else position_of,
         )  # fmt: skip
 
     @property
@@ -138,8 +146,9 @@ class Edges(Frozen):
             position_of = self._position_of.get()
             positions = position_of[eid[eid < len(position_of)]]
         left_out = np.unique(positions[positions >= 0])  # a filter may have left out some of them already
-        patched = Edges.trusted(self.indptr, self.indices, self.edge_ids, rows_per_node=self.rows_per_node)
-        patched._set(_position_of=self._position_of, patch=Patch(self, left_out))
+        patched, patch = Edges.__new__(Edges), Patch(self, left_out)
+        arrays = (self.indptr, self.indices, self.edge_ids)
+        Edges._start(patched, *arrays, self.rows_per_node, patch, self._position_of)
         return patched
 
     def _reordered(self, indptr: Ints, order: Ints, rows_per_node: int) -> Edges:

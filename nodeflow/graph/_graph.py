@@ -6,7 +6,6 @@ import copy
 import copyreg
 import threading
 import uuid
-import weakref
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
 from typing import Any, Literal, overload
@@ -19,6 +18,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import ColumnsLike, IdsLike
+from nodeflow._runtime import living
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._hints import refuse_foreign, refuse_single
@@ -29,12 +29,11 @@ from nodeflow.graph._storage import Stored, check_range, integers, permutation, 
 _ARRAYS = "indptr and indices of the in-edges, two one-dimensional arrays"
 _ENDS = "src and dst, the ends of the edges in two one-dimensional arrays"
 
-_alive: weakref.WeakValueDictionary[str, Graph] = weakref.WeakValueDictionary()
-
 
 def find_graph(uid: str | None) -> Graph | None:
     """Return the graph with this identity if it lives in this process (batches find their parent so after pickling)."""
-    return _alive.get(uid) if uid is not None else None
+    graph: Graph | None = living.find(uid)
+    return graph
 
 
 class Graph(Frozen):
@@ -132,7 +131,7 @@ class Graph(Frozen):
             _out=[], _lock=threading.Lock(), _uid=uid,
             _places=Lazy(lambda: None if edge_ids is None else _by_id(np.arange(len(edge_ids)), edge_ids)),
         )  # fmt: skip
-        _alive[uid] = self
+        living.register(uid, self)
 
     @classmethod
     def from_edges(
@@ -366,10 +365,10 @@ class Graph(Frozen):
         arrays, ndata, edata, uid = state
         opened = [read_only(array.open() if isinstance(array, FilePart) else array) if array is not None else None
                   for array in arrays]  # fmt: skip
-        living = find_graph(uid)
+        known = find_graph(uid)
         self._start(opened, ndata, edata, uid)
-        if living is not None:  # in the process where the graph still lives, batches go on finding that very object
-            _alive[uid] = living
+        if known is not None:  # in the process where the graph still lives, batches go on finding that very object
+            living.register(uid, known)
 
 
 def _by_id(values: Stored, ids: Stored) -> Stored:
