@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -130,10 +127,3 @@ def everything() -> dict[str, str]:
     """The fingerprint of one batch of every family."""
     graph = graph_of_all()
     return {name: fingerprint(sampled(name, make(graph), epoch=3)) for name, make in FAMILIES.items()}
-
-
-if __name__ == "__main__":
-    golden = Path(__file__).parents[1] / "sampling" / "golden.json"
-    kept = {} if "--all" in sys.argv[1:] else json.loads(golden.read_text(encoding="utf-8"))
-    kept = {name: kept.get(name, found) for name, found in everything().items()}
-    golden.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
 """The same NodeFlow, bit for bit, from every family: on threads, in processes, after pickling, after resuming.
 
 The hashes in golden.json fix the random numbers of every family: a change of one is a changelog entry, because users'
-seeds then mean other batches. ``python tests/_support/sampler_families.py`` writes the file.
+seeds then mean other batches. ``python scripts/make_golden.py`` writes the file.
 """
 
 from __future__ import annotations
