@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -18,6 +17,7 @@ import torch
 
 from nodeflow import _kernels as kernels
 from nodeflow._runtime import switches
+from nodeflow._runtime.workers import Workers
 
 _Called = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _forked = False
@@ -61,10 +61,13 @@ def run_all(run: Callable[[int], None], count: int, threads: int | None = None) 
         if not errors and len(ended) < sum(plan[3:]):  # an interrupt between two lines of ``work`` gets lost in C
             raise KeyboardInterrupt
     else:
-        with ThreadPoolExecutor(team - 1, thread_name_prefix="nodeflow") as pool:
+        workers = Workers(team - 1, "nodeflow")
+        try:
             for _ in range(team - 1):
-                pool.submit(work)
+                workers.submit(work)
             work()
+        finally:
+            workers.stop()
     if errors:
         raise errors[min(errors)]
 

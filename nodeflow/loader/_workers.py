@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
-from concurrent.futures import Future, ThreadPoolExecutor
 
 import torch
 
 from nodeflow._runtime.threads import run_all
+from nodeflow._runtime.workers import Workers
 from nodeflow.flow import NodeFlow
 
 Draw = Callable[[], NodeFlow]
@@ -22,17 +22,17 @@ def draw_ahead(
     prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int
 ) -> Generator[NodeFlow, None, None]:
     """Yield the batches ``numbers`` in order, drawn by ``num_workers`` threads as soon as they are prepared."""
-    pool = ThreadPoolExecutor(num_workers, thread_name_prefix="nodeflow-loader")
+    workers = Workers(num_workers, "nodeflow-loader")
     try:
-        ahead: deque[Future[NodeFlow]] = deque()
+        ahead: deque[Draw] = deque()
         for number in numbers:
-            ahead.append(pool.submit(prepare(number)))
+            ahead.append(workers.submit(prepare(number)))
             if len(ahead) > lead:
-                yield ahead.popleft().result()
+                yield ahead.popleft()()
         while ahead:
-            yield ahead.popleft().result()
+            yield ahead.popleft()()
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        workers.stop()
 
 
 def draw_on_request(

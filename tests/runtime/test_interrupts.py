@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader
 from nodeflow import _kernels as kernels
+from nodeflow._runtime import threads
 
 INTERRUPTED = """
 import random, signal, sys, time
@@ -68,6 +71,23 @@ def test_every_interrupt_ends_in_keyboard_interrupt(counts: tuple[int, ...]) -> 
     command = [sys.executable, "-c", INTERRUPTED, *map(str, counts)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_main_thread_uses_no_condition_of_the_standard_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are Python code: an interrupt within them leaves a lock taken, and a thread waits for ever."""
+    entered, main = threading.Condition.__enter__, threading.get_ident()
+
+    def enter(condition: threading.Condition) -> bool:
+        assert threading.get_ident() != main
+        return entered(condition)
+
+    monkeypatch.setattr(threading.Condition, "__enter__", enter)
+    monkeypatch.setattr(threads, "_openmp", lambda: None)
+    sampler = NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), [1])
+    assert len(list(NodeFlowLoader(sampler, range(3), 1, num_workers=2, prefetch=2))) == 3
+    done: list[int] = []
+    threads.run_all(done.append, 5, 3)
+    assert sorted(done) == [0, 1, 2, 3, 4]
 
 
 class HandlerError(Exception):
