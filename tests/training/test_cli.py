@@ -275,7 +275,7 @@ def test_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert err == ""
     words = " ".join(out.split())
     if command == ["train"]:
-        assert "one number per layer in flow order: the last belongs to the seeds; -1 = all" in words
+        assert "one number per layer in flow order (2 2 or 2,2): the last belongs to the seeds; -1 = all" in words
         for word in (*OPTIONS, "--output", "--no-plot", *FILES):
             assert word in out
         assert words.count("(default: ") == 13  # DATA, and all options but flags
