@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self, TypedDict, Unpack, overload
+from typing import Self, TypedDict, Unpack, overload
 
 import torch
 from torch import Tensor
@@ -272,45 +272,27 @@ class Flow(Frozen):
         """
         return ops.aggregate(self._structure, h, reduce, weight)
 
-    @overload
-    def aggregate_beside_own(
-        self, h: Tensor, reduce: str = ..., *, weight: Tensor | None = ..., pair: Literal[False] = ...
-    ) -> Tensor: ...
-
-    @overload
-    def aggregate_beside_own(
-        self, h: Tensor, reduce: str = ..., *, weight: Tensor | None = ..., pair: Literal[True]
-    ) -> tuple[Tensor, Tensor]: ...
-
-    def aggregate_beside_own(
-        self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None, pair: bool = False
-    ) -> Tensor | tuple[Tensor, Tensor]:
+    def aggregate_beside_own(self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None) -> Tensor:
         """Return ``take_dst(h)`` beside ``aggregate(h, reduce, weight=weight)``, with a cheaper gradient for both.
 
-        The result is one matrix, ``[num_src, width, ...]`` to ``[num_dst, 2 * width, ...]``, own rows first. With
-        ``pair`` it is the tuple ``(own, reduced)``; do not write to the own rows in place. Arguments and errors are
-        those of ``take_dst`` and ``aggregate``.
+        The result is one matrix, ``[num_src, width, ...]`` to ``[num_dst, 2 * width, ...]``, own rows first. Arguments
+        and errors are those of ``take_dst`` and ``aggregate``.
 
         >>> from nodeflow import flow_from_edges, create_node_flow
         >>> flow = create_node_flow([flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)], [[7, 8, 9], [7]]).flows[0]
-        >>> h = torch.tensor([[1.0], [2.0], [4.0]])
-        >>> flow.aggregate_beside_own(h)
+        >>> flow.aggregate_beside_own(torch.tensor([[1.0], [2.0], [4.0]]))
         tensor([[1., 6.]])
-        >>> flow.aggregate_beside_own(h, pair=True)
-        (tensor([[1.]]), tensor([[6.]]))
         """
         if self._dst_in_src.get() is None:
-            if pair:
-                return ops.aggregate_beside_own(self._structure, h, reduce, weight, pair=True)
             return ops.aggregate_beside_own(self._structure, h, reduce, weight)
-        parts = self.take_dst(h), self.aggregate(h, reduce, weight=weight)
-        return parts if pair else torch.cat(parts, 1)
+        return torch.cat([self.take_dst(h), self.aggregate(h, reduce, weight=weight)], 1)
 
     def share_dst(self, h: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``(take_dst(h), h)``, whose gradients are made in one matrix where that is possible.
 
-        For layers that map ``h`` before they aggregate it; others call ``aggregate_beside_own``. Give the second to one
-        operation only. Raises what ``take_dst`` raises.
+        The gradient of the own rows is added into that of the second result, in place. So only one operation may read
+        the second, and one that makes a new gradient: ``aggregate`` or a matrix product, not ``h + x``. Raises what
+        ``take_dst`` raises.
         """
         own = self.take_dst(h)
         shares = self._dst_in_src.get() is None and h.layout == torch.strided

@@ -67,7 +67,7 @@ class GraphConv(LinearConv):
             self.weight_advice = "use GCN(degrees='parent'), or GraphConv(degrees='parent')"
         self.weighted, self.loops = norm == "both" or degrees == "parent", self.self_loops
         self.linear = nn.Linear(in_features, out_features, bias=bias)
-        self._set_maps("linear")
+        self.set_maps("linear")
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -82,7 +82,8 @@ class GraphConv(LinearConv):
         if not self.self_loops:
             out = flow.aggregate(h, "sum", weight=edge)
         else:  # in place: further matrices of this size cost more than what is done with them
-            rows, out = flow.aggregate_beside_own(h, "sum", weight=edge, pair=True)
+            rows, h = flow.share_dst(h)
+            out = flow.aggregate(h, "sum", weight=edge)
             out = out.add_(rows) if own is None else out.addcmul_(rows.to(out.dtype), own)
         if scale is not None:
             out = out.mul_(scale)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from nodeflow._base.checks import describe
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import FlowConv, check_width
+from nodeflow.nn._promises import promised, promises
 from nodeflow.ops import linear_sum
 from nodeflow.ops._opaque import opaque
 
@@ -36,14 +37,12 @@ class LinearConv(FlowConv):
     Of the ``nn.Linear`` modules the weights and biases are read; their own ``forward``, and hooks on it, are not called
     (``torch.nn.utils.parametrize`` works, the old ``weight_norm`` does not).
 
-    Subclasses call ``_set_maps`` in their ``__init__``, and define ``aggregate``.
+    Subclasses call ``set_maps`` in their ``__init__``, and define ``aggregate``.
 
     Args:
         order: "aggregate" (sum first), "transform" (multiply first), or "auto": the cheaper one, from the sizes of the
             flow and of the matrix, and whether gradients are wanted.
         relu: return the positive part of h', which costs less than to take it afterwards.
-
-    A subclass that defines ``aggregate`` alone gets the plain ``aggregate_beside_own``, so that its own sum is used.
 
     Raises ValueError for another order.
 
@@ -52,7 +51,7 @@ class LinearConv(FlowConv):
     ...     def __init__(self, in_features, out_features, order="auto"):
     ...         super().__init__(order)
     ...         self.linear = nn.Linear(in_features, out_features)
-    ...         self._set_maps("linear")
+    ...         self.set_maps("linear")
     ...     def aggregate(self, flow, h):
     ...         return flow.aggregate(h, "sum")
     >>> flow = flow_from_edges([0, 1, 2], [0, 0, 0], num_src=3, num_dst=1)
@@ -66,25 +65,16 @@ class LinearConv(FlowConv):
     loops = False
     """Whether ``aggregate`` adds a node's own row to the sum; its gradient takes two matrices of its own."""
 
-    one_product = True
-    """Whether sums and own rows go through one matrix product; not where a subclass defines ``map_rows``."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "aggregate" in vars(cls) and "aggregate_beside_own" not in vars(cls):
-            cls.aggregate_beside_own = LinearConv.aggregate_beside_own  # type: ignore[method-assign]
-        if "map_rows" in vars(cls):
-            cls.one_product = False
-
     def __init__(self, order: str = "auto", *, relu: bool = False) -> None:
         super().__init__()
         if order not in ORDERS:
             raise ValueError(f"order must be 'auto', 'aggregate' or 'transform', got {describe(order)}")
         self.order, self.relu = order, bool(relu)
 
-    def _set_maps(self, neigh: str, own: str | None = None) -> None:
+    def set_maps(self, neigh: str, own: str | None = None) -> None:
         """Say which ``nn.Linear`` modules hold W (with the bias) and W_own: names of attributes."""
         self._names = neigh, own
+        self._joins_own = promised(self.aggregate, "own")
 
     @property
     def maps(self) -> tuple[nn.Linear, nn.Linear | None]:
@@ -96,10 +86,7 @@ class LinearConv(FlowConv):
         """Return A h, ``[num_dst, width]``, for dense rows ``h`` ``[num_src, width]`` of any width, in their type."""
         raise NotImplementedError(f"{type(self).__name__} must define aggregate(flow, h)")
 
-    def aggregate_beside_own(self, flow: Flow, h: Tensor) -> Tensor:
-        """Return the nodes' own rows beside what ``aggregate`` returns: for those that know a cheaper way to both."""
-        return torch.cat([flow.take_dst(h), self.aggregate(flow, h)], 1)
-
+    @promises("relu")
     @opaque  # the order depends on sizes, and a model is not to be compiled again for every size
     def forward(self, flow: Flow, h: Tensor) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
@@ -110,14 +97,13 @@ class LinearConv(FlowConv):
         neigh, own = self.maps
         check_width(self, h, neigh.in_features)
         if self.order_for(flow, h) == "aggregate":
-            if not self.one_product:
-                out = self.map_rows(self.aggregate(flow, h), None if own is None else flow.take_dst(h))
-            elif own is None:
-                return linear_sum((self.aggregate(flow, h), neigh.weight), bias=neigh.bias, relu=self.relu)
-            else:
-                weight = torch.cat([own.weight, neigh.weight], 1)
-                return linear_sum((self.aggregate_beside_own(flow, h), weight), bias=neigh.bias, relu=self.relu)
-        elif own is None:
+            if own is None or not self._joins_own:
+                rows = None if own is None else flow.take_dst(h)
+                return map_rows(self.maps, self.aggregate(flow, h), rows, relu=self.relu)
+            joined = self.aggregate(flow, h, own=True)  # type: ignore[call-arg]  # as it promises
+            weight = torch.cat([own.weight, neigh.weight], 1)
+            return linear_sum((joined, weight), bias=neigh.bias, relu=self.relu)
+        if own is None:
             out = self.aggregate(flow, linear_sum((h, neigh.weight)))
             out = out if neigh.bias is None else out + neigh.bias
         else:
@@ -125,19 +111,6 @@ class LinearConv(FlowConv):
             total = self.aggregate(flow, linear_sum((h, neigh.weight)))
             out = linear_sum((rows, own.weight), bias=neigh.bias) + total
         return out.relu() if self.relu else out
-
-    def map_rows(self, total: Tensor, own: Tensor | None = None) -> Tensor:
-        """Return the result for summed rows ``total`` ``[num_dst, in_features]``, however they were found.
-
-        ``own``, the rows of the destinations, are read by a convolution with W_own only; then TypeError where they are
-        missing.
-        """
-        neigh, mine = self.maps
-        if mine is None:
-            return linear_sum((total, neigh.weight), bias=neigh.bias)
-        if own is None:
-            raise TypeError("h is missing: this convolution reads a node's own row")
-        return linear_sum((total, neigh.weight), (own, mine.weight), bias=neigh.bias)
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
         """Return the order in which the convolution is computed, "aggregate" or "transform".
@@ -199,6 +172,20 @@ class LinearConv(FlowConv):
         """The order where it is forced, and the ReLU where there is one."""
         words = ["" if self.order == "auto" else f"order={self.order!r}", "relu=True" if self.relu else ""]
         return ", ".join(filter(None, words))
+
+
+def map_rows(
+    maps: tuple[nn.Linear, nn.Linear | None], total: Tensor, own: Tensor | None, *, relu: bool = False
+) -> Tensor:
+    """Return the result for summed rows ``total`` and own rows ``own``, ``[num_dst, in_features]`` each.
+
+    ``maps`` are those of a ``LinearConv``; ``own`` is read where there is a second map.
+    """
+    neigh, mine = maps
+    pairs = [(total, neigh.weight)]
+    if mine is not None and own is not None:
+        pairs.append((own, mine.weight))
+    return linear_sum(*pairs, bias=neigh.bias, relu=relu)
 
 
 class _Work(NamedTuple):

@@ -15,6 +15,8 @@ from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.nn._conv import FlowConv
 from nodeflow.nn._jumping import Jumping
+from nodeflow.nn._linear_conv import LinearConv
+from nodeflow.nn._promises import promised, promises
 from nodeflow.ops import sparse_linear
 from nodeflow.propagation import Propagation
 from nodeflow.propagation._full_pass import FullPass, check_features
@@ -109,12 +111,30 @@ class FlowModel(nn.Module):
         h = self.activate(i, h)
         return self.dropout(h) if i else h
 
+    @promises("relu")
     def activate(self, i: int, h: Tensor) -> Tensor:
-        """Return the rows of layer ``i`` before dropout: normalised, then activated, but for the inputs."""
+        """Return the rows of layer ``i`` before dropout: normalised, then activated, but for the inputs.
+
+        ReLU is left out where the convolution before has applied it (``relu=True``).
+        """
         if i == 0:
             return h
-        h = h if self.norms is None else self.norms[i - 1](h)
+        if self.norms is not None:
+            h = self.norms[i - 1](h)
+        elif self.activation is torch.relu and self.residuals is None:
+            conv = self.convs[i - 1]
+            if isinstance(conv, LinearConv) and conv.relu:
+                return h
         return h if self.activation is None else self.activation(h)
+
+    def _fuse_relu(self) -> None:
+        """Let the inner convolutions that promise it apply the ReLU, where nothing reads the rows before it."""
+        if self.activation is not torch.relu or not promised(self.activate, "relu"):
+            return
+        if self.norms is None and self.residuals is None and self.jumping is None:
+            for conv in self.convs[:-1]:
+                if isinstance(conv, LinearConv) and promised(conv.forward, "relu"):
+                    conv.relu = True
 
     def convolve(self, i: int, flow: Flow, h: Tensor) -> Tensor:
         """Return the result of convolution ``i`` for the rows that enter it, plus the residual where there is one.

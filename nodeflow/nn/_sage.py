@@ -11,7 +11,8 @@ from nodeflow._base.checks import describe
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import check_width
 from nodeflow.nn._gcn import degree_column
-from nodeflow.nn._linear_conv import LinearConv
+from nodeflow.nn._linear_conv import LinearConv, map_rows
+from nodeflow.nn._promises import promises
 from nodeflow.ops import sparse_linear
 from nodeflow.transform import IN_DEGREE
 
@@ -68,7 +69,7 @@ class SAGEConv(LinearConv):
             self.weight_advice = "use GraphSAGE(weighted=True), or SAGEConv(weighted=True), with aggregator='mean'"
         self.aggregator, self.loops = aggregator, aggregator == "gcn"
         self.neigh = nn.Linear(in_features, out_features, bias=bias)
-        self._set_maps("neigh", None if aggregator == "gcn" else "own")
+        self.set_maps("neigh", None if aggregator == "gcn" else "own")
         if aggregator != "gcn":
             self.own = nn.Linear(in_features, out_features, bias=False)
         if aggregator == "pool":
@@ -84,6 +85,7 @@ class SAGEConv(LinearConv):
         if self.aggregator == "pool":
             self.pool.reset_parameters()
 
+    @promises("relu")
     def forward(self, flow: Flow, h: Tensor) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
 
@@ -93,8 +95,7 @@ class SAGEConv(LinearConv):
             return super().forward(flow, h)
         check_width(self, h, self.pool.in_features)
         pooled = sparse_linear(h, self.pool.weight, self.pool.bias).relu()
-        out = self.map_rows(flow.aggregate(pooled, "max"), flow.take_dst(h))
-        return out.relu() if self.relu else out
+        return map_rows(self.maps, flow.aggregate(pooled, "max"), flow.take_dst(h), relu=self.relu)
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
         """Return the order in which the convolution is computed: see ``LinearConv``."""
@@ -106,21 +107,19 @@ class SAGEConv(LinearConv):
             raise ValueError("with aggregator='pool' there is one order; count operations with nn.flop_counter()")
         return super().flops(flow, h, backward=backward)
 
-    def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
-        """Return the means of the neighbours' rows (with "gcn" also the node's own), ``[num_dst, width]``."""
-        if self.weighted:
-            return flow.aggregate(h, "sum", weight=self._shares(flow, h)).to(h.dtype)
-        if self.aggregator == "mean":
-            return flow.aggregate(h, "mean")
-        own, total = flow.aggregate_beside_own(h, "sum", pair=True)
-        count = flow.in_degrees.unsqueeze(1).to(torch.promote_types(h.dtype, torch.float32)) + 1
-        return total.add_(own).div_(count)  # in place, as a mean is divided
+    @promises("own")
+    def aggregate(self, flow: Flow, h: Tensor, *, own: bool = False) -> Tensor:
+        """Return the means of the neighbours' rows (with "gcn" also the node's own), ``[num_dst, width]``.
 
-    def aggregate_beside_own(self, flow: Flow, h: Tensor) -> Tensor:
-        """Return the nodes' own rows beside what ``aggregate`` returns, ``[num_dst, 2 * width]``."""
-        if self.aggregator == "mean" and not self.weighted:
-            return flow.aggregate_beside_own(h, "mean")
-        return super().aggregate_beside_own(flow, h)
+        With ``own``, not for "gcn": the nodes' own rows beside the means, ``[num_dst, 2 * width]``.
+        """
+        if self.aggregator == "gcn":
+            rows, h = flow.share_dst(h)
+            count = flow.in_degrees.unsqueeze(1).to(torch.promote_types(h.dtype, torch.float32)) + 1
+            return flow.aggregate(h, "sum").add_(rows).div_(count)  # in place, as a mean is divided
+        reduce, weight = ("sum", self._shares(flow, h)) if self.weighted else ("mean", None)
+        aggregate = flow.aggregate_beside_own if own else flow.aggregate
+        return aggregate(h, reduce, weight=weight).to(h.dtype)
 
     def _shares(self, flow: Flow, h: Tensor) -> Tensor:
         """Return estimator weight / parent in-degree of every edge, ``[num_edges]``."""

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from nodeflow.control_variates import control_variate, control_variate_dropout, exact_sums, neighbor_sampling
 from nodeflow.flow import Flow, NodeFlow
-from nodeflow.nn._linear_conv import LinearConv
+from nodeflow.nn._linear_conv import LinearConv, map_rows
 from nodeflow.nn._model import FlowModel, check_batch
 from nodeflow.nn._zoo import stack_widths
 from nodeflow.ops import sparse_linear
@@ -36,7 +36,7 @@ class PropagationConv(LinearConv):
         super().__init__(order)
         self.linear = nn.Linear(in_features, out_features, bias=bias)
         self.own = nn.Linear(in_features, out_features, bias=False) if own else None
-        self._set_maps("linear", "own")
+        self.set_maps("linear", "own")
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -49,15 +49,18 @@ class PropagationConv(LinearConv):
 
     def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
         """Return the propagated rows, ``[num_dst, width]``."""
-        return neighbor_sampling(flow, h)
-
-    def map_rows(self, total: Tensor, own: Tensor | None = None) -> Tensor:
-        """Return the result for propagated rows ``total`` ``[num_dst, in_features]``: see ``LinearConv``."""
-        return super().map_rows(total.to(self.linear.weight.dtype) if total.layout == torch.strided else total, own)
+        return neighbor_sampling(flow, h).to(self.linear.weight.dtype)
 
     def combine(self, total: Tensor, flow: Flow, h: Tensor | None) -> Tensor:
         """Return the result for propagated rows; ``h``, the rows of the sources, are read with ``own`` only."""
-        return self.map_rows(total, None if self.own is None or h is None else flow.take_dst(h))
+        if self.own is None:
+            rows = None
+        elif h is None:
+            raise TypeError("h is missing: this convolution reads a node's own row")
+        else:
+            rows = flow.take_dst(h)
+        total = total.to(self.linear.weight.dtype) if total.layout == torch.strided else total
+        return map_rows(self.maps, total, rows)
 
 
 class VRModel(FlowModel):

@@ -25,15 +25,12 @@ def stack_widths(in_features: int, hidden: int, out_features: int, num_layers: i
 
 
 class _Stack(FlowModel):
-    """A model of convolutions of one kind.
+    """A model of convolutions of one kind, which ``make`` makes with the class attribute ``conv``.
 
-    ``fuses_relu``: the convolutions take ``relu=True``. They are built with it, all but the last, where the activation
-    is ``torch.relu`` and no norm, residual or jumping reads the rows before it. A subclass whose ``conv`` takes no
-    such argument sets it to False.
+    Inner convolutions apply the ReLU themselves where they promise to (see ``nodeflow.nn._promises``).
     """
 
     conv: ClassVar[Callable[..., nn.Module]]
-    fuses_relu: ClassVar[bool] = False
 
     def __init__(
         self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, dropout: float = 0.0,
@@ -41,17 +38,12 @@ class _Stack(FlowModel):
         jumping: str | None = None, **conv: Any,
     ) -> None:  # fmt: skip
         pairs = stack_widths(in_features, hidden, out_features if jumping is None else hidden, num_layers)
-        fused = self.fuses_relu and activation is torch.relu and norm is None and not residual and jumping is None
-        convs = [
-            self.make(
-                i, o, jumping is None and n == len(pairs), {**conv, "relu": True} if fused and n < len(pairs) else conv
-            )
-            for n, (i, o) in enumerate(pairs, 1)
-        ]
+        convs = [self.make(i, o, jumping is None and n == len(pairs), conv) for n, (i, o) in enumerate(pairs, 1)]
         super().__init__(
-            convs, dropout, widths=[in_features, *(o for _, o in pairs)], activation=None if fused else activation,
-            norm=norm, residual=residual, jumping=jumping, out_features=out_features,
+            convs, dropout, widths=[in_features, *(o for _, o in pairs)], activation=activation, norm=norm,
+            residual=residual, jumping=jumping, out_features=out_features,
         )  # fmt: skip
+        self._fuse_relu()
 
     def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
         """Return a convolution; ``last``: its rows are the outputs."""
@@ -78,7 +70,6 @@ class GraphSAGE(_Stack):
     """
 
     conv = SAGEConv
-    fuses_relu = True
 
 
 class GCN(_Stack):
@@ -92,7 +83,6 @@ class GCN(_Stack):
     """
 
     conv = GraphConv
-    fuses_relu = True
 
     def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
         """Return a convolution."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,27 +16,12 @@ from nodeflow.ops._operands import check_rows
 from nodeflow.ops._structure import Structure
 
 
-@overload
-def aggregate_beside_own(
-    structure: Structure, h: Tensor, reduce: str = ..., weight: Tensor | None = ..., *, pair: Literal[False] = ...
-) -> Tensor: ...
-
-
-@overload
-def aggregate_beside_own(
-    structure: Structure, h: Tensor, reduce: str = ..., weight: Tensor | None = ..., *, pair: Literal[True]
-) -> tuple[Tensor, Tensor]: ...
-
-
-def aggregate_beside_own(
-    structure: Structure, h: Tensor, reduce: str = "sum", weight: Tensor | None = None, *, pair: bool = False
-) -> Tensor | tuple[Tensor, Tensor]:
+def aggregate_beside_own(structure: Structure, h: Tensor, reduce: str = "sum", weight: Tensor | None = None) -> Tensor:
     """Return every destination's own row beside ``aggregate(structure, h, reduce, weight)``.
 
-    The destinations must be the first sources, so their own rows are ``h[:num_dst]``. The two are one matrix
-    ``[num_dst, 2 * width, ...]``, own rows first; with ``pair`` they are a tuple ``(own, reduced)``. The gradient of
-    the own rows is added into that of the reduced rows, so no second matrix of the size of ``h`` is made. Arguments and
-    errors are those of ``aggregate``.
+    The destinations must be the first sources, so their own rows are ``h[:num_dst]``. The result is one matrix
+    ``[num_dst, 2 * width, ...]``, own rows first. The gradient of the own rows is added into that of the reduced rows,
+    so no second matrix of the size of ``h`` is made. Arguments and errors are those of ``aggregate``.
 
     >>> structure = Structure(torch.tensor([0, 2]), torch.tensor([1, 2]), num_src=3)
     >>> aggregate_beside_own(structure, torch.tensor([[1.0], [2.0], [4.0]]))
@@ -45,12 +30,11 @@ def aggregate_beside_own(
     if not isinstance(reduce, str):
         raise TypeError(f"reduce must be the name of one reduction here, got {describe(reduce)}")
     h = check_rows(structure, "u", h, "h")
-    if not pair and _is_joined(h, weight, structure, reduce):
+    if _is_joined(h, weight, structure, reduce):
         joined: Tensor = _OwnBesideSum.apply(structure, h, weight, reduce == "mean")
         return joined
     own, rows = share_own(h, structure.num_dst)
-    parts = own, aggregate(structure, rows, reduce, weight)
-    return parts if pair else torch.cat(parts, 1)
+    return torch.cat([own, aggregate(structure, rows, reduce, weight)], 1)
 
 
 def share_own(h: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -44,8 +44,13 @@ class LayeredModel(Protocol):
 def check_features(h: object) -> None:
     """Raise TypeError for what are no rows of features that models take."""
     if not isinstance(h, Tensor):
-        hint = ": torch.from_numpy makes one of an array; graph.ndata takes arrays and scipy's sparse matrices"
-        raise TypeError(f"h must be a tensor with a row per node, got {describe(h)}{hint}")
+        if isinstance(h, str):
+            hint = f"pass the rows themselves, such as batch.ldata[0][{h!r}] or graph.ndata[{h!r}]"
+        elif isinstance(h, np.ndarray):
+            hint = "torch.from_numpy(h) makes one of it"
+        else:
+            hint = "graph.ndata['feat'] = h makes one of a data frame or a scipy sparse matrix"
+        raise TypeError(f"h must be a tensor with a row per node, got {describe(h)}: {hint}")
     if h.layout not in (torch.strided, torch.sparse_csr):
         raise TypeError(f"h must be dense or sparse CSR, got layout {h.layout}: convert with .to_sparse_csr()")
 

@@ -291,12 +291,19 @@ def test_models_with_control_variates_compute_some_nodes_too(precomputed: bool, 
         torch.testing.assert_close(some, whole[[4, 1]])
 
 
-@pytest.mark.parametrize("h", [np.ones((3, 2), np.float32), scipy.sparse.eye(3, 2, format="csr"), "h"])
-def test_features_that_are_no_tensor_are_refused_with_what_to_do(h: object) -> None:
+NO_TENSORS = [
+    (np.ones((3, 2), np.float32), r"torch\.from_numpy\(h\)"),
+    (scipy.sparse.eye(3, 2, format="csr"), r"graph\.ndata\['feat'\] = h makes one of .* scipy"),
+    ("x", r"such as batch\.ldata\[0\]\['x'\] or graph\.ndata\['x'\]"),
+]
+
+
+@pytest.mark.parametrize(("h", "advice"), NO_TENSORS)
+def test_features_that_are_no_tensor_are_refused_with_what_to_do(h: object, advice: str) -> None:
     graph = Graph.from_edges([0, 1], [1, 2])
     model, batch = GraphSAGE(2, 2, 2, num_layers=1), FullSampler(graph, 1)(range(3))
     for call in (lambda: model(batch, h), lambda: model.inference(graph, h)):
-        with pytest.raises(TypeError, match=r"h must be a tensor.*from_scipy"):
+        with pytest.raises(TypeError, match=f"h must be a tensor.*{advice}"):
             call()
     with pytest.raises(TypeError, match=r"sparse CSR, got layout torch\.sparse_coo"):
         model.inference(graph, torch.eye(3, 2).to_sparse())

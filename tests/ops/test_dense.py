@@ -127,7 +127,8 @@ def test_own_rows_beside_sums(reduce: str, order: list[int]) -> None:
     h = values(4, 3).requires_grad_()
 
     def together(h: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-        return flow.aggregate_beside_own(h, reduce, weight=weight, pair=True)
+        own, rows = flow.share_dst(h)
+        return own, flow.aggregate(rows, reduce, weight=weight)
 
     own, total = together(h, weight)
     assert torch.equal(own, flow.take_dst(h))
@@ -199,8 +200,8 @@ def test_a_second_backward_pass_finds_the_gradient_unharmed() -> None:
     flow = flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)
     flow = create_node_flow([flow], [[7, 8, 9], [7]]).flows[0]
     h = values(3, 2).requires_grad_()
-    own, total = flow.aggregate_beside_own(h, pair=True)
-    out = (own + total).sum()
+    own, rows = flow.share_dst(h)
+    out = (own + flow.aggregate(rows)).sum()
     out.backward(retain_graph=True)
     first = h.grad.clone()
     h.grad = None
@@ -212,4 +213,4 @@ def test_a_second_backward_pass_finds_the_gradient_unharmed() -> None:
 def test_rows_that_do_not_fit_are_refused() -> None:
     flow = create_node_flow([flow_from_edges([1], [0], num_src=2, num_dst=1)], [[7, 8], [7]]).flows[0]
     with pytest.raises(ValueError, match="2 rows"):
-        flow.aggregate_beside_own(values(3, 2), pair=True)
+        flow.share_dst(values(3, 2))
