@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final
 
 import numpy as np
 import torch
@@ -11,17 +11,19 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, describe
 from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import Array, EdgeFilter
 from nodeflow._rows.rows import whole_column
 from nodeflow.graph._graph import Graph
 from nodeflow.random import hash_ids
 
-_MOST = 1e30
+_MOST: Final = 1e30
 
 
-def edge_column(graph: Graph, name: Any, argument: str) -> NDArray[Any]:
+def edge_column(graph: Graph, name: object, argument: str) -> Array:
     """Return the edge column ``name`` as an array ``[num_edges]``, shared; ``argument`` is what errors call it.
 
-    Raises TypeError for what is no name, KeyError for an unknown one, ValueError for rows that are not numbers.
+    Raises TypeError if ``name`` is no string, KeyError for an unknown column, ValueError unless it has one number per
+    edge.
     """
     if not isinstance(name, str):
         raise TypeError(f"{argument} must be the name of a column of graph.edata, got {describe(name)}")
@@ -36,10 +38,11 @@ def edge_column(graph: Graph, name: Any, argument: str) -> NDArray[Any]:
     return column.numpy()
 
 
-def edge_numbers(graph: Graph, name: Any, argument: str, *, signed: bool = True) -> NDArray[Any]:
+def edge_numbers(graph: Graph, name: object, argument: str, *, signed: bool = True) -> Array:
     """Return an edge column of finite numbers as float32 or float64 ``[num_edges]``, shared where it is one already.
 
-    Raises ValueError that names the first edge whose value is not finite, or negative unless ``signed``.
+    Raises ValueError for a value that is not finite or, unless ``signed``, negative; the error names the first such
+    edge. Signed numbers of a float64 column must be 0 or have sizes from 1e-30 to 1e30.
     """
     column = edge_column(graph, name, argument)
     if column.dtype.kind not in "biuf":
@@ -48,21 +51,23 @@ def edge_numbers(graph: Graph, name: Any, argument: str, *, signed: bool = True)
         column = column.astype(np.float32 if column.dtype == np.float16 else np.float64)
     wrong = ~np.isfinite(column) if signed else ~(np.isfinite(column) & (column >= 0))
     if wrong.any():
-        at = int(wrong.argmax())
+        edge = int(wrong.argmax())
         rule = "finite" if signed else "finite and not negative"
-        raise ValueError(f"{argument}: the edge column {name!r} must be {rule}, but edge {at} has {column[at]}")
-    if signed and column.dtype == np.float64:  # estimator weights are float32, and these divided by probabilities
+        raise ValueError(f"{argument}: the edge column {name!r} must be {rule}, but edge {edge} has {column[edge]}")
+    # layers and full passes round weighted sums to the type of the rows, which is float32 as a rule
+    if signed and column.dtype == np.float64:
         wrong = (np.abs(column) > _MOST) | ((np.abs(column) < 1 / _MOST) & (column != 0))
         if wrong.any():
-            at = int(wrong.argmax())
+            edge = int(wrong.argmax())
             raise ValueError(
-                f"{argument}: the edge column {name!r} must hold 0 or sizes from 1e-30 to 1e+30, because "
-                f"estimator weights are float32, but edge {at} has {column[at]}; multiply the column by a constant"
+                f"{argument}: the edge column {name!r} must hold 0 or sizes from 1e-30 to 1e+30, so that "
+                f"weighted sums of float32 rows neither overflow nor vanish, but edge {edge} has {column[edge]}; "
+                "multiply the column by a constant"
             )
     return column
 
 
-def edge_integers(graph: Graph, name: Any, argument: str) -> Ints:
+def edge_integers(graph: Graph, name: object, argument: str) -> Ints:
     """Return an edge column of integers as int64 ``[num_edges]``; raises TypeError for floats."""
     column = edge_column(graph, name, argument)
     if column.dtype.kind not in "iu":
@@ -73,7 +78,7 @@ def edge_integers(graph: Graph, name: Any, argument: str) -> Ints:
 
 
 class EdgeMask(Frozen):
-    """Which edges a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its size and a hash."""
+    """The edges that a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its size and a hash."""
 
     __slots__ = ("mask",)
     mask: NDArray[np.bool_]
@@ -86,10 +91,11 @@ class EdgeMask(Frozen):
         return f"EdgeMask({len(kept)} of {len(self.mask)} edges, {hash_ids(kept):#018x})"
 
 
-def edge_mask(graph: Graph, value: Any) -> EdgeMask | None:
-    """Read an edge filter: a bool column's name, a mask ``[num_edges]``, or a function of ``graph.edata`` to one.
+def edge_mask(graph: Graph, value: EdgeFilter | EdgeMask | None) -> EdgeMask | None:
+    """Read an edge filter: the name of a bool column, a mask ``[num_edges]``, or a function of ``graph.edata``.
 
-    Raises TypeError for a filter that is not bool, ValueError for one of another length.
+    The function returns a mask. None means all edges and gives None. Raises TypeError for a mask that is not bool,
+    ValueError for one of another length.
     """
     if value is None or isinstance(value, EdgeMask):
         return value
