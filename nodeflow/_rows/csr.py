@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +32,7 @@ def _silence_beta_note() -> None:
         torch.sparse_csr_tensor(indptr, none, none, size=(0, 0), check_invariants=False)
 
 
-def from_scipy(matrix: Any) -> Tensor:
+def from_scipy(matrix: object) -> Tensor:
     """Return a scipy sparse matrix ``[rows, columns]`` as a torch sparse CSR tensor, usable as a frame column.
 
     Values become float32 unless they are float64. Raises TypeError for anything that is not a scipy sparse matrix.

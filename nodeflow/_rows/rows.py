@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
+from nodeflow._base.types import Array
 from nodeflow._rows.csr import csr_positions, csr_tensor
 from nodeflow._rows.protocol import Rows
 from nodeflow._runtime.buffers import as_tensor, reused
@@ -21,7 +19,7 @@ _LARGE = 2**16  # bytes from which on a result is gathered by our own loop
 _WORDS = tuple(np.dtype(kind) for kind in (np.uint64, np.uint32, np.uint8))
 
 
-def from_numpy(array: NDArray[Any]) -> Tensor:
+def from_numpy(array: Array) -> Tensor:
     """Return a tensor that shares the array's memory, also when that is read-only (then never write to it)."""
     remember(array)
     if array.flags.writeable:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import weakref
 from collections import deque
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
+from nodeflow._base.types import Array
 from nodeflow._runtime import switches
 
 _KEPT: Final = 16
@@ -34,7 +35,7 @@ _free: deque[_Buffer] = deque(maxlen=_KEPT)
 comes back when a tensor is freed, at any time and in any thread."""
 
 
-def reused(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+def reused(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return an array of undefined content, in the memory of a freed result where one of about that size is kept.
 
     The memory goes to the next caller when the returned array object is freed, whether or not views of it are left. A
@@ -45,7 +46,7 @@ def reused(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         return np.empty(shape, dtype)
     size = math.prod(shape) * np.dtype(dtype).itemsize
     buffer = _fitting(size)
-    array: NDArray[Any] = buffer.memory[:size].view(dtype).reshape(shape)
+    array: Array = buffer.memory[:size].view(dtype).reshape(shape)
     weakref.finalize(array, _give_back, buffer).atexit = False
     return array
 

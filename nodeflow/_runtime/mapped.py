@@ -6,7 +6,8 @@ import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from nodeflow._base.types import Array
 
 # A tensor does not know the array it was made from. While it lives it keeps that array's map alive, so an address found
 # here still belongs to the map.
@@ -21,7 +22,7 @@ class FilePart(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
 
-    def open(self) -> NDArray[Any]:
+    def open(self) -> Array:
         """Map the array again, read-only.
 
         Raises FileNotFoundError where the file is missing, ValueError where it is too short.
@@ -49,7 +50,7 @@ def file_of(array: object) -> np.memmap[Any, Any] | None:
     return array if isinstance(array, np.memmap) else None
 
 
-def part_of_file(array: NDArray[Any], mapped: np.memmap[Any, Any] | None = None) -> FilePart | None:
+def part_of_file(array: Array, mapped: np.memmap[Any, Any] | None = None) -> FilePart | None:
     """Return where an array without gaps lies in its file; None for an array that no file holds.
 
     ``mapped`` is the map that the array's memory belongs to; None looks for it among the bases of the array.
@@ -62,7 +63,7 @@ def part_of_file(array: NDArray[Any], mapped: np.memmap[Any, Any] | None = None)
     return FilePart(str(mapped.filename), offset, array.dtype.str, array.shape)
 
 
-def remember(array: NDArray[Any]) -> None:
+def remember(array: Array) -> None:
     """Remember which file the memory of a tensor made from ``array`` lies in, while that memory lives.
 
     Maps that can be written are left out: a pickle of a column has its values at the time.

@@ -8,19 +8,20 @@ since only the pages that are written to take memory.
 from __future__ import annotations
 
 import mmap
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
+
+from nodeflow._base.types import Array
 
 
-def outside(size: int, kind: DTypeLike) -> NDArray[Any]:
+def outside(size: int, kind: DTypeLike) -> Array:
     """Return zeros that are in no other process, also not in its forks."""
     memory = mmap.mmap(-1, max(size, 1) * np.dtype(kind).itemsize, access=mmap.ACCESS_COPY)
     return np.frombuffer(memory, kind)[:size]
 
 
-def copied_outside(array: NDArray[Any], kind: DTypeLike | None = None) -> NDArray[Any]:
+def copied_outside(array: Array, kind: DTypeLike | None = None) -> Array:
     """Return a copy, of another type where one is given."""
     out = outside(len(array), array.dtype if kind is None else kind)
     out[:] = array

@@ -73,7 +73,7 @@ def run_all(run: Callable[[int], None], count: int, threads: int | None = None) 
 
 
 @cache
-def _openmp() -> Any:
+def _openmp() -> ctypes.CDLL | None:
     """The OpenMP library of torch, if it has the entry point of GNU's (LLVM's has it too); None: it has not."""
     if "parallel backend: OpenMP" not in torch.__config__.parallel_info() or os.name == "nt":
         return None

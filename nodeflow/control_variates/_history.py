@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import as_count, as_ids, describe
+from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._rows.protocol import Rows
 from nodeflow._rows.rows import fetch_rows
 from nodeflow._rows.stored import StoredRows
-from nodeflow.control_variates._store import Files
+from nodeflow.control_variates._store import Files, Shapes
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.propagation import Propagation
@@ -71,11 +72,11 @@ class History(nn.Module):
         *,
         weight: str | None = None,
         direction: str = "in",
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         aggregated: str = "on demand",
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
-        folder: str | Path | None = None,
+        folder: FileLike | None = None,
         inputs: Tensor | Rows | None = None,
     ) -> None:
         super().__init__()
@@ -147,15 +148,15 @@ class History(nn.Module):
 
     # ---- reading
 
-    def rows(self, layer: int, nodes: Any) -> Tensor:
+    def rows(self, layer: int, nodes: IdsLike) -> Tensor:
         """Return the rows of ``nodes`` (parent ids) in a layer, ``[len(nodes), width]``: zeros where never written."""
         return self._rows(layer, self._ids(nodes))
 
-    def age(self, layer: int, nodes: Any = None) -> Tensor:
+    def age(self, layer: int, nodes: IdsLike | None = None) -> Tensor:
         """Return how many commits ago rows were written, int64: 0 is by the last one, -1 never. ``nodes`` None: all."""
         return self._age(layer, None if nodes is None else self._ids(nodes))
 
-    def aggregated_rows(self, layer: int, nodes: Any) -> Tensor:
+    def aggregated_rows(self, layer: int, nodes: IdsLike) -> Tensor:
         """Return the aggregated history of ``nodes``: sums over *all* their edges, ``[len(nodes), width]``."""
         return self._aggregated(layer, self._ids(nodes))
 
@@ -227,7 +228,7 @@ class History(nn.Module):
             self._staged = before
             raise
 
-    def write(self, layer: int, nodes: Any, rows: Tensor) -> None:
+    def write(self, layer: int, nodes: IdsLike, rows: Tensor) -> None:
         """Take new rows ``[len(nodes), width]`` of some nodes, to be written by ``commit``; as ``push``."""
         ids = self._ids(nodes)
         if len(torch.unique(ids)) < len(ids):
@@ -326,7 +327,7 @@ class History(nn.Module):
             return self._column("agg_h", layer).fetch(ids)
         return self.propagation.sums_at(self._column("h", layer).tensor, ids.cpu().numpy())
 
-    def _ids(self, nodes: Any) -> Tensor:
+    def _ids(self, nodes: IdsLike) -> Tensor:
         return torch.from_numpy(as_ids(nodes, "nodes", self.graph.num_nodes)).to(self.step.device)
 
     def _check_batch(self, batch: NodeFlow) -> None:
@@ -342,7 +343,7 @@ class History(nn.Module):
         where = "" if self._files is None else f", in {self._files.folder}"
         return f"{self.widths}, {self.graph.num_nodes} nodes, sums {'stored' if self.stored else 'on demand'}{where}"
 
-    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Change type or device, as ``.to`` does; files stay what they are, and stored sums float32 at least."""
         if self._files is not None:
             for name, buffer in self.named_buffers():
@@ -365,10 +366,10 @@ class History(nn.Module):
         """Return the hash of the propagation, for ``state_dict``."""
         return torch.tensor(self.propagation.fingerprint)
 
-    def set_extra_state(self, state: Any) -> None:
+    def set_extra_state(self, state: object) -> None:
         """Do nothing: the hash has been compared before."""
 
-    def _load_from_state_dict(self, state: Any, prefix: str, meta: Any, *rest: Any) -> None:
+    def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, meta: Any, *rest: Any) -> None:
         """Refuse the state of another history before a single row of it is taken over; note a copy that fails."""
         hashed = state.get(prefix + "_extra_state")
         if hashed is not None and int(hashed) != self.propagation.fingerprint:
@@ -390,7 +391,7 @@ class History(nn.Module):
             self._end()
 
 
-def _described(shapes: Any) -> dict[str, Any]:
+def _described(shapes: Shapes) -> dict[str, Any]:
     return {"arrays": {name: [list(shape), str(kind)] for name, (shape, kind) in shapes.items()}}
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nodeflow._base.types import SizesLike
 from nodeflow.control_variates._estimators import scale_of
 from nodeflow.control_variates._history import MISSING, History
 from nodeflow.flow import NodeFlow
@@ -48,7 +49,7 @@ class ControlVariateSampler(NeighborSampler):
     def __init__(
         self,
         graph: Graph,
-        fanouts: Any,
+        fanouts: SizesLike,
         history: History,
         *,
         missing: str = "zero",
@@ -85,20 +86,18 @@ class ControlVariateSampler(NeighborSampler):
         }
         return {**super().settings, "history": {name: value for name, value in shown.items() if value is not None}}
 
-    def _checked(self, fanouts: Any) -> tuple[int, ...]:
+    def _checked(self, fanouts: SizesLike) -> tuple[int, ...]:
         if not isinstance(fanouts, (list, tuple)) or not fanouts or fanouts[0] != 0:
             return super()._checked(fanouts)
         if not self.history.has_inputs:
             raise ValueError("fanouts[0] may be 0 only where the history has the inputs, whose sums are exact")
         return (0, *super()._checked([-1, *fanouts[1:]])[1:])
 
-    _bound = (*NeighborSampler._bound, "_degrees")
-
     def _bind(self) -> None:
         super()._bind()
         of = self.history.propagation
-        self._degrees = of.degrees
-        if self._weights is not None and not np.array_equal(self._edges.by_position(self._weights), of.weights):
+        now = None if self._weights is None else self._edges.by_position(self._weights)
+        if now is not None and of.weights is not None and not np.array_equal(now, of.weights):
             raise ValueError(f"the edge column {of.weight!r} has changed since the history was made; make both anew")
         if self._proportional is not None:
             never = self._proportional.column == 0
@@ -115,6 +114,6 @@ class ControlVariateSampler(NeighborSampler):
         """Add the columns of the history."""
         self.history.pull(batch, missing=self.missing)
         for flow in batch.flows:
-            nodes = flow.dst_layer.parent_nid
-            flow.dst_layer.data["scale"] = scale_of(flow, self._degrees[nodes])
+            degrees = self.history.propagation.degrees_of(flow.dst_layer.parent_nid)
+            flow.dst_layer.data["scale"] = scale_of(flow, degrees)
         return batch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -79,7 +79,7 @@ class Updater:
         """Return where the schedule stands; the history has a state of its own."""
         return {"calls": self.calls}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Let the schedule go on where ``state`` was taken; raises ValueError for what is no such state."""
         if not isinstance(state, Mapping) or set(state) != {"calls"}:
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
@@ -94,8 +94,8 @@ class Updater:
         left = set(history.widths)
         # what is kept is neither recorded nor bound to inference mode, whatever the caller does
         with torch.inference_mode(False), torch.no_grad(), history.renewal() as new:
-            options: dict[str, Any] = {"rows": self.rows, "progress": self.progress}
-            passing = iter(self.model.layers(history.propagation, self.x, **options))
+            rows = self.model.layers(history.propagation, self.x, rows=self.rows, progress=self.progress)
+            passing = iter(rows)
             try:
                 for i, h in enumerate(passing):
                     if i not in left:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from nodeflow._base.checks import Ints, as_count, as_ids, describe
+from nodeflow._base.types import IdsLike
 from nodeflow._rows.protocol import Rows
 from nodeflow._rows.rows import fetch_rows, take_rows
 from nodeflow.flow import Flow
@@ -62,7 +63,7 @@ class FullPass:
     """
 
     def __init__(
-        self, model: LayeredModel, propagation: Propagation, *, nodes: Any = None, rows: int | None = None,
+        self, model: LayeredModel, propagation: Propagation, *, nodes: IdsLike | None = None, rows: int | None = None,
         progress: bool = False,
     ) -> None:  # fmt: skip
         self.model, self.propagation, self.progress = model, propagation, progress

@@ -11,7 +11,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_ids
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import EdgeFilter, IdsLike
+from nodeflow._base.types import Array, EdgeFilter, IdsLike
 from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.protocol import Rows
 from nodeflow._rows.rows import take_rows
@@ -20,7 +20,7 @@ from nodeflow.flow import Layer
 from nodeflow.flow._full_flow import EdgeColumns, FullFlow
 from nodeflow.graph import Frame, Graph
 from nodeflow.graph._columns import EdgeMask, edge_mask, edge_numbers
-from nodeflow.graph._edges import edges_along
+from nodeflow.graph._edges import Edges, edges_along
 from nodeflow.graph._numbering import Numbering
 from nodeflow.graph._storage import read_only
 from nodeflow.ops._autograd import bag
@@ -61,8 +61,8 @@ class Propagation(Frozen):
     weight: str | None
     direction: str
     edge_filter: EdgeMask | None
-    _edges: Any
-    _weights: Any
+    _edges: Edges
+    _weights: Array | None
     _all: Lazy[Tensor]
     _leaving: Lazy[Tensor]
     _print: Lazy[int]
@@ -80,7 +80,7 @@ class Propagation(Frozen):
             _leaving=Lazy(lambda: torch.from_numpy(np.bincount(edges.indices, minlength=graph.num_nodes))),
         )  # fmt: skip
 
-    def __deepcopy__(self, memo: Any) -> Propagation:
+    def __deepcopy__(self, memo: object) -> Propagation:
         return self  # it never changes, and belongs to the very graph that it was made with
 
     @property
@@ -90,8 +90,9 @@ class Propagation(Frozen):
 
     def _hash(self) -> int:
         parts = [len(self._edges.indices)]
-        for array in (self._edges.indptr, self._edges.indices, self._weights):
-            for start in range(0, 0 if array is None else len(array), _EDGES):  # arrays may be larger than memory
+        arrays: list[Array] = [self._edges.indptr, self._edges.indices]
+        for array in arrays if self._weights is None else [*arrays, self._weights]:
+            for start in range(0, len(array), _EDGES):  # arrays may be larger than memory
                 piece = array[start : start + _EDGES]
                 exact = piece.astype(np.int64) if piece.dtype.kind in "iu" else piece.astype(np.float64).view(np.int64)
                 parts.append(hash_ids(exact))
@@ -99,11 +100,16 @@ class Propagation(Frozen):
 
     @property
     def degrees(self) -> Tensor:
-        """Number of edges that count, of every node, int64 ``[num_nodes]``."""
+        """Number of edges of every node that pass the filter, int64 ``[num_nodes]``."""
         return torch.from_numpy(np.diff(self._edges.indptr))
 
+    def degrees_of(self, nodes: Tensor) -> Tensor:
+        """Return ``degrees`` at ``nodes``, parent ids that are trusted."""
+        ids = nodes.cpu().numpy()
+        return torch.from_numpy(self._edges.indptr[ids + 1] - self._edges.indptr[ids]).to(nodes.device)
+
     @property
-    def weights(self) -> Any:
+    def weights(self) -> Array | None:
         """The column P in the order of the edges, grouped by node; None for 1."""
         return self._weights
 
@@ -156,7 +162,9 @@ class Propagation(Frozen):
             ids = torch.from_numpy(numbering.nodes).to(device)
         return self._full(indptr, indices, positions, ids, ids[: len(nodes)], True)
 
-    def _full(self, indptr: Ints, indices: Ints, positions: Any, src: Tensor, dst: Tensor, prefix: bool) -> FullFlow:
+    def _full(
+        self, indptr: Ints, indices: Ints, positions: Ints | slice, src: Tensor, dst: Tensor, prefix: bool
+    ) -> FullFlow:
         """The flow of edges at ``positions`` from the nodes ``src`` to ``dst``, on the device of these."""
         device = src.device
         structure = Structure(torch.from_numpy(indptr), torch.from_numpy(indices), len(src)).to(device)
@@ -238,14 +246,14 @@ class Propagation(Frozen):
             start = stop
         return pieces
 
-    def _positions(self, start: int, stop: int, nodes: Any) -> tuple[Any, Any]:
+    def _positions(self, start: int, stop: int, nodes: Ints | None) -> tuple[Ints, Ints | slice]:
         """Indptr of a range of rows, and the positions of their edges."""
         indptr = self._edges.indptr
         if nodes is None:
             return indptr[start : stop + 1] - indptr[start], slice(indptr[start], indptr[stop])
         return kernels.csr.csr_rows(indptr, nodes[start:stop])
 
-    def _sum_rows(self, words: Any, stride: int, nodes: Ints | None, out: Tensor) -> None:
+    def _sum_rows(self, words: Array, stride: int, nodes: Ints | None, out: Tensor) -> None:
         """Write the sums at ``nodes`` into ``out``, straight from the arrays of the graph and the memory of ``h``."""
         width, sums, edges = out.numel() // len(out), out.numpy().reshape(-1), self._edges
 
@@ -259,7 +267,7 @@ class Propagation(Frozen):
         pieces = [(0, len(out))] if threads == 1 and len(out) <= _AT_ONCE else self._pieces(nodes, threads)
         run_all(work, len(pieces), threads)  # a row is the work of one thread: sums do not depend on their number
 
-    def _sparse(self, h: Tensor, nodes: Any) -> Tensor:
+    def _sparse(self, h: Tensor, nodes: Ints | None) -> Tensor:
         import scipy.sparse
 
         indptr, near, weights = self._edges.indptr, self._edges.indices, self._weights
@@ -273,7 +281,7 @@ class Propagation(Frozen):
         return from_scipy(matrix @ scipy.sparse.csr_array(parts, shape=tuple(h.shape))).to(h.device)
 
 
-def _as_words(h: Tensor) -> tuple[Any, int] | None:
+def _as_words(h: Tensor) -> tuple[Array, int] | None:
     """Flat memory of the rows of ``h`` for ``sum_rows``, and the distance of one row from the next; None: has none."""
     if h.device.type != "cpu" or h.dtype not in _WORDS:
         return None
