@@ -87,8 +87,9 @@ def from_networkx(
 
     Args:
         graph: any networkx graph; multigraphs keep their repeated edges.
-        node_columns, edge_columns: attributes, numbers or lists of numbers, that become columns; every node (or edge)
-            must have them, else KeyError.
+        node_columns, edge_columns: attributes, numbers or lists of numbers, that become columns.
+
+    Raises KeyError for an attribute that a node (or edge) does not have.
 
     >>> import networkx
     >>> from_networkx(networkx.path_graph(["a", "b"]))
@@ -126,8 +127,8 @@ def to_networkx(
             row becomes a number, several become a list, as ``from_networkx`` reads them. Of a NodeFlow each layer or
             flow gives those columns that it has, and an edge column named ``weight`` replaces the estimator weight.
 
-    Raises KeyError for a column that there is not, TypeError for another object, ImportError, with the line that
-    installs it, without networkx.
+    Raises KeyError for an unknown column, TypeError for an object of another class, and ImportError without networkx;
+    its message has the command that installs it.
 
     >>> from nodeflow import FullSampler
     >>> graph = Graph.from_edges([0, 1], [1, 2], edata={"time": torch.tensor([5, 6])})
@@ -156,8 +157,9 @@ def to_networkx(
 def from_pyg(data: Data) -> Graph:
     """Return the graph of a PyTorch Geometric ``Data`` object (one node type, one edge type).
 
-    Tensors with a row per node or per edge become columns under their own names (``x``, ``y``, ``edge_attr``, ...);
-    others, such as further lists of node ids (``edge_label_index``), stay behind.
+    Tensors with a row per node or per edge become columns under their own names (``x``, ``y``, ``edge_attr``, ...).
+    Other attributes, such as a further list of node ids (``edge_label_index``), are left out.
+
     Raises ValueError for an object without ``edge_index``.
     """
     if getattr(data, "edge_index", None) is None:
@@ -172,8 +174,8 @@ def from_pyg(data: Data) -> Graph:
 def to_pyg(graph: Graph) -> Data:
     """Return a PyTorch Geometric ``Data`` object with ``edge_index`` in edge id order and all columns.
 
-    Raises ImportError, with the line that installs it, without PyTorch Geometric, and ValueError for column names that
-    ``Data`` cannot hold: the same for nodes and edges, ``edge_index`` or ``num_nodes``.
+    Raises ImportError without PyTorch Geometric; its message has the command that installs it. Raises ValueError for
+    column names that ``Data`` cannot hold: the same name for nodes and edges, ``edge_index`` or ``num_nodes``.
     """
     try:
         from torch_geometric.data import Data

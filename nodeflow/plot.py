@@ -18,7 +18,7 @@ __all__ = ["plot_curves", "plot_node_flow"]
 
 
 class _Epoch(Protocol):
-    """One point of the curves, as ``nodeflow.training.EpochRecord`` is one."""
+    """One point of the curves, such as a ``nodeflow.training.EpochRecord``."""
 
     @property
     def epoch(self) -> int: ...
@@ -29,7 +29,7 @@ class _Epoch(Protocol):
 
 
 def require_matplotlib() -> type[Figure]:
-    """Return matplotlib's ``Figure`` class; raises ImportError with the line that installs it."""
+    """Return matplotlib's ``Figure`` class; raises ImportError, with the command that installs matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -57,8 +57,8 @@ def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, *, max_nodes
     """Draw a small NodeFlow: one column of nodes per layer, one arrow per edge; returns the matplotlib Figure.
 
     Args:
-        batch: the NodeFlow. Nodes carry their parent ids; nodes without one (pooled) are hollow and carry their local
-            id, as ``#0``. A dotted line joins a node to its own row in the next layer, as far as both have parent ids.
+        batch: the NodeFlow. Nodes show their parent ids. Nodes without one (pooled) are hollow and show their local id,
+            as ``#0``. A dotted line joins a node to its own row in the next layer, where both layers have parent ids.
         path: where to write the picture (PNG, SVG or PDF, by its ending), or None. A notebook shows the figure after
             ``%matplotlib inline``.
         max_nodes: how many nodes may be drawn.
@@ -78,8 +78,8 @@ def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, *, max_nodes
     figure_class = require_matplotlib()
     tallest, last = max(batch.layer_sizes), batch.num_layers - 1
     skips = len(batch.flows.pairs()) > batch.num_flows
-    room = 1.2 if skips else 0.7  # above and below the nodes, in rows
-    size = (1.5 * last + 1.5, 0.36 * (max(tallest, 1) + 2 * room) + 0.4)
+    margin = 1.2 if skips else 0.7  # above and below the nodes, in rows
+    size = (1.5 * last + 1.5, 0.36 * (max(tallest, 1) + 2 * margin) + 0.4)
     figure = figure_class(figsize=size, layout="constrained")
     axis = figure.subplots()
     places = [[(i, -row - (tallest - size) / 2) for row in range(size)] for i, size in enumerate(batch.layer_sizes)]
@@ -103,7 +103,7 @@ def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, *, max_nodes
     axis.tick_params(length=0)
     axis.set_yticks([])
     axis.spines[:].set_visible(False)
-    axis.set(xlim=(-0.3, last + 0.3), ylim=(1 - max(tallest, 1) - room, room))
+    axis.set(xlim=(-0.3, last + 0.3), ylim=(1 - max(tallest, 1) - margin, margin))
     kinds = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))  # one entry per kind
     figure.legend(
         kinds.values(), kinds, loc="outside lower center", ncols=2, fontsize=7, frameon=False, markerscale=0.4

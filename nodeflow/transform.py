@@ -62,10 +62,10 @@ def reverse(graph: Graph) -> Graph:
 def add_reverse_edges(graph: Graph, *, mark: str | None = None) -> Graph:
     """Return the graph with the reverse of every edge added, so that messages go both ways.
 
-    The reversed edges come after those of ``graph``, in their order, each with its edge's row in every edge column.
-    Self-loops get no reverse. Where both directions exist already, both get their reverse: such a pair is then joined
-    by two edges each way, and ``mean`` over neighbours counts it twice. Ask ``is_symmetric`` first: a symmetric graph
-    needs no reverses (``nodeflow train`` leaves it as it is).
+    The reversed edges come after those of ``graph``, in the same order. A reversed edge has the values of its edge in
+    every edge column. Self-loops get no reverse. Where both directions exist already, both get their reverse:
+    such a pair is then joined by two edges each way, and ``mean`` over neighbours counts it twice. Ask ``is_symmetric``
+    first: a symmetric graph needs no reverses (``nodeflow train`` leaves it as it is).
 
     Args:
         mark: name of a new int8 edge column that is 0 for an edge of ``graph`` and 1 for an added one.
@@ -81,7 +81,7 @@ def add_reverse_edges(graph: Graph, *, mark: str | None = None) -> Graph:
 
 
 def add_self_loops(graph: Graph, *, mark: str | None = None, edata: Mapping[str, float] | None = None) -> Graph:
-    """Return the graph with an edge from every node to itself added, also where it has one.
+    """Return the graph with an edge from every node to itself added, also for nodes that have such an edge already.
 
     The loop of node ``v`` is edge ``num_edges + v``; its rows of edge columns are zeros, or the numbers in ``edata``.
 
@@ -274,8 +274,8 @@ def random_split(
 ) -> tuple[Tensor, ...]:
     """Split the nodes or the edges of a graph at random; return the ids of every part, int64, ascending.
 
-    All edges between the same two nodes fall into one part, whichever way they point: so no edge of one part tells that
-    there is its reverse in another. The items that are split are then these pairs of nodes, and sizes count pairs.
+    Edges are split by pairs of nodes: all edges between the same two nodes, in both directions, fall into one part. So
+    an edge of one part does not give away its reverse in another. Sizes then count pairs, not edges.
 
     The items, n nodes or n pairs, are put in a random order, every order being equally likely, and the order is cut.
     With fractions the cuts are at the multiples of n, rounded: a part of fraction f has less than one item more or

@@ -24,7 +24,7 @@ class Dataset:
             ``[num_nodes, num_classes]`` of zeros and ones where a node has several. A set may lack either.
         train, val, test: parent ids of the nodes of each part (any may be empty); kept as int64 tensors.
         num_classes: width of a classifier's output: the largest label + 1, or the number of label columns; 0 without
-            labels. A number below it need not occur among the labels.
+            labels. Some classes may have no nodes.
         class_names: name of each class, in order of the label, or None.
         description: the content of the set and its origin.
         node_names, feature_names: name of each node and of each feature column, or None.

@@ -27,7 +27,7 @@ def existing_folder(path: FileLike, layout: str) -> Path:
 
 @contextmanager
 def reading(path: Path, expected: str) -> Iterator[None]:
-    """Turn any error that a damaged file causes in a reader into one ValueError that names the file."""
+    """Raise one ValueError that names the file, for any error that a damaged file causes in a reader."""
     try:
         yield
     except (FileNotFoundError, PermissionError, IsADirectoryError, MemoryError):

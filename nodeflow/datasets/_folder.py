@@ -41,7 +41,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
       the edge column ``weight``, float32.
     - ``edges.npz``: arrays ``src`` and ``dst``, integers ``[num_edges]``, from ``numpy.savez``; every other array has
       one row per edge and becomes an edge column under its name (``time``, ``etype``, ...). A single number
-      ``num_nodes`` may be among them; without it, and without features and labels, the largest id counts.
+      ``num_nodes`` may be among them. Without it, features or labels give the number of nodes, else the largest id + 1.
 
     The nodes:
 

@@ -1,4 +1,4 @@
-"""Tables of numbers in text files: read fast by numpy, explained line by line where they are wrong."""
+"""Tables of numbers in text files: numpy reads them, and a slower reader finds the line of an error."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     and columns are shared with both.
 
     Raises ValueError when the layers do not hold the same nodes or the two belong to different parent graphs, and
-    IndexError when only one has a parent graph, which lacks an id of the other.
+    IndexError when only one has a parent graph and an id of the other is not in it.
     """
     if not isinstance(other, type(first)):
         raise TypeError(f"append takes a NodeFlow, got {describe(other)}")

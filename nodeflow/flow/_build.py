@@ -80,7 +80,7 @@ def flow_from_csr(
     """
     num_src = as_count(num_src, "num_src")
     sources = as_ids(indices, "indices", num_src, "source").copy()
-    ends = as_ids(indptr, "indptr", _ANY, "edge", lower=-_ANY).copy()  # what its values must be is said below
+    ends = as_ids(indptr, "indptr", _ANY, "edge", lower=-_ANY).copy()  # the checks below name its values
     if len(ends) == 0 or ends[0] != 0 or ends[-1] != len(sources):
         got = f"{ends[0]} to {ends[-1]}" if len(ends) else "nothing"
         raise ValueError(f"indptr must go from 0 to the number of edges {len(sources)}, got {got}")
@@ -135,8 +135,10 @@ def create_node_flow(
             parent ids. A single layer without flows is legal.
         parent: the parent graph.
 
-    Frames of the flows are taken over (columns are shared). Raises ValueError for sizes that do not fit together, a
-    parent id twice in one layer, or a missing consecutive flow; IndexError for a parent id out of range.
+    The NodeFlow takes the columns of the flows' frames, and shares their memory.
+
+    Raises ValueError for sizes that do not fit together, a parent id twice in one layer, or a missing consecutive flow;
+    IndexError for a parent id out of range.
 
     >>> low = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
     >>> high = flow_from_edges([0], [0], num_src=1, num_dst=1)
@@ -208,12 +210,12 @@ def create_full_node_flow(
         graph: the parent graph.
         num_layers: number of message-passing layers = number of flows; the NodeFlow has one layer of nodes more.
         add_self_loop: give every node an edge to itself, last among its in-edges, with parent edge id -1.
-        weight: name of an edge column of finite numbers, which are then ``flow.weight``: what the estimator weights of
-            a sampler with this ``weight`` estimate. None: weights of 1.
+        weight: name of an edge column of finite numbers, which become ``flow.weight``. A sampler with the same
+            ``weight`` has estimator weights for sums with these numbers. None: weights of 1.
 
-    Raises ValueError for a negative ``num_layers``, a column that is not finite, or ``weight`` together with
-    ``add_self_loop`` (self-loops have no number in a column; add them by ``transform.add_self_loops``); KeyError for an
-    unknown column.
+    Raises ValueError for a negative ``num_layers`` or a column that is not finite, and KeyError for an unknown column.
+    Raises ValueError for ``weight`` together with ``add_self_loop``, because the column has no number for the new
+    self-loops: add them to the graph first, by ``transform.add_self_loops``.
 
     >>> from nodeflow import Graph
     >>> create_full_node_flow(Graph.from_edges([0, 1], [1, 0]), 3)
@@ -256,8 +258,8 @@ def shared_node_flow(
 ) -> NodeFlow:
     """Return the NodeFlow whose layers all hold the nodes of ``layer`` and whose flows all are ``structure``.
 
-    The structure is stored once; each layer and flow has a frame of its own, the layers with the columns of ``layer``.
-    The parts are trusted.
+    The structure is stored once. Each layer and flow has a frame of its own; those of the layers have the columns of
+    ``layer``. The parts are not checked.
     """
     layers = [layer, *(layer.with_frame() for _ in range(num_flows))]  # which share the lookup of parent ids too
     shared: FlowParts = {"parent_eid": parent_eid, "weight": weight, "needs_weight": needs_weight}

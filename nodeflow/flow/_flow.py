@@ -24,14 +24,15 @@ _PREFIX: Lazy[Tensor | None] = Lazy.of(None)
 
 
 class FlowParts(TypedDict, total=False):
-    """The parts of a flow beside its structure and layers, as ``Flow.trusted`` takes them; None or left out: none.
+    """The parts of a flow besides its structure and layers, as ``Flow.trusted`` takes them. All are optional.
 
     Attributes:
         parent_eid: parent id of every edge.
         weight: estimator weight of every edge.
         needs_weight: see ``Flow.needs_weight``; None: the weights are compared when it is asked for.
         data: the frame.
-        rows: local id of every destination in the source layer, None for the first ones in order; left out: looked up.
+        rows: local id of every destination in the source layer, holding None where the destinations are the first
+            nodes in order. Left out: looked up when first needed.
     """
 
     parent_eid: Lazy[Tensor] | None
@@ -117,7 +118,7 @@ class Flow(Frozen):
         )  # fmt: skip
 
     def lazy_parts(self) -> FlowParts:
-        """Return the parts that are made when first asked for, as ``trusted`` takes them."""
+        """Return parent edge ids and weights as ``trusted`` takes them, made or not yet made."""
         return {"parent_eid": self._parent_eid, "weight": self._weight, "needs_weight": self._needs_weight}
 
     @property
@@ -174,9 +175,10 @@ class Flow(Frozen):
         """Estimator weight of every edge, ``[num_edges]``: made when first asked for.
 
         The sum of weight times value over the edges of a destination is an unbiased estimate of the sum of A times
-        value over all its in-edges in the parent graph (out-edges, for a sampler of ``direction="out"``), with A the
-        edge column that the sampler has as ``weight``, or 1: samplers say where it is not. A for a full neighbourhood,
-        and 1 for flows made by hand without weights. They are float64 where A is a float64 column, else float32.
+        value over all its in-edges in the parent graph (out-edges, for a sampler of ``direction="out"``). A is the edge
+        column that the sampler has as ``weight``, or 1. A sampler whose sums are not unbiased says so. The weights of a
+        full neighbourhood are A, those of flows made by hand are 1 unless given. They are float64 where A is a float64
+        column, else float32.
         """
         if self._weight is None:
             return torch.ones(self.num_edges, dtype=torch.float32, device=self._structure.device)
@@ -189,7 +191,7 @@ class Flow(Frozen):
         False where all edges of a destination have the same estimator weight, as from uniform neighbour sampling and
         in flows made by hand: then the mean over the edges estimates the mean over all edges of the parent graph. True
         where weights vary within a destination, as they do with ``prob=``, a ``weight`` column and layer-wise samplers.
-        A sampler says it for all its batches; else the weights of this flow are compared when first asked for.
+        Samplers set it for all their batches. For other flows the first call compares the weights.
 
         >>> from nodeflow import flow_from_edges
         >>> flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1, weight=torch.tensor([1.0, 3.0])).needs_weight
@@ -334,8 +336,8 @@ class Flow(Frozen):
 
         Args:
             src, dst, layers: the layers that the new flow joins, and their numbers.
-            structure: the same edges where the source layer numbers its nodes in another way; None: as here.
-            move: moves tensors, the structure and the frame to a device; None: they stay.
+            structure: the same edges for a source layer with another order of nodes; None: the order is the same.
+            move: moves tensors, the structure and the frame to a device; None: they stay where they are.
         """
         same = structure is None and move is None
         same = same and src.same_parent_nid(self.src_layer) and dst.same_parent_nid(self.dst_layer)

@@ -13,7 +13,7 @@ from nodeflow.graph import Frame
 
 
 class FullFlow(Flow):
-    """The flow of all edges into some nodes, so that a weighted sum over it is no estimate.
+    """The flow of all edges into some nodes: sums over it are exact, not estimates.
 
     Its frame has the edge columns of the parent graph; each is gathered when first asked for.
     """

@@ -170,10 +170,10 @@ class NodeFlow(Frozen):
 
     @property
     def seed_ids(self) -> Tensor:
-        """The seeds as the sampler was asked for them, in that order, with repeats, int64 ``[num_seeds]``.
+        """The seeds as they were given to the sampler, in that order, with repeats, int64 ``[num_seeds]``.
 
         Ids of nodes, ``seeds[seed_index]``, unless the sampler has seeds of another kind: edge ids for ``LinkSampler``,
-        numbers of parts or subgraphs. In a shuffled epoch they tell which rows of a table of your own a batch is about.
+        numbers of parts or subgraphs. In a shuffled epoch they index a table of your own with a row per seed.
         """
         return self.seeds[self.seed_index] if self._seed_ids is None else self._seed_ids
 
@@ -200,7 +200,7 @@ class NodeFlow(Frozen):
     def _zeros(self, layer: int) -> Tensor:
         return torch.zeros(self._layers[layer].num_nodes, dtype=torch.int64, device=self.device)
 
-    # ---- parent graph: functions of a NodeFlow, which are methods here
+    # ---- parent graph; these functions, from a file of their own, become methods
 
     map_to_parent_nid = parent_graph.map_to_parent_nid
     map_to_parent_eid = parent_graph.map_to_parent_eid
@@ -208,7 +208,7 @@ class NodeFlow(Frozen):
     copy_from_parent = parent_graph.copy_from_parent
     copy_to_parent = parent_graph.copy_to_parent
 
-    # ---- message passing, likewise
+    # ---- message passing; methods in the same way
 
     flow_compute = _compute.flow_compute
     flow_send_and_recv = _compute.flow_send_and_recv
@@ -223,7 +223,11 @@ class NodeFlow(Frozen):
         reduce: ReduceLike | None = None,
         update: ColumnsOfNodes | None = None,
     ) -> None:
-        """Say how a layer is computed from the one before it; ``compute`` runs what is registered, in layer order."""
+        """Set how a layer is computed from the one before it; ``compute`` runs all such computations in layer order.
+
+        Arguments are those of ``flow_compute``. With ``update`` alone, ``compute`` applies it to the layer as
+        ``apply_layers`` does. Another call for the same layer replaces the first.
+        """
         i = as_index(layer, "layer", self.num_layers)
         _compute.register_layer_computation(self._registry, i, message, reduce, update)
 
@@ -262,7 +266,7 @@ class NodeFlow(Frozen):
         return self._rebuild(0, self.num_layers, parent=graph)
 
     def with_seeds(self, *, seed_index: Tensor | None = None, seed_ids: Tensor | None = None) -> NodeFlow:
-        """Return this NodeFlow with another ``seed_index`` or other ``seed_ids``; None: as they are."""
+        """Return this NodeFlow with another ``seed_index`` or other ``seed_ids``; None leaves them as they are."""
         index = self.seed_index if seed_index is None else seed_index
         ids = self._seed_ids if seed_ids is None else seed_ids
         return self._rebuild(0, self.num_layers, parent=self._parent, seeds=(index, ids))

@@ -1,4 +1,4 @@
-"""Between a NodeFlow and its parent graph: the id maps, and columns copied in both directions."""
+"""A NodeFlow and its parent graph: maps between their ids, and columns copied in both directions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def map_to_parent_eid(batch: NodeFlow, eid: IdsLike) -> Tensor:
 
 
 def _looked_up(ids: Tensor, cells: list[Tensor | None], sizes: Sequence[int], name: str, part: str) -> Tensor:
-    """The parent ids of NodeFlow ids; those that belong to a part without parent ids are refused."""
+    """Return the parent ids of NodeFlow ids; raises ValueError for an id in a part that has no parent ids."""
     none = torch.iinfo(torch.int64).min
     whole = [ids.new_full((n,), none) if cell is None else cell for cell, n in zip(cells, sizes, strict=True)]
     found = torch.cat([ids.new_empty(0), *whole])[ids]
@@ -81,7 +81,7 @@ def map_from_parent_nid(
         layer: the layer to look in.
         parent_nid: parent ids.
         remap_local: give local ids (rows of the layer) instead of NodeFlow ids.
-        allow_missing: give -1 for a parent node that is not in the layer, which else raises KeyError.
+        allow_missing: give -1 for a parent node that is not in the layer, instead of raising KeyError.
     """
     i = as_index(layer, "layer", batch.num_layers)
     upper = _ANY if batch.parent is None else batch.parent.num_nodes
@@ -130,8 +130,8 @@ def copy_to_parent(batch: NodeFlow, ndata: NamesLike = ALL, edata: NamesLike = A
     that skip layers come last). Where one flow holds an edge repeatedly, or one layer a node in several contexts, the
     last row stays.
 
-    A column that the parent has is written in place, without gradient (graphs that share the tensor see it too). A
-    column that the parent has not is made, with zeros in all other rows.
+    A column that the parent has is written in place, without gradient: graphs that share the tensor see it too. Other
+    columns are new in the parent, with zeros in the rows that are not written.
 
     Raises ValueError for a column whose rows have another shape or type than the parent's, or whose memory in the
     parent cannot be written (a memory-mapped file); then the parent is as it was.
@@ -224,10 +224,10 @@ def _names(names: object, argument: str, frame: Frame, owner: str) -> list[str]:
     return found
 
 
-def _last_of_each(eid: Tensor) -> Tensor:
-    """Rows of the edges that have a parent edge, the last one where a flow holds a parent edge repeatedly."""
-    kept = (eid >= 0).nonzero().squeeze(1)
-    found, order = torch.sort(eid[kept], stable=True)
+def _last_of_each(ids: Tensor) -> Tensor:
+    """Return the last row of every parent id; rows without one (-1) are left out."""
+    kept = (ids >= 0).nonzero().squeeze(1)
+    found, order = torch.sort(ids[kept], stable=True)
     last = torch.ones_like(found, dtype=torch.bool)
     last[:-1] = found[1:] != found[:-1]
     return kept[order[last]]

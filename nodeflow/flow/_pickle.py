@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pack(batch: NodeFlow) -> dict[str, Any]:
-    """Return the state of ``batch`` without its parent graph, of which only the identity is kept.
+    """Return the state of ``batch``, with the identity of its parent graph in place of the graph.
 
     Columns are stored by value, without gradient; registered layer computations are left out.
     """
@@ -50,7 +50,7 @@ def pack(batch: NodeFlow) -> dict[str, Any]:
 
 
 def unpack(cls: type[NodeFlow], state: dict[str, Any]) -> NodeFlow:
-    """Rebuild a NodeFlow; it is attached to its parent graph where that graph lives in this process, else to none."""
+    """Return the NodeFlow of a state. Its parent is the graph of that identity, or None if this process has none."""
     memory = state["memory"]
 
     def frame(rows: int, columns: dict[str, Any]) -> Frame:

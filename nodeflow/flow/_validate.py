@@ -1,4 +1,4 @@
-"""The invariants of a NodeFlow, checked from scratch."""
+"""Checks of every invariant of a NodeFlow."""
 
 from __future__ import annotations
 

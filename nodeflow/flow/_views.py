@@ -1,4 +1,4 @@
-"""How the parts of a NodeFlow are reached: by number, pair of layers, or slice."""
+"""Views of the layers, flows and frames of a NodeFlow: by number, pair of layers, or slice."""
 
 from __future__ import annotations
 

@@ -330,8 +330,8 @@ class Graph(Frozen):
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``.
 
-        The first call makes an array of where every edge is stored, unless ids are positions. Raises IndexError for an
-        id that is no edge.
+        The first call makes an array with the position of every edge id, unless edge ids are positions already. Raises
+        IndexError for an id that is no edge.
 
         >>> Graph.from_edges([0, 2], [1, 0]).find_edges([1])
         (tensor([2]), tensor([0]))

@@ -1,4 +1,4 @@
-"""Errors for arguments that a graph is made of in other libraries: they show the call that is right here."""
+"""Errors for arguments that other libraries make a graph of; each names the call that takes them here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a graph stores its arrays: integers as given, narrow where ids fit, shared where they can be, read-only."""
+"""The arrays of a graph as they are stored: checked, int32 where ids fit, shared where possible, read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Message passing on a NodeFlow: plans which code runs the functions given, runs it, and stores the columns."""
+"""The calls of a NodeFlow that pass messages: they run the functions given, and store the columns."""
 
 from __future__ import annotations
 
@@ -148,10 +148,10 @@ def register_layer_computation(
     reduce: ReduceLike | None = None,
     update: ColumnsOfNodes | None = None,
 ) -> None:
-    """Note how a layer is computed from the one before it; replaces what was noted for the layer.
+    """Set how a layer is computed from the one before it, in place of an earlier computation of this layer.
 
-    With ``message`` None only ``update`` is applied, the only form for layer 0. Raises ValueError for functions
-    that are missing or too many.
+    With ``message`` None only ``update`` is applied; layer 0 takes no other form. Raises ValueError for functions that
+    are missing or too many.
     """
     if message is None:
         if reduce is not None:
@@ -219,7 +219,7 @@ def _flow(batch: NodeFlow, flow: FlowLike | RangeLike) -> Flow:
 
 
 def _distinct(value: object, name: str, upper: int, what: str) -> Ints:
-    """``value`` as ids without repeats; raises ValueError for the first one that comes again."""
+    """Return ``value`` as ids; raises ValueError for an id that occurs twice."""
     ids = as_ids(value, name, upper, what)
     first = np.unique(ids, return_index=True)[1]
     if len(first) < len(ids):
