@@ -93,15 +93,16 @@ class ControlVariateSampler(NeighborSampler):
             raise ValueError("fanouts[0] may be 0 only where the history has the inputs, whose sums are exact")
         return (0, *super()._checked([-1, *fanouts[1:]])[1:])
 
-    def _bind(self) -> None:
-        super()._bind()
-        of = self.history.propagation
-        now = None if self._weights is None else self._edges.by_position(self._weights)
+    def read_graph(self) -> None:
+        """Check also that the history has the sums of the same edges."""
+        super().read_graph()
+        of, weights = self.history.propagation, self.reader.weights
+        now = None if weights is None else self.reader.edges.by_position(weights)
         if now is not None and of.weights is not None and not np.array_equal(now, of.weights):
             raise ValueError(f"the edge column {of.weight!r} has changed since the history was made; make both anew")
         if self._proportional is not None:
             never = self._proportional.column == 0
-            counts = np.ones(len(never), np.bool_) if self._weights is None else self._weights != 0
+            counts = np.ones(len(never), np.bool_) if self.reader.weights is None else self.reader.weights != 0
             counts = counts if self.edge_filter is None else counts & self.edge_filter.mask
             if (never & counts).any():
                 at = int((never & counts).argmax())

@@ -6,7 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -17,8 +17,6 @@ from nodeflow._base.frozen import Frozen
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids
-
-S = TypeVar("S", bound="SamplerBase")
 
 
 class Draw(NamedTuple):
@@ -105,6 +103,9 @@ class SamplerBase(ABC):
     most_seeds: int | None = None
     """How many seeds a call takes at most; None: any number."""
 
+    _from_graph: frozenset[str] = frozenset()
+    """Names of the attributes that ``read_graph`` has set."""
+
     graph: Graph = _Missing()  # type: ignore[assignment]
 
     def __init__(self, graph: Graph, num_flows: int, *, seed: int = 0) -> None:
@@ -132,14 +133,13 @@ class SamplerBase(ABC):
         modules are there by name. Other public attributes of a sampler of your own are settings too, where they hold
         numbers, strings, or lists, tuples or dicts of these.
         """
-        kind, known = type(self), _names(type(self))
-        given = {name: self.__dict__[name] for name in arguments(kind) if name in self.__dict__}
+        given = {name: self.__dict__[name] for name in arguments(type(self)) if name in self.__dict__}
         for name, value in given.items():
             if callable(value):  # its text has an address, which differs between processes
                 given[name] = getattr(value, "__qualname__", type(value).__qualname__)
         # arguments of a base class that this one does not take mean nothing to it
-        own = {name: value for name, value in self.__dict__.items()
-               if name not in known and name[0] != "_" and not hasattr(SamplerBase, name)}  # fmt: skip
+        known = _names(type(self)) | self._from_graph | vars(SamplerBase).keys()
+        own = {name: value for name, value in self.__dict__.items() if name not in known and name[0] != "_"}
         return {name: value for name, value in (given | own).items() if _is_plain(value)}
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -231,12 +231,26 @@ class SamplerBase(ABC):
         name = (int.from_bytes(self.draws_as.encode(), "big"),) if self.draws_as else ()
         return derive_key(*name, self.seed, *words)
 
-    def _changed(self: S, **attributes: Any) -> S:
-        """A sampler like this one but for some attributes that are not settings."""
-        other = object.__new__(type(self))  # not a copy as pickle makes it, which reads the graph anew
-        other.__dict__.update(self.__dict__)
-        other.__dict__.update(attributes)
-        return other
+    def read_graph(self) -> None:  # noqa: B027 - most samplers add nothing
+        """Set the attributes that are read from the graph, such as tables made from its columns.
+
+        A sampler that reads more than its base class overrides this method, and calls ``super().read_graph()`` first.
+        The settings are set by then. The attributes set here are not pickled: unpickling calls this method again.
+        """
+
+    def bind(self) -> None:
+        """Call ``read_graph``: the last step of an ``__init__``, and of unpickling."""
+        own = self.__dict__.keys() - self._from_graph
+        self.read_graph()
+        self._from_graph = frozenset(self.__dict__.keys() - own)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # the graph travels as itself, by the names of its files where it can
+        return {name: value for name, value in self.__dict__.items() if name not in self._from_graph}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.bind()
 
 
 def flat(seeds: Any) -> tuple[Any, tuple[int, ...] | None]:

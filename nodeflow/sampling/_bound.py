@@ -6,15 +6,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_ids
+from nodeflow._base.checks import as_ids
 from nodeflow.graph import Graph
-from nodeflow.graph._columns import EdgeMask, edge_mask, edge_numbers
-from nodeflow.graph._edges import Edges, edges_along
+from nodeflow.graph._columns import EdgeMask, edge_mask
 from nodeflow.random import hash_ids
 from nodeflow.sampling._base import SamplerBase, arguments
+from nodeflow.sampling._reader import Reader
 
 S = TypeVar("S", bound="BoundSampler")
 
@@ -22,8 +21,8 @@ S = TypeVar("S", bound="BoundSampler")
 class BoundSampler(SamplerBase):
     """Base of the samplers that look up edges; what these options do is the same in all of them.
 
-    A subclass calls ``_bind()`` at the end of its ``__init__``. What that reads from the graph is not pickled, but read
-    again where the sampler is unpickled.
+    A subclass calls ``bind()`` at the end of its ``__init__``. Its draws look up edges and weights in ``reader``. To
+    read more from the graph, such as another column, it overrides ``read_graph``.
 
     Args:
         graph: the parent graph; it is never written to.
@@ -50,28 +49,11 @@ class BoundSampler(SamplerBase):
         self.edge_filter: EdgeMask | None = edge_mask(graph, edge_filter)
         self.weight = weight
 
-    _bound: tuple[str, ...] = ("_edges", "_weights")
-    _left_out: Ints | None = None
+    reader: Reader
 
-    def _bind(self) -> None:
-        """Set the attributes named in ``_bound``, which are read from the graph: when made, and when unpickled."""
-        self._edges: Edges = self._arranged(edges_along(self.graph, self.direction))
-        if self._left_out is not None:
-            self._edges = self._edges.without(self._left_out)
-        self._weights: NDArray[Any] | None = None
-        if self.weight is not None:
-            self._weights = edge_numbers(self.graph, self.weight, "weight")
-
-    @property
-    def weight_type(self) -> type[np.floating[Any]]:
-        """Type of the estimator weights: float64 where the ``weight`` column is, else float32."""
-        if self.weight is None or self.graph.edata[self.weight].dtype != torch.float64:
-            return np.float32
-        return np.float64
-
-    def _arranged(self, edges: Edges) -> Edges:
-        """The edges as this sampler looks them up."""
-        return edges if self.edge_filter is None else edges.keep(self.edge_filter.mask)
+    def read_graph(self) -> None:
+        """Read the edges and their weights into ``reader``."""
+        self.reader = Reader.of(self.graph, self.direction, self.edge_filter, self.weight)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -81,8 +63,9 @@ class BoundSampler(SamplerBase):
         """
         defaults = arguments(type(self))
         settings = {k: v for k, v in super().settings.items() if v is not None or defaults.get(k, 0) is not None}
-        if self._left_out is not None:
-            settings["without_edges"] = f"{len(self._left_out)} edges, {hash_ids(self._left_out):#018x}"
+        left_out = self.reader.left_out
+        if left_out is not None:
+            settings["without_edges"] = f"{len(left_out)} edges, {hash_ids(left_out):#018x}"
         return settings
 
     def without_edges(self: S, eid: Any) -> S:
@@ -94,10 +77,14 @@ class BoundSampler(SamplerBase):
 
         Raises IndexError for an id out of range.
         """
-        ids = as_ids(eid, "eid", self.graph.num_edges, "edge")
-        if self._left_out is not None:
-            ids = np.concatenate([self._left_out, ids])
-        return self._changed(_edges=self._edges.without(ids), _left_out=ids.copy())
+        return self.with_reader(self.reader.without(as_ids(eid, "eid", self.graph.num_edges, "edge")))
+
+    def with_reader(self: S, reader: Reader) -> S:
+        """Return a sampler like this one that looks up other edges."""
+        other = object.__new__(type(self))  # not a copy as pickle makes it, which reads the graph anew
+        other.__dict__.update(self.__dict__)
+        other.reader = reader
+        return other
 
     def estimand(self) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
@@ -106,20 +93,19 @@ class BoundSampler(SamplerBase):
         that never draws other edges either, or counts edges otherwise, overrides this: ``assert_unbiased`` compares its
         weighted sums with the sums by these numbers (example in docs/sampling.md).
         """
-        if self._weights is None:
-            found = torch.ones(self.graph.num_edges, dtype=torch.float64, device="cpu")
-        else:
-            found = torch.from_numpy(self._weights).double().clone()
-        if self.edge_filter is not None:
-            found[torch.from_numpy(~self.edge_filter.mask)] = 0
-        if self._left_out is not None:
-            found[torch.from_numpy(self._left_out)] = 0
-        return found
+        weights, mask, left_out = self.reader.weights, self.reader.mask, self.reader.left_out
+        number = np.ones(self.graph.num_edges) if weights is None else weights.astype(np.float64)
+        if mask is not None:
+            number[~mask] = 0
+        if left_out is not None:
+            number[left_out] = 0
+        return torch.from_numpy(number)
 
     def __getstate__(self) -> dict[str, Any]:
-        # what was read from the graph is read again there: the graph travels as itself, by file name where it can
-        return {name: value for name, value in self.__dict__.items() if name not in self._bound}
+        return {**super().__getstate__(), "_left_out": self.reader.left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._bind()
+        left_out = state.pop("_left_out")
+        super().__setstate__(state)
+        if left_out is not None:
+            self.reader = self.reader.without(left_out)

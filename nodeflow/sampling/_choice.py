@@ -54,7 +54,7 @@ class Choice(Frozen):
         *,
         src: Any = None,
         eid: Any = None,
-        weight: Tensor | Callable[[], Tensor] | None = None,
+        weight: Tensor | Callable[[], Tensor] | Lazy[Tensor] | None = None,
         edata: Mapping[str, Tensor] | None = None,
         nodes: Any = None,
         ndata: Mapping[str, Tensor] | None = None,
@@ -72,10 +72,12 @@ class Choice(Frozen):
             raise ValueError(f"indptr must rise from 0 to the number of chosen edges {size}, got {describe(indptr)}")
         if edge is not None and len(edge) != size:
             raise ValueError(f"eid must have one entry per chosen edge ({size}), got {len(edge)}")
-        if weight is not None and not callable(weight):
+        if weight is not None and not callable(weight) and not isinstance(weight, Lazy):
             weight = _weight(weight, size).clone()
-        if weight is None or isinstance(weight, Tensor):
-            cell = None if weight is None else Lazy.of(weight)
+        if weight is None or isinstance(weight, Lazy):
+            cell = weight
+        elif isinstance(weight, Tensor):
+            cell = Lazy.of(weight)
         else:
             cell = Lazy(lambda: _weight(weight(), size))
         if (nodes is None) != (ndata is None):
@@ -104,14 +106,14 @@ class Choice(Frozen):
         ``positions`` None is for edges that are no edges of the parent graph. ``needs_weight`` says whether weights may
         vary within a destination (see ``Flow.needs_weight``), None that they must be compared.
         """
-        choice = cls.__new__(cls)
+        self = cls.__new__(cls)
         cell = None if weight is None else Lazy(weight)
-        choice._set(
+        self._set(
             indptr=indptr, positions=positions, src=src if positions is None else None, eid=None, weight=cell,
             needs_weight=False if cell is None else needs_weight, trusted=True,
             _fresh=[] if positions is None else [src], edata=edata or {}, nodes=nodes, ndata=ndata or {},
         )  # fmt: skip
-        return choice
+        return self
 
     def take_sources(self, edges: Edges) -> Ints:
         """Return the parent ids of the chosen edges' sources, in an array that the caller may write to."""
@@ -145,10 +147,10 @@ class Candidates(Frozen):
     one row per candidate edge. What a filter or ``without_edges`` leaves out is no candidate.
     """
 
-    __slots__ = ("_edges", "_exact", "_indptr", "_positions", "_weights", "dst_nid")
+    __slots__ = ("_edges", "_exact", "_indptr", "_weights", "dst_nid", "positions")
     _edges: Edges
     _indptr: Ints
-    _positions: Ints
+    positions: Ints
     _weights: NDArray[Any] | None
     _exact: bool
     dst_nid: Tensor
@@ -161,7 +163,7 @@ class Candidates(Frozen):
         if edges.patch is not None:
             kept = np.flatnonzero(~contains(edges.patch.left_out, positions))
             indptr, positions = np.searchsorted(kept, indptr), positions[kept]
-        self._set(_edges=edges, _indptr=indptr, _positions=positions, _weights=weights, _exact=exact, dst_nid=dst_nid)
+        self._set(_edges=edges, _indptr=indptr, positions=positions, _weights=weights, _exact=exact, dst_nid=dst_nid)
 
     @property
     def indptr(self) -> Tensor:
@@ -181,7 +183,7 @@ class Candidates(Frozen):
     @property
     def src(self) -> Tensor:
         """Parent id of the neighbour, int64 ``[E]``."""
-        return torch.from_numpy(self._edges.indices[self._positions].astype(np.int64))
+        return torch.from_numpy(self._edges.indices[self.positions].astype(np.int64))
 
     @property
     def dst(self) -> Tensor:
@@ -191,7 +193,7 @@ class Candidates(Frozen):
     @property
     def eid(self) -> Tensor:
         """Parent id of the edge, int64 ``[E]``."""
-        return self._edges.parent_eid(self._positions)
+        return self._edges.parent_eid(self.positions)
 
     @property
     def weight(self) -> Tensor:
@@ -201,7 +203,7 @@ class Candidates(Frozen):
         """
         if self._weights is None:
             return torch.ones(len(self), dtype=torch.float64, device="cpu")
-        return torch.from_numpy(self._weights[self._edges.ids(self._positions)]).double()
+        return torch.from_numpy(self._weights[self._edges.ids(self.positions)]).double()
 
     def select(self, keep: Any, weight: Tensor | float | None = None, *, prob: Tensor | float | None = None) -> Choice:
         """Return the Choice of the edges ``keep``: a bool mask ``[E]``, or row numbers in ascending order.
@@ -215,7 +217,7 @@ class Candidates(Frozen):
         Raises ValueError for rows that are not ascending, for both ``weight`` and ``prob``, and for a ``prob`` that is
         not positive; IndexError for a row out of range.
         """
-        size = len(self._positions)
+        size = len(self.positions)
         if isinstance(keep, np.ndarray) and keep.dtype == np.bool_:
             keep = torch.from_numpy(keep)
         if getattr(getattr(keep, "dtype", None), "is_floating_point", False):
@@ -246,10 +248,8 @@ class Candidates(Frozen):
             weight = precise.float()
         if isinstance(weight, (int, float)):
             weight = torch.full((len(rows),), float(weight), dtype=torch.float32, device="cpu")
-        choice = Choice(np.searchsorted(rows, self._indptr), self._positions[rows], weight=weight)
-        if precise is not None and self._exact:
-            choice._set(weight=Lazy.of(precise))
-        return choice
+        cell = Lazy.of(precise) if precise is not None and self._exact else weight
+        return Choice(np.searchsorted(rows, self._indptr), self.positions[rows], weight=cell)
 
     def __len__(self) -> int:
-        return len(self._positions)
+        return len(self.positions)

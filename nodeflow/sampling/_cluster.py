@@ -136,10 +136,9 @@ class ClusterSampler(SubgraphSampler):
         options = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
         super().__init__(graph, num_flows, **options)
 
-    _bound = (*SubgraphSampler._bound, "_begin", "_members")
-
-    def _bind(self) -> None:
-        super()._bind()
+    def read_graph(self) -> None:
+        """Find also the nodes of every part."""
+        super().read_graph()
         self._begin, self._members = kernels.csr.sort_by_destination(self.parts.numbers, self.parts.count)
 
     @property
@@ -166,7 +165,7 @@ class ClusterSampler(SubgraphSampler):
         return np.where(own[part.indices] == own[part.dst], 1.0, (self.parts.count - 1) / (q - 1))
 
     def _needs_weight(self, seeds: Ints) -> bool:
-        return self._weights is not None or len(_distinct(seeds)) >= 2
+        return self.reader.weights is not None or len(_distinct(seeds)) >= 2
 
 
 def _distinct(seeds: Ints) -> Ints:

@@ -20,7 +20,7 @@ from nodeflow.random import derive_key
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._choice import Candidates, Choice
 from nodeflow.sampling._neighbor import inverse_rate
-from nodeflow.sampling._rows import Drawn, Rows, RowSampler
+from nodeflow.sampling._rows import Drawn, Rows, RowSampler, estimator_weight
 from nodeflow.sampling._sampler import Step, check_sizes
 
 _METHODS = ("poisson", "sequential")
@@ -134,15 +134,12 @@ class LaborSampler(RowSampler):
         }  # fmt: skip
         super().__init__(graph, len(self.fanouts), **options)
 
-    _bound = (*RowSampler._bound, "_repeats")
-
-    def _arranged(self, edges: Edges) -> Edges:
-        edges = super()._arranged(edges)
+    def read_graph(self) -> None:
+        """Find also the edges that repeat another one's ends, where these have a number each."""
+        super().read_graph()
         if self.method == "sequential" and self.iterations == 0:
-            self._repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(
-                edges.indptr, edges.indices, self.graph.num_nodes
-            )
-        return edges
+            edges, size = self.reader.edges, self.graph.num_nodes
+            self._repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, edges.indices, size)
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
         if self.numbered and draw.batch_number is None:
@@ -166,7 +163,7 @@ class LaborSampler(RowSampler):
             return Drawn(
                 indptr, positions, src, self._inverse(indptr, degree, lambda: _rates(fanout, degree, indptr)), False
             )
-        again, copies = self._repeats if edges is self._edges else _repeats_of(edges)
+        again, copies = self._repeats if edges is self.reader.edges else _repeats_of(edges)
         positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
         given = (fanout, numbers.keys, numbers.early, again, copies)
         kernels.labor.draw_smallest(begin, degree, edges.indices, *given, indptr, positions, src)
@@ -177,14 +174,16 @@ class LaborSampler(RowSampler):
         return super().choose(dst, step) if self.iterations == 0 else self._choose_by_importance(dst, step)
 
     def _choose_by_importance(self, dst: Tensor, step: Step) -> Choice:
-        edges, fanout, numbers, size = self._edges, self.fanouts[step.flow], self._numbers(step), self.graph.num_nodes
+        edges, fanout, numbers = self.reader.edges, self.fanouts[step.flow], self._numbers(step)
+        size = self.graph.num_nodes
         near, nodes, places, ahead = edges.indices, NOTHING, None, None
         begin = edges.indptr[dst.numpy()]
         degree = edges.indptr[dst.numpy() + 1] - begin
         few = size > max(4 * int(degree.sum()), 1024)  # else arrays of an entry per node are small, and fastest
         if few or edges.patch is not None:  # in a patch some edges are left out for a while: take those that are there
-            there = Candidates(edges, dst)
-            places, begin, degree = there._positions, there._indptr[:-1], np.diff(there._indptr)
+            candidates = Candidates(edges, dst)
+            ends, places = candidates.indptr.numpy(), candidates.positions
+            begin, degree = ends[:-1], np.diff(ends)
             near = near[places]
             if few:
                 with Numbering(size) as numbering:
@@ -202,7 +201,7 @@ class LaborSampler(RowSampler):
         pi, codes = outside(size, np.float64), outside(size, np.uint8)
         spare = np.empty(0 if ahead is None else size, np.float64)
         c = self._importance(begin, degree, near, fanout, pi, codes, spare)
-        plain = self._weights is None and self.estimator == "horvitz-thompson"  # then weights are 1 / probability
+        plain = self.reader.weights is None and self.estimator == "horvitz-thompson"  # then weights are 1 / probability
         kept, scale = outside(most, edges.position_type), outside(most, np.float32 if plain else np.float64)
         given = (begin, degree, near, nodes, fanout, numbers.keys, numbers.early, pi, codes, spare, kept, scale)
         indptr = (
@@ -219,7 +218,9 @@ class LaborSampler(RowSampler):
         positions = kept if places is None else places[kept]
         src = nodes[src] if len(nodes) else src
         drawn = Drawn(indptr, positions, src, self._inverse(indptr, degree, lambda: inverse), True)
-        return Choice.of_kernel(indptr, positions, drawn.src, self._weight(edges, drawn), needs_weight=True)
+        return Choice.of_kernel(
+            indptr, positions, drawn.src, estimator_weight(self.reader, positions, drawn.inverse), needs_weight=True
+        )
 
     def _importance(
         self,

@@ -106,14 +106,13 @@ class LayerSampler(Sampler):
         }  # fmt: skip
         super().__init__(graph, len(self.layer_sizes), **options)
 
-    _bound: tuple[str, ...] = (*Sampler._bound, "_column", "_scale")
-
-    def _bind(self) -> None:
-        super()._bind()
+    def read_graph(self) -> None:
+        """Read also the weights in the order of the edge arrays."""
+        super().read_graph()
         self._column: NDArray[Any] = np.zeros(0, np.float32)  # weights by position, empty where all are 1
         self._scale = 1.0
-        if self._weights is not None:
-            self._column = self._edges.by_position(self._weights)
+        if self.reader.weights is not None:
+            self._column = self.reader.edges.by_position(self.reader.weights)
             scale = scale_of(self._column)
             if not 2.0**-300 < scale < 2.0**300:  # squares and their sums would be infinite, or all 0
                 self._column, self._scale = self._column.astype(np.float64) * scale, scale
@@ -126,12 +125,12 @@ class LayerSampler(Sampler):
         picked = pick(values, nid, size, self.draw, step.random.key)
         place = np.full(len(nid), -1)
         place[picked.places] = np.arange(len(picked.places))
-        at = place[found._local]
+        at = place[found.structure.indices.numpy()]
         kept = np.flatnonzero(at >= 0)
         indptr = np.searchsorted(kept, found.structure.indptr.numpy())
         ids = nid[picked.places]
         columns = None if self.score is None else draw_columns(scores, values, picked, size, self.draw)
-        return self._chosen(dst.numpy(), indptr, found._positions[kept], at[kept], ids, picked, columns)
+        return self._chosen(dst.numpy(), indptr, found.positions[kept], at[kept], ids, picked, columns)
 
     def _scores(self, found: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
         """Scores of the candidates as numbers, and as the user's score gave them."""
@@ -157,13 +156,8 @@ class LayerSampler(Sampler):
         return Choice.of_kernel(indptr, positions, ids[at], weight, **cells)
 
     def _weight(self, dst: Ints, indptr: Ints, positions: Ints, factor: Callable[[], Floats]) -> Callable[[], Tensor]:
-        weights, edges, kind = self._weights, self._edges, self.weight_type
-
-        def weight() -> Tensor:
-            scale = factor() if weights is None else factor() * weights[edges.ids(positions)]
-            return torch.from_numpy(self._finished(dst, indptr, scale).astype(kind))
-
-        return weight
+        reader = self.reader
+        return lambda: reader.estimator_weight(self._finished(dst, indptr, reader.weighted(positions, factor())))
 
     @property
     def _needs_weight(self) -> bool:
@@ -176,7 +170,7 @@ class LayerSampler(Sampler):
 
     def _out(self) -> Ints:
         """Positions of edges left out, ascending."""
-        return _NONE if self._edges.patch is None else self._edges.patch.left_out
+        return _NONE if self.reader.edges.patch is None else self.reader.edges.patch.left_out
 
 
 class LadiesSampler(LayerSampler):
@@ -227,19 +221,18 @@ class LadiesSampler(LayerSampler):
         }  # fmt: skip
         super().__init__(graph, layer_sizes, draw=draw, **options)
 
-    _bound = (*LayerSampler._bound, "_norms")
-
-    def _bind(self) -> None:
-        super()._bind()
-        if self.normalize and self._weights is not None and (self._weights < 0).any():
-            at = int((self._weights < 0).argmax())
+    def read_graph(self) -> None:
+        """Read also the squared norms of the rows."""
+        super().read_graph()
+        if self.normalize and self.reader.weights is not None and (self.reader.weights < 0).any():
+            at = int((self.reader.weights < 0).argmax())
             raise ValueError(
-                f"normalize=True needs weights that are not negative, but edge {at} has {self._weights[at]}"
+                f"normalize=True needs weights that are not negative, but edge {at} has {self.reader.weights[at]}"
             )
         # squared norm of every row; rows of which edges are left out are added up again in each draw
-        rows, column = np.arange(self._edges.num_rows), self._column
+        rows, column = np.arange(self.reader.edges.num_rows), self._column
         self._norms = (
-            kernels.layerwise.row_norms(self._edges.indptr, rows, column, _NONE) if len(column) else np.zeros(0)
+            kernels.layerwise.row_norms(self.reader.edges.indptr, rows, column, _NONE) if len(column) else np.zeros(0)
         )
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
@@ -248,7 +241,7 @@ class LadiesSampler(LayerSampler):
             return super().choose(dst, step)
         # an edge in proportion to A^2, uniform over all edges of the destinations, has a source in proportion to the
         # sum over its edges: so no candidate needs to be known before, and one pass finds the edges and the sums
-        edges, column, out = self._edges, self._column, self._out()
+        edges, column, out = self.reader.edges, self._column, self._out()
         rows, size, key = dst.numpy(), self.layer_sizes[step.flow], np.uint64(step.random.key)
         if len(column):
             norms = self._norms[rows]
@@ -275,13 +268,13 @@ class LadiesSampler(LayerSampler):
 
     def _scores(self, found: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
         scores = np.zeros(len(found))
-        kernels.layerwise.add_norms(found._local, found._positions, self._column, scores)
+        kernels.layerwise.add_norms(found.structure.indices.numpy(), found.positions, self._column, scores)
         return scores, None
 
     def _finished(self, dst: Ints, indptr: Ints, weight: Floats) -> Floats:
         if not self.normalize:
             return weight
-        wanted = kernels.layerwise.row_sums(self._edges.indptr, dst, self._column, self._out()) / self._scale
+        wanted = kernels.layerwise.row_sums(self.reader.edges.indptr, dst, self._column, self._out()) / self._scale
         sums = np.add.reduceat(np.append(weight, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
         scale = np.divide(wanted, sums, out=np.zeros(len(dst)), where=sums > 0)
         found: Floats = weight * np.repeat(scale, np.diff(indptr))
@@ -331,12 +324,12 @@ class FastGCNSampler(LayerSampler):
         }  # fmt: skip
         super().__init__(graph, layer_sizes, draw=draw, **options)
 
-    _bound = (*LayerSampler._bound, "_steps", "_prob", "_lines")
     _needs_weight = True
 
-    def _bind(self) -> None:
-        super()._bind()
-        norms = kernels.layerwise.source_norms(self._edges.indices, self._column, self.graph.num_nodes)
+    def read_graph(self) -> None:
+        """Read also the probabilities of all nodes."""
+        super().read_graph()
+        norms = kernels.layerwise.source_norms(self.reader.edges.indices, self._column, self.graph.num_nodes)
         self._steps: Ladder | None = None  # stays so where no node has a chance
         sizes = set() if self.draw == "replacement" else set(self.layer_sizes)
         self._prob = {size: inclusion_probabilities(norms, size) for size in sizes}
@@ -351,7 +344,7 @@ class FastGCNSampler(LayerSampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Draw a set of nodes and choose all edges from it to the destinations ``dst``."""
-        edges, rows, out = self._edges, dst.numpy(), self._out()
+        edges, rows, out = self.reader.edges, dst.numpy(), self._out()
         size, key = self.layer_sizes[step.flow], step.random.key
         if self.draw == "poisson":
             prob = self._prob[size]

@@ -162,10 +162,10 @@ class LinkSampler(SamplerBase):
                 "chunk and filter_known cannot go together: negatives that several edges share would have to be "
                 "unknown to all their sources; leave out one of them"
             )
-        self._bind()
+        self.bind()
 
-    def _bind(self) -> None:
-        """Read the attributes named in ``_bound`` from the graph, in a new sampler and in one that was unpickled."""
+    def read_graph(self) -> None:
+        """Read the pairs that are edges, and the tables to draw negatives from."""
         needed = self.exclude == "reverse" or self.filter_known
         joined = Pairs.of(self.graph) if needed else None
         self._joined = joined if self.exclude == "reverse" else None
@@ -181,8 +181,6 @@ class LinkSampler(SamplerBase):
                 weights = degree_weights(degrees.numpy(), self.power)
             self._negatives[side] = Negatives(self.graph.num_nodes, weights, known, self._birth)
         self._edges = edges_along(self.graph, "in")
-
-    _bound = ("_joined", "_negatives", "_edges")
 
     @property
     def num_seeds(self) -> int:
@@ -351,13 +349,6 @@ class LinkSampler(SamplerBase):
             at = int((~np.isfinite(when)).argmax())
             raise ValueError(f"times must be finite, but times[{at}] is {when[at]}")
         return when
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in self._bound}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._bind()
 
 
 def _positive(value: Any, name: str) -> float:

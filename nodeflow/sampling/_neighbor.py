@@ -108,27 +108,28 @@ class NeighborSampler(RowSampler):
         """Return the fanouts; a subclass may allow others."""
         return check_sizes(fanouts, "fanouts")
 
-    _bound = (*RowSampler._bound, "_counts", "_proportional")
-
-    def _bind(self) -> None:
-        super()._bind()
-        self._proportional: Proportional | None = None
-        if self.prob is not None:
-            self._proportional = Proportional(self._edges, edge_weights(self.graph, self.prob, "prob"))
-
-    def _arranged(self, edges: Edges) -> Edges:
+    def read_graph(self) -> None:
+        """Read also the types of edges, and tables to draw from in proportion to ``prob``."""
+        super().read_graph()
         if self.edge_type is None:
             self._counts = [np.array([fanout], np.int64) for fanout in self.fanouts]
-            return super()._arranged(edges)
-        column = edge_integers(self.graph, self.edge_type, "edge_type")
+        else:
+            self._read_types(self.edge_type)
+        self._proportional: Proportional | None = None
+        if self.prob is not None:
+            self._proportional = Proportional(self.reader.edges, edge_weights(self.graph, self.prob, "prob"))
+
+    def _read_types(self, name: str) -> None:
+        column = edge_integers(self.graph, name, "edge_type")
         types, place = np.unique(column, return_inverse=True)
         self._counts = [_counts(fanout, types.tolist()) for fanout in self.fanouts]
         if self.graph.num_nodes * len(types) > 16 * (self.graph.num_nodes + self.graph.num_edges):
             raise ValueError(
-                f"edge_type: the column {self.edge_type!r} has {len(types)} types, and every node gets a row for each; "
+                f"edge_type: the column {name!r} has {len(types)} types, and every node gets a row for each; "
                 "group them into fewer types"
             )
-        return super()._arranged(edges).by_type(place, len(types)) if len(types) else super()._arranged(edges)
+        if len(types):
+            self.reader = self.reader.arranged(self.reader.edges.by_type(place, len(types)))
 
     def estimand(self) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
@@ -138,7 +139,7 @@ class NeighborSampler(RowSampler):
         """
         found = super().estimand()
         if self.edge_type is not None:
-            edges = self._edges
+            edges = self.reader.edges
             unused = np.all([counts == 0 for counts in self._counts], axis=0)
             row = np.tile(unused, edges.num_rows // edges.rows_per_node)
             found[edges.parent_eid(np.flatnonzero(np.repeat(row, np.diff(edges.indptr))))] = 0
@@ -150,7 +151,7 @@ class NeighborSampler(RowSampler):
         """Draw ``fanouts[step.flow]`` neighbours for every row."""
         counts = self._counts[step.flow]
         if self._proportional is not None:
-            whole = edges is self._edges
+            whole = edges is self.reader.edges
             tables = self._proportional if whole else Proportional(edges, self._proportional.column)
             return tables.draw(edges, rows, counts, step.random.key, replace=self.replace)
         left_out = NOTHING if edges.patch is None else edges.patch.left_out

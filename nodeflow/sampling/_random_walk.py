@@ -93,7 +93,7 @@ class RandomWalkSampler(Sampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose the nodes visited most by walks from the destinations ``dst``."""
-        edges, patch = self._edges, self._edges.patch
+        edges, patch = self.reader.edges, self.reader.edges.patch
         other = (np.zeros(0, np.int64), edges.indptr, edges.indices)
         if patch is not None:
             other = (patch.rows, patch.edges.indptr, patch.edges.indices)

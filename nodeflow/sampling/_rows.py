@@ -7,14 +7,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
+from nodeflow._base.types import Array
 from nodeflow.graph._edges import Edges
 from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._reader import Reader
 from nodeflow.sampling._sampler import Sampler, Step
 
 
@@ -62,7 +63,8 @@ class RowSampler(Sampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose edges of the destinations ``dst`` for flow ``step.flow``."""
-        edges, nodes = self._edges, dst.numpy()
+        reader, nodes = self.reader, dst.numpy()
+        edges = reader.edges
         index = edges.rows_of(nodes)
         rows = Rows(index, index, None)
         if step.contexts is not None:
@@ -72,22 +74,9 @@ class RowSampler(Sampler):
         indptr = drawn.indptr
         if edges.rows_per_node > 1:
             indptr = np.ascontiguousarray(indptr[:: edges.rows_per_node])
-        needed = drawn.varies if self._weights is None else True
-        return Choice.of_kernel(indptr, drawn.positions, drawn.src, self._weight(edges, drawn), needs_weight=needed)
-
-    def _weight(self, edges: Edges, drawn: Drawn) -> Callable[[], Tensor] | None:
-        positions, inverse, weights, kind = drawn.positions, drawn.inverse, self._weights, self.weight_type
-        if weights is None and inverse is None:
-            return None
-
-        def weight() -> Tensor:
-            scale = None if inverse is None else inverse()
-            if weights is not None:
-                own = weights[edges.ids(positions)]
-                scale = own if scale is None else own * scale
-            return torch.from_numpy(np.asarray(scale, kind))
-
-        return weight
+        needed = drawn.varies if reader.weights is None else True
+        weight = estimator_weight(reader, drawn.positions, drawn.inverse)
+        return Choice.of_kernel(indptr, drawn.positions, drawn.src, weight, needs_weight=needed)
 
     def _draw_patched(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
         """Rows that lack edges for a while draw from an excerpt; the others from the whole."""
@@ -100,6 +89,15 @@ class RowSampler(Sampler):
         whole = self.draw_rows(edges, rows.where(~hit), step)
         part = self.draw_rows(patch.edges, rows.where(hit, at), step)
         return _interleaved(whole, part._replace(positions=patch.positions[part.positions]), hit)
+
+
+def estimator_weight(
+    reader: Reader, positions: Ints, inverse: Callable[[], Array] | None
+) -> Callable[[], Tensor] | None:
+    """Return a function that makes the estimator weights of drawn edges; None where they are all 1."""
+    if reader.weights is None and inverse is None:
+        return None
+    return lambda: reader.estimator_weight(reader.weighted(positions, None if inverse is None else inverse()))
 
 
 def _interleaved(whole: Drawn, part: Drawn, from_part: NDArray[np.bool_]) -> Drawn:

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, describe
 from nodeflow.graph import Graph
-from nodeflow.graph._edges import contains, edges_along
+from nodeflow.graph._edges import contains
 from nodeflow.random import Random
+from nodeflow.sampling._reader import Reader
 from nodeflow.sampling._saint_laws import EdgeLaw, Law, NodeLaw, WalkLaw
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
 
@@ -110,18 +111,19 @@ class SaintSampler(SubgraphSampler):
         self.num_presamples = None if self._counts is None else self._counts.total
 
     most_seeds = 1
-    _bound = (*SubgraphSampler._bound, "_law")
 
-    def _bind(self) -> None:
-        super()._bind()
+    def read_graph(self) -> None:
+        """Read also the probabilities of nodes and edges."""
+        super().read_graph()
         self._law: Law
         if self.kind == "node":
-            self._law = NodeLaw(self._edges, self._weights, self.budget)
+            self._law = NodeLaw(self.reader.edges, self.reader.weights, self.budget)
         elif self.kind == "edge":
-            back = self._arranged(edges_along(self.graph, "out" if self.direction == "in" else "in"))
-            self._law = EdgeLaw(self._edges, back, self.budget)
+            opposite = "out" if self.direction == "in" else "in"
+            back = Reader.of(self.graph, opposite, self.edge_filter, None).edges
+            self._law = EdgeLaw(self.reader.edges, back, self.budget)
         else:
-            self._law = WalkLaw(self._edges, self.budget, self.walk_length or 0)
+            self._law = WalkLaw(self.reader.edges, self.budget, self.walk_length or 0)
 
     @property
     def num_seeds(self) -> int:
@@ -162,7 +164,7 @@ class SaintSampler(SubgraphSampler):
         """
         whole, counts = self._whole(), self._counts
         found = np.zeros(self.graph.num_edges)
-        found[self._edges.ids(whole.positions)] = (
+        found[self.reader.edges.ids(whole.positions)] = (
             self._law.two(whole) if counts is None else counts.edges / counts.total
         )
         return torch.from_numpy(found)
@@ -173,7 +175,7 @@ class SaintSampler(SubgraphSampler):
         The ``weight`` column, or 1; 0 for edges that the filter leaves out, or that no subgraph can have.
         """
         whole, found = self._whole(), super().estimand()
-        found[self._edges.parent_eid(whole.positions[~self._law.possible(whole)])] = 0
+        found[self.reader.edges.parent_eid(whole.positions[~self._law.possible(whole)])] = 0
         return found
 
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64]:
@@ -181,11 +183,11 @@ class SaintSampler(SubgraphSampler):
         if self._counts is not None:
             node, edge = self._counts.nodes[part.nodes[part.dst]], self._counts.edges[part.positions]
             return np.maximum(node, 1) / np.maximum(edge, 1)
-        patch = self._edges.patch
+        patch = self.reader.edges.patch
         if patch is None:
             pair = self._law.two(part)
         else:  # edges that are left out for a while were drawn from all the same
-            whole = induced_subgraph(self._edges, part.nodes, self.graph.num_nodes, left_out=False)
+            whole = induced_subgraph(self.reader.edges, part.nodes, self.graph.num_nodes, left_out=False)
             pair = self._law.two(whole)[~contains(patch.left_out, whole.positions)]
         return self._law.one(part.nodes)[part.dst] / pair
 
@@ -203,16 +205,16 @@ class SaintSampler(SubgraphSampler):
 
     def _whole(self) -> Subgraph:
         """The whole graph, with the edges that are left out for a while."""
-        edges = self._edges
+        edges = self.reader.edges
         near = edges.indices.astype(np.int64, copy=False)
         return Subgraph(np.arange(edges.num_rows), edges.indptr, near, np.arange(len(near)))
 
     def _presampled(self, count: int | None) -> _Counts:
-        nodes, edges = np.zeros(self.graph.num_nodes, np.int32), np.zeros(len(self._edges.indices), np.int32)
+        nodes, edges = np.zeros(self.graph.num_nodes, np.int32), np.zeros(len(self.reader.edges.indices), np.int32)
         total, seen = 0, 0
         while total < count if count is not None else seen < _COVERAGE * len(nodes):
             random = Random(self._key(_PRESAMPLES, 3, total))
-            part = induced_subgraph(self._edges, np.unique(self._law.draw(random)), len(nodes))
+            part = induced_subgraph(self.reader.edges, np.unique(self._law.draw(random)), len(nodes))
             nodes[part.nodes] += 1
             edges[part.positions] += 1
             total, seen = total + 1, seen + len(part.nodes)

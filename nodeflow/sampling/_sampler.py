@@ -112,7 +112,7 @@ class Sampler(BoundSampler):
             raise ValueError("reuse=True shares prefixes of one structure, which needs include_dst=True")
         self.include_dst = bool(include_dst)
         self.reuse = bool(reuse)
-        self._bind()
+        self.bind()
 
     @abstractmethod
     def choose(self, dst: Tensor, step: Step) -> Choice:
@@ -124,25 +124,25 @@ class Sampler(BoundSampler):
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
-        return Candidates(
-            self._edges,
-            torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)),
-            self._weights,
-            exact=self.weight_type is np.float64,
-        )
+        return self.reader.candidates(torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)))
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
-        shared = {
-            "batch_random": Random(derive_key(draw.key, -1)), "epoch_random": Random(draw.epoch_key),
-            "batch_number": draw.batch_number, "inputs": inputs,
-        }  # fmt: skip
+        return sample_layers(self, seeds, draw, inputs, contexts)
 
-        def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
-            step = Step(flow, Random(derive_key(draw.key, flow)), contexts=context, **shared)
-            return self.choose(dst, step)
 
-        options = {"include_dst": self.include_dst, "reuse": self.reuse, "contexts": contexts}
-        return assemble(self.graph, self._edges, seeds, self.num_flows, choose, **options)  # type: ignore[arg-type]
+def sample_layers(sampler: Sampler, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None) -> NodeFlow:
+    """Return the NodeFlow of checked seeds, layer by layer; ``contexts`` ``[num_seeds]`` see ``assemble``."""
+    shared = {
+        "batch_random": Random(derive_key(draw.key, -1)), "epoch_random": Random(draw.epoch_key),
+        "batch_number": draw.batch_number, "inputs": inputs,
+    }  # fmt: skip
+
+    def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
+        step = Step(flow, Random(derive_key(draw.key, flow)), contexts=context, **shared)
+        return sampler.choose(dst, step)
+
+    options: dict[str, Any] = {"include_dst": sampler.include_dst, "reuse": sampler.reuse, "contexts": contexts}
+    return assemble(sampler.graph, sampler.reader.edges, seeds, sampler.num_flows, choose, **options)
 
 
 def check_sizes(sizes: Any, name: str, *, every: bool = True) -> tuple[int, ...]:

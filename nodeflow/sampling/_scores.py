@@ -27,21 +27,19 @@ class LayerCandidates(Frozen):
     the sampler's ``weight`` column, or 1, float32 ``[E]``.
     """
 
-    __slots__ = ("_local", "_positions", "flow")
+    __slots__ = ("flow", "positions")
     flow: Flow
-    _local: Ints
-    _positions: Ints
+    positions: Ints
 
     def __init__(self, edges: Candidates, num_nodes: int) -> None:
-        positions = edges._positions
         with Numbering(num_nodes) as numbering:
-            local = numbering.extend(edges._edges.indices[positions].astype(np.int64))
+            local = numbering.extend(edges.src.numpy())
             nid = torch.from_numpy(np.array(numbering.nodes))
         structure = Structure(edges.indptr, torch.from_numpy(local), len(nid))
         ends = Layer.trusted(len(nid), nid), Layer.trusted(len(edges.dst_nid), edges.dst_nid)
         eid, weight = Lazy(lambda: edges.eid), Lazy(lambda: edges.weight.float())
         flow = Flow.trusted(structure, *ends, (0, 1), parent_eid=eid, weight=weight)
-        self._set(flow=flow, _local=local, _positions=positions)
+        self._set(flow=flow, positions=edges.positions)
 
     @property
     def nid(self) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,9 +16,8 @@ from nodeflow.ops._structure import Structure
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._neighbor import NeighborSampler
+from nodeflow.sampling._sampler import sample_layers
 from nodeflow.sampling._subgraph import induced_subgraph, weight_of
-
-S = TypeVar("S", bound="ShadowSampler")
 
 
 class ShadowSampler(BoundSampler):
@@ -81,27 +80,14 @@ class ShadowSampler(BoundSampler):
         if self.fanout < 1 and self.fanout != -1:
             raise ValueError(f"fanout must be -1 (all neighbours) or at least 1, got {self.fanout}")
         self.replace = bool(replace)
-        self._bind()
+        self.bind()
 
-    _bound = (*BoundSampler._bound, "_hops")
-
-    def _bind(self) -> None:
-        super()._bind()
+    def read_graph(self) -> None:
+        """Make also the sampler that scopes grow by."""
+        super().read_graph()
         # a node draws when it is first reached: reuse
         options: dict[str, Any] = {"replace": self.replace, "direction": self.direction, "reuse": True}
-        hops = NeighborSampler(self.graph, [self.fanout] * max(self.depth, 1), **options)
-        self._hops: NeighborSampler = hops._changed(_edges=self._edges)
-
-    def without_edges(self: S, eid: Any) -> S:
-        """Return a sampler like this one that sees the graph without the edges ``eid`` (parent edge ids).
-
-        They are left out before anything is drawn: other nodes take their places in the scopes.
-
-        Raises IndexError for an id out of range.
-        """
-        other = super().without_edges(eid)
-        other._hops = self._hops._changed(_edges=other._edges)
-        return other
+        self._hops = NeighborSampler(self.graph, [self.fanout] * max(self.depth, 1), **options)
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         _, first, place = np.unique(seeds, return_index=True, return_inverse=True)
@@ -110,17 +96,19 @@ class ShadowSampler(BoundSampler):
             alone = np.sort(first)
             rows = Layer.trusted(len(alone), torch.from_numpy(seeds[alone]), context=torch.from_numpy(number[alone]))
             return self._assembled(rows, len(alone), torch.from_numpy(number))
-        reached = self._hops._sample(seeds, draw, inputs, contexts=number)
+        reached = sample_layers(self._hops.with_reader(self.reader), seeds, draw, inputs, number)
         return self._assembled(reached.front, reached.back.num_nodes, reached.seed_index)
 
     def _assembled(self, rows: Layer, num_seeds: int, seed_index: Tensor) -> NodeFlow:
         """The NodeFlow whose layers are all ``rows`` but for the last one, which is the first ``num_seeds``."""
         nodes, context = rows.parent_nid, rows.context
         assert context is not None  # they were drawn with contexts
-        part = induced_subgraph(self._edges, (context * self.graph.num_nodes + nodes).numpy(), self.graph.num_nodes)
+        part = induced_subgraph(
+            self.reader.edges, (context * self.graph.num_nodes + nodes).numpy(), self.graph.num_nodes
+        )
         indptr, indices, last = torch.from_numpy(part.indptr), torch.from_numpy(part.indices), part.indptr[num_seeds]
-        eid = Lazy(lambda: self._edges.parent_eid(part.positions))
-        weight = None if self._weights is None else Lazy(lambda: weight_of(self, part))
+        eid = Lazy(lambda: self.reader.edges.parent_eid(part.positions))
+        weight = None if self.reader.weights is None else Lazy(lambda: weight_of(self.reader, part))
         structure = Structure(indptr, indices, rows.num_nodes)
         layers = [rows, *(rows.with_frame() for _ in range(self.num_flows - 1))]
         flows = [

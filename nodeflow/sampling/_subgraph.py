@@ -21,6 +21,7 @@ from nodeflow.ops._structure import Structure
 from nodeflow.random import Random
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler
+from nodeflow.sampling._reader import Reader
 
 
 class Subgraph(NamedTuple):
@@ -69,12 +70,9 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
     return Subgraph(keys, indptr, indices, positions)
 
 
-def weight_of(sampler: BoundSampler, part: Subgraph, inverse: NDArray[np.float64] | None = None) -> Tensor:
+def weight_of(reader: Reader, part: Subgraph, inverse: NDArray[np.float64] | None = None) -> Tensor:
     """Return estimator weights of the edges of a subgraph, ``[E]``: those of the graph times ``inverse``."""
-    scale = np.ones(len(part.indices)) if inverse is None else inverse
-    if sampler._weights is not None:
-        scale = scale * sampler._weights[sampler._edges.ids(part.positions)]
-    return torch.from_numpy(np.asarray(scale, sampler.weight_type))
+    return reader.estimator_weight(reader.weighted(part.positions, inverse))
 
 
 class SubgraphSampler(BoundSampler):
@@ -118,7 +116,7 @@ class SubgraphSampler(BoundSampler):
         seed: int = 0,
     ) -> None:
         super().__init__(graph, num_flows, direction=direction, edge_filter=edge_filter, weight=weight, seed=seed)
-        self._bind()
+        self.bind()
 
     @abstractmethod
     def choose_nodes(self, seeds: Ints, random: Random) -> Any:
@@ -145,12 +143,12 @@ class SubgraphSampler(BoundSampler):
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         graph = self.graph
         nodes = as_ids(self.choose_nodes(seeds, Random(draw.key)), "nodes of a subgraph", graph.num_nodes).copy()
-        part = induced_subgraph(self._edges, nodes, graph.num_nodes)
+        part = induced_subgraph(self.reader.edges, nodes, graph.num_nodes)
         structure = Structure(torch.from_numpy(part.indptr), torch.from_numpy(part.indices), len(nodes))
         batch = shared_node_flow(
             graph, Layer.trusted(len(nodes), torch.from_numpy(nodes)), structure, self.num_flows,
-            parent_eid=Lazy(lambda: self._edges.parent_eid(part.positions)),
-            weight=Lazy(lambda: weight_of(self, part, self.inverse(part, seeds))),
+            parent_eid=Lazy(lambda: self.reader.edges.parent_eid(part.positions)),
+            weight=Lazy(lambda: weight_of(self.reader, part, self.inverse(part, seeds))),
             needs_weight=self._needs_weight(seeds), seed_ids=torch.from_numpy(seeds.copy()),
         )  # fmt: skip
         batch.back.data.update(self.node_columns(part))

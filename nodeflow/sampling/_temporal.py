@@ -112,16 +112,15 @@ class TemporalNeighborSampler(RowSampler):
         super().__init__(graph, len(self.fanouts), **options)
 
     takes_times = True
-    _bound = (*RowSampler._bound, "_stamps")
 
-    def _arranged(self, edges: Edges) -> Edges:
-        """The edges with every row in the order of time; their times by position are kept beside them."""
-        column = _time_column(self.graph, self.time)
-        edges = super()._arranged(edges)
+    def read_graph(self) -> None:
+        """Read also the times, and sort the edges of every row by them."""
+        super().read_graph()
+        column, edges = _time_column(self.graph, self.time), self.reader.edges
         if not _ascending(edges.by_position(column), edges.indptr):
             edges = edges.sorted_by(column)
+            self.reader = self.reader.arranged(edges)
         self._stamps: Stamps = np.array(edges.by_position(column))  # whoever made the column may write to it later
-        return edges
 
     def __call__(
         self, seeds: Any, *, times: Any = None, epoch: int = 0, batch_number: int | None = None, inputs: Any = None
@@ -157,8 +156,8 @@ class TemporalNeighborSampler(RowSampler):
 
     def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
         """Draw ``fanouts[step.flow]`` past neighbours for every row."""
-        patch, fanout = self._edges.patch, self.fanouts[step.flow]
-        stamps = self._stamps if edges is self._edges or patch is None else self._stamps[patch.positions]
+        patch, fanout = self.reader.edges.patch, self.fanouts[step.flow]
+        stamps = self._stamps if edges is self.reader.edges or patch is None else self._stamps[patch.positions]
         limits, which = step.inputs.times, rows.contexts
         indptr, begin, num_past = kernels.temporal.plan_past(
             edges.indptr, stamps, rows.at, limits, which, fanout, self.replace, self.strict
@@ -190,7 +189,7 @@ class TemporalNeighborSampler(RowSampler):
         if time is not None:
             limit = _as_times([time], 1, self._stamps.dtype.kind == "i")[0]
             late = self._stamps >= limit if self.strict else self._stamps > limit
-            found[self._edges.parent_eid(np.flatnonzero(late))] = 0
+            found[self.reader.edges.parent_eid(np.flatnonzero(late))] = 0
         return found
 
 

@@ -113,7 +113,7 @@ class Scripted(Sampler):
             wanted = next(numbers) if begin < end else 0
             positions += [begin + next(numbers) % (end - begin) for _ in range(wanted)]
             indptr.append(len(positions))
-        places = edges._positions[np.array(positions, np.int64)]
+        places = edges.positions[np.array(positions, np.int64)]
         return Choice(indptr, places)
 
 

@@ -22,7 +22,7 @@ BOUND = [name for name in FAMILIES if name != "link"]
 def test_nothing_is_read_from_the_graph_again(name, monkeypatch):
     """A batch that leaves edges out costs a batch, not another pass over the graph."""
     sampler = FAMILIES[name](graph_of_all())
-    monkeypatch.setattr(BoundSampler, "_bind", lambda self: pytest.fail("bound again"))
+    monkeypatch.setattr(BoundSampler, "read_graph", lambda self: pytest.fail("bound again"))
     batch = sampled(name, sampler.without_edges(range(0, 500, 3)))
     batch.validate()
     if name != "random walk":  # whose edges are not the graph's

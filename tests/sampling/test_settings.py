@@ -5,16 +5,18 @@ from __future__ import annotations
 import inspect
 import pickle
 
+import numpy as np
 import pytest
 import torch
 from _support.sampler_families import FAMILIES, degrees, fingerprint, graph_of_all, sampled
 from _support.sampler_reference import star
 
 import nodeflow
-from nodeflow import FullSampler, Graph, NeighborSampler
+from nodeflow import FullSampler, Graph, NeighborSampler, Sampler
 from nodeflow.control_variates import ControlVariateSampler, History
 from nodeflow.loader import NodeFlowLoader
-from nodeflow.sampling import SamplerBase
+from nodeflow.sampling import Edges, SamplerBase
+from nodeflow.sampling._reader import Reader
 
 GRAPH = graph_of_all()
 SHOWN_IN_SHORT = ("edge_filter", "parts", "score")  # by a hash or a name, from which nothing can be made again
@@ -105,3 +107,35 @@ def test_missing_of_a_control_variate_sampler_stays():
         sampler.missing = "nonsense"
     with pytest.raises(ValueError, match="missing must be"):
         ControlVariateSampler(GRAPH, [2, 2], history, missing="nonsense")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_what_is_read_from_the_graph_is_not_pickled(name):
+    sampler = FAMILIES[name](GRAPH)
+    sampler.bind()  # a second time, as where a subclass binds too
+    assert not any(isinstance(value, (np.ndarray, Edges, Reader)) for value in sampler.__getstate__().values())
+
+
+class FromHeavyEdges(Sampler):
+    """Takes the edges above the mean of a column."""
+
+    def __init__(self, graph: Graph, column: str, **options) -> None:
+        self.column = column
+        super().__init__(graph, 1, **options)
+
+    def read_graph(self) -> None:
+        super().read_graph()
+        self.heavy = self.graph.edata[self.column] > self.graph.edata[self.column].mean()
+
+    def choose(self, dst, step):
+        candidates = self.candidates(dst)
+        return candidates.select(self.heavy[candidates.eid])
+
+
+def test_a_sampler_of_ones_own_that_reads_a_column():
+    sampler = FromHeavyEdges(GRAPH, "w")
+    assert "heavy" not in sampler.__getstate__()
+    assert "heavy" not in sampler.settings
+    again = pickle.loads(pickle.dumps(sampler.without_edges([3])))
+    assert again.heavy.equal(sampler.heavy)
+    assert fingerprint(again(range(20))) == fingerprint(sampler.without_edges([3])(range(20)))
