@@ -45,7 +45,7 @@ class FlowConv(nn.Module):
         super().__init__()
         self.advised: set[str] = set()  # advice given already; the layers of a FlowModel share it
 
-    def __call__(self, where: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, where: Flow | NodeFlow, *args: Any, **kwargs: Any) -> Any:
         """Run the layer on a Flow, or on flow ``args[0]`` of a NodeFlow; hooks see the flow."""
         if isinstance(where, NodeFlow):
             pair = bool(args) and isinstance(args[0], tuple) and len(args[0]) == 2
@@ -54,14 +54,16 @@ class FlowConv(nn.Module):
                     f"with a NodeFlow, call {type(self).__name__} as conv(batch, i, h) for flow i, or as "
                     "conv(batch, (i, j), h) for the flow from layer i to layer j"
                 )
-            where, args = where.flows[args[0]], args[1:]
-        elif not isinstance(where, Flow):
+            flow, args = where.flows[args[0]], args[1:]
+        elif isinstance(where, Flow):
+            flow = where
+        else:
             raise TypeError(
                 f"call {type(self).__name__} as conv(flow, h) or conv(batch, i, h), got {describe(where)} first"
             )
         if self.weight_advice is not None:
-            self._check_weight(where, self.weight_advice)
-        return super().__call__(where, *args, **kwargs)
+            self._check_weight(flow, self.weight_advice)
+        return super().__call__(flow, *args, **kwargs)
 
     @opaque
     def _check_weight(self, flow: Flow, advice: str) -> None:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 
-def flop_counter(**options: Any) -> FlopCounterMode:
+def flop_counter(
+    *,
+    display: bool = False,
+    depth: int = 2,
+    custom_mapping: dict[Callable[..., object], Callable[..., int]] | None = None,
+) -> FlopCounterMode:
     """Return torch's counter of floating-point operations, which then also counts sums over the edges of flows.
 
     Torch's own counter knows matrix products; a sum over edges counts one addition for every number of a row that is
     added, and one multiplication more where edges have weights.
 
     Args:
-        options: those of ``torch.utils.flop_counter.FlopCounterMode``: ``display`` (False unless given: the table it
-            prints needs the package tabulate), ``depth``, ``custom_mapping``.
+        display: print a table when the ``with`` block ends, which needs the package tabulate.
+        depth: how many levels of modules within modules the table shows.
+        custom_mapping: functions that count operations of your own, see ``torch.utils.flop_counter.FlopCounterMode``.
 
     >>> from nodeflow import flow_from_edges
     >>> from nodeflow.nn import GraphConv
@@ -27,18 +33,20 @@ def flop_counter(**options: Any) -> FlopCounterMode:
     >>> counter.get_total_flops() == conv.flops(flow)[conv.order_for(flow)]
     True
     """
-    aten, options = torch.ops.aten, {"display": False, **options}
-    known = {aten._embedding_bag: _bag, aten._embedding_bag_forward_only: _bag, aten.addmm_: _added}
-    return FlopCounterMode(custom_mapping={**known, **options.pop("custom_mapping", {})}, **options)
+    aten = torch.ops.aten
+    # what embedding_bag calls; torch gives them no public name
+    bags = [getattr(aten, name) for name in ("_embedding_bag", "_embedding_bag_forward_only")]
+    known = {aten.addmm_: _added, **dict.fromkeys(bags, _bag)}
+    return FlopCounterMode(display=display, depth=depth, custom_mapping={**known, **(custom_mapping or {})})
 
 
 def _bag(
     weight: torch.Size, indices: torch.Size, offsets: torch.Size, scale_grad_by_freq: bool = False, mode: int = 0,
-    sparse: bool = False, per_sample_weights: torch.Size | None = None, *rest: Any, **kwargs: Any,
+    sparse: bool = False, per_sample_weights: torch.Size | None = None, *rest: object, **kwargs: object,
 ) -> int:  # fmt: skip
     return indices[0] * weight[1] * (1 if per_sample_weights is None else 2)
 
 
-def _added(total: torch.Size, left: torch.Size, right: torch.Size, *rest: Any, **kwargs: Any) -> int:
-    """A matrix product added to what is there; torch counts others only."""
+def _added(total: torch.Size, left: torch.Size, right: torch.Size, *rest: object, **kwargs: object) -> int:
+    """Count a matrix product that is added to a matrix in place, which torch's own counter leaves out."""
     return 2 * left[0] * left[1] * right[1]

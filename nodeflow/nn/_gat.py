@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,19 @@ from nodeflow._base.checks import as_count
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv, check_width, edge_rows
 from nodeflow.ops import sparse_linear
+
+
+class AttentionOptions(TypedDict, total=False):
+    """The keywords of ``AttentionConv``."""
+
+    concat: bool
+    attention_dropout: float
+    negative_slope: float
+    self_loops: bool
+    residual: bool
+    bias: bool
+    edge_features: int | None
+    edge_column: str
 
 
 class AttentionConv(FlowConv):
@@ -128,7 +141,9 @@ class GATConv(AttentionConv):
     torch.Size([1, 8])
     """
 
-    def __init__(self, in_features: int, out_features: int, heads: int = 1, **options: Any) -> None:
+    def __init__(
+        self, in_features: int, out_features: int, heads: int = 1, **options: Unpack[AttentionOptions]
+    ) -> None:
         super().__init__(in_features, out_features, heads, **options)
         self.src, self.dst = (nn.Parameter(torch.empty(heads, out_features)) for _ in range(2))
         self.edge = None if self.edge_features is None else nn.Linear(self.edge_features, heads, bias=False)
@@ -156,7 +171,9 @@ class GATv2Conv(AttentionConv):
     True
     """
 
-    def __init__(self, in_features: int, out_features: int, heads: int = 1, **options: Any) -> None:
+    def __init__(
+        self, in_features: int, out_features: int, heads: int = 1, **options: Unpack[AttentionOptions]
+    ) -> None:
         super().__init__(in_features, out_features, heads, **options)
         width = heads * out_features
         self.attention = nn.Parameter(torch.empty(heads, out_features))

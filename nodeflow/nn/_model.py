@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import describe
+from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow._rows.protocol import Rows
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
@@ -157,8 +158,8 @@ class FlowModel(nn.Module):
 
     @torch.no_grad()
     def inference(
-        self, graph: Graph | Propagation, h: Tensor | Rows, *, nodes: Any = None, weight: str | None = None,
-        edge_filter: Any = None, rows: int | None = None, progress: bool = False,
+        self, graph: Graph | Propagation, h: Tensor | Rows, *, nodes: IdsLike | None = None, weight: str | None = None,
+        edge_filter: EdgeFilter | None = None, rows: int | None = None, progress: bool = False,
     ) -> Tensor:  # fmt: skip
         """Return the outputs of all nodes, or of some, from their full neighbourhoods, ``[nodes, out_features]``.
 
@@ -206,7 +207,19 @@ class FlowModel(nn.Module):
         yield from FullPass(self, propagation, rows=rows, progress=progress)(h)
 
 
-def inference(model: nn.Module, graph: Graph | Propagation, h: Tensor, **options: Any) -> Tensor:
+class InferenceOptions(TypedDict, total=False):
+    """The keywords of ``FlowModel.inference``."""
+
+    nodes: IdsLike | None
+    weight: str | None
+    edge_filter: EdgeFilter | None
+    rows: int | None
+    progress: bool
+
+
+def inference(
+    model: nn.Module, graph: Graph | Propagation, h: Tensor | Rows, **options: Unpack[InferenceOptions]
+) -> Tensor:
     """Return ``FlowModel.inference`` of the one FlowModel in ``model``: for a wrapped model.
 
     A wrapper such as ``torch.optim.swa_utils.AveragedModel``, ``DataParallel`` or a module of your own has no method

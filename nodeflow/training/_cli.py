@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import torch
 
@@ -21,6 +21,9 @@ from nodeflow.training._checkpoint import holds_run, output_folder, save
 from nodeflow.training._loop import EpochRecord, check_dataset, train
 from nodeflow.training._methods import METHODS
 from nodeflow.training._settings import Settings
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 DEFAULT = Settings()
 
@@ -59,7 +62,7 @@ class _Parser(argparse.ArgumentParser):
             message += "; DATA goes before --fanouts"
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
-    def _print_message(self, message: str, file: Any = None) -> None:
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         with _reader_may_leave():
             super()._print_message(message, file)
             sys.stdout.flush()
