@@ -59,34 +59,70 @@ def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any, lanes:
     return builder.bitcast(builder.gep(data, [index]), ir.VectorType(data.type.pointee, lanes).as_pointer())
 
 
-def _first(builder: Any, count: Any) -> Any:
-    """Which lanes are below ``count``."""
-    lanes = ir.Constant(ir.VectorType(count.type, LANES), list(range(LANES)))
-    return builder.icmp_signed("<", lanes, _spread(builder, count, LANES))
+def _first(builder: Any, count: Any, lanes: int) -> Any:
+    """A mask of the lanes below ``count``."""
+    numbers = ir.Constant(ir.VectorType(count.type, lanes), list(range(lanes)))
+    return builder.icmp_signed("<", numbers, _spread(builder, count, lanes))
 
 
-def _vector(array: Any, count: Any) -> Vector:
-    """What is loaded or stored: a vector of HALF lanes when that is the count, known when compiled, else of LANES."""
+def _vector(array: Any, count: Any, most: int = LANES) -> Vector:
+    """The type that is loaded or stored: as many lanes as a count known when compiled, else ``most``."""
     literal = isinstance(count, types.IntegerLiteral)
     if literal and count.literal_value not in (HALF, LANES):
         raise ValueError(f"a fixed count is {HALF} or {LANES}, got {count.literal_value}")
-    return Vector(array.dtype, count.literal_value if literal else LANES)
+    dtype = array.dtype if isinstance(array.dtype, types.Float) else types.float32
+    return Vector(dtype, count.literal_value if literal else most)
+
+
+def _widened(builder: Any, dtype: Any, bits: Any) -> Any:
+    """Return numbers as they are; of uint16, the bits of bfloat16, and int16, those of float16, the float32 numbers."""
+    if isinstance(dtype, types.Float):
+        return bits
+    words, singles = ir.VectorType(_WORD, bits.type.count), ir.VectorType(ir.FloatType(), bits.type.count)
+
+    def same(number: int) -> Any:
+        return _constant(words, number)
+
+    if dtype == types.uint16:
+        return builder.bitcast(builder.shl(builder.zext(bits, words), same(16)), singles)
+    # By hand, because not every processor can: exponent and fraction go to their places, a factor puts the bias of the
+    # exponent right (and makes denormal numbers normal), and infinity and NaN are marked as such.
+    bits = builder.sext(bits, words)
+    size = builder.shl(builder.and_(bits, same(0x7FFF)), same(13))
+    value = builder.bitcast(builder.fmul(builder.bitcast(size, singles), _constant(singles, 2.0**112)), words)
+    special = builder.icmp_unsigned(">=", size, same(0x7C00 << 13))
+    value = builder.or_(value, builder.select(special, same(0x7F800000), same(0)))
+    return builder.bitcast(builder.or_(value, builder.and_(bits, same(0x80000000))), singles)
+
+
+def _load_half(typingctx: Any, array: Any, index: Any, count: Any) -> Any:
+    """As ``load``, for a count up to HALF: a vector of HALF numbers."""
+    return _loaded(array, count, HALF)
 
 
 def _load(typingctx: Any, array: Any, index: Any, count: Any) -> Any:
     """``array[index : index + count]``, then zeros, for a count up to LANES; nothing else is read.
 
-    A count written as HALF or LANES needs no mask, and HALF gives a vector of that many numbers.
+    A count written as HALF or LANES needs no mask, and HALF gives a vector of that many numbers. Arrays of uint16 hold
+    the bits of bfloat16 and those of int16 the bits of float16: they are loaded as float32.
     """
-    vector = _vector(array, count)
+    return _loaded(array, count, LANES)
+
+
+def _loaded(array: Any, count: Any, most: int) -> Any:
+    """The signature and code of a load of up to ``most`` numbers."""
+    vector = _vector(array, count, most)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place = _place(context, builder, signature.args[0], args[0], args[1], vector.lanes)
         if isinstance(count, types.IntegerLiteral):
-            return builder.load(place, align=array.dtype.bitwidth // 8)
+            return _widened(builder, array.dtype, builder.load(place, align=array.dtype.bitwidth // 8))
         kind, align = place.type.pointee, ir.Constant(_WORD, array.dtype.bitwidth // 8)
-        name = f"{_overload('masked.load', vector)}.p0"
-        return _call(builder, name, kind, place, align, _first(builder, args[2]), _constant(kind, 0.0))
+        letter, nothing = ("f", 0.0) if isinstance(array.dtype, types.Float) else ("i", 0)
+        name = f"llvm.masked.load.v{vector.lanes}{letter}{array.dtype.bitwidth}.p0"
+        mask = _first(builder, args[2], vector.lanes)
+        found = _call(builder, name, kind, place, align, mask, _constant(kind, nothing))
+        return _widened(builder, array.dtype, found)
 
     return vector(array, types.intp, count), codegen
 
@@ -101,10 +137,10 @@ def _store(typingctx: Any, array: Any, index: Any, count: Any, vector: Any) -> A
         else:
             align = ir.Constant(_WORD, array.dtype.bitwidth // 8)
             name = f"{_overload('masked.store', vector)}.p0"
-            _call(builder, name, ir.VoidType(), args[3], place, align, _first(builder, args[2]))
+            _call(builder, name, ir.VoidType(), args[3], place, align, _first(builder, args[2], vector.lanes))
         return context.get_dummy_value()
 
-    if _vector(array, count) != vector:
+    if _vector(array, count, vector.lanes) != vector:
         raise ValueError(f"a vector of {vector.lanes} numbers is stored with a count of {count}")
     return types.void(array, types.intp, count, vector), codegen
 
@@ -248,6 +284,7 @@ def _exp_below_zero(typingctx: Any, a: Any) -> Any:
 
 
 load: Any = intrinsic(prefer_literal=True)(_load)
+load_half: Any = intrinsic(_load_half)
 store: Any = intrinsic(prefer_literal=True)(_store)
 stream: Any = intrinsic(_stream)
 fence: Any = intrinsic(_fence)

@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
+from nodeflow._base.types import Array
 from nodeflow._runtime.buffers import reused
 from nodeflow._runtime.threads import run_all
 from nodeflow.ops._structure import Structure
-
-Floats = NDArray[Any]
 
 THREAD_ELEMENTS = 2**19
 """Numbers that a thread reads at least: fewer are done before a second thread is awake."""
@@ -31,8 +30,6 @@ LARGE = 2**20
 """Bytes from which on the memory of a result is used again: malloc may give it back to the system meanwhile."""
 STREAMED = 2**23
 """Bytes from which on sums are written past the caches."""
-
-_NO_INTS = np.empty(0, np.int64)
 
 
 def is_native(*tensors: Tensor | None) -> bool:
@@ -66,11 +63,11 @@ def weighted_sum(
     size = x.shape[1:].numel()
     width = size // max(groups, 1)
     numbers = _flat(x)
-    weights = numbers[:0] if weight is None else _flat(weight)
+    weights = None if weight is None else _flat(weight)
     shape = (rows, 2 * size) if own else (rows, *x.shape[1:])
     if 0 in (rows, size) or not (own or structure.num_edges):
         return _tensor(np.zeros(shape, numbers.dtype))
-    indptr, indices, edges = _ints(structure.indptr), _ints(structure.indices), _NO_INTS
+    indptr, indices, edges = _ints(structure.indptr), _ints(structure.indices), None
     narrow = size * numbers.itemsize <= NARROW and (groups == 1 or width >= kernels.simd.HALF)
     if end == "u" and narrow and not structure.is_transposed:
         out = _new(shape, numbers.dtype)
@@ -84,15 +81,10 @@ def weighted_sum(
         return _tensor(out)
     if end == "u":
         swapped, order = structure.transposed()
-        indptr, indices, edges = _ints(swapped.indptr), _ints(swapped.indices), _ints(order)
+        indptr, indices = _ints(swapped.indptr), _ints(swapped.indices)
+        edges = None if weight is None else _ints(order)
     out = _new(shape, numbers.dtype)
-    past = not own and width % kernels.simd.LANES == 0 and _is_streamed(out)
-    _beside(
-        lambda a, b: kernels.row_sums.sum_rows(
-            indptr, indices, edges, numbers, weights, groups, width, mean, own, past, out.reshape(-1), a, b
-        ),
-        _row_ranges(indptr, size),
-    )
+    _sum_rows(indptr, indices, edges, numbers, weights, (groups, width), out, mean=mean, own=own)
     return _tensor(out)
 
 
@@ -103,19 +95,29 @@ def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
     size = x.shape[1:].numel()
     if 0 in (rows, size, structure.num_edges):
         return _tensor(np.zeros((rows, *x.shape[1:]), numbers.dtype))
-    indptr, indices, none = _ints(structure.indptr), _NO_INTS, numbers[:0]
+    indptr, indices = _ints(structure.indptr), None
     if end == "u":
         swapped, order = structure.transposed()
         indptr, indices = _ints(swapped.indptr), _ints(order)
     out = _new((rows, *x.shape[1:]), numbers.dtype)
-    past = size % kernels.simd.LANES == 0 and _is_streamed(out)
+    _sum_rows(indptr, indices, None, numbers, None, (1, size), out)
+    return _tensor(out)
+
+
+def _sum_rows(
+    indptr: Ints, indices: Ints | None, edges: Ints | None, numbers: Array, weights: Array | None,
+    shape: tuple[int, int], out: Array, *, mean: bool = False, own: bool = False,
+) -> None:  # fmt: skip
+    """Write to ``out`` the sums of rows of ``shape``, groups and numbers in each; threads do a range of rows each."""
+    size, flat, past = math.prod(shape), out.reshape(-1), False
+    if not own and shape[1] % kernels.simd.LANES == 0:
+        past = _is_streamed(out)
     _beside(
         lambda a, b: kernels.row_sums.sum_rows(
-            indptr, indices, _NO_INTS, numbers, none, 1, size, False, False, past, out.reshape(-1), a, b
+            indptr, indices, edges, None, numbers, size, weights, *shape, mean, own, past, flat, a, b
         ),
         _row_ranges(indptr, size),
     )
-    return _tensor(out)
 
 
 def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
@@ -141,7 +143,7 @@ def extreme(structure: Structure, kind: str, x: Tensor, largest: bool, counted: 
     size = x.shape[1:].numel()
     out = _new(shape, numbers.dtype)
     ties = _new(shape if counted else (0,), numbers.dtype)
-    indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else _NO_INTS
+    indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else None
     if out.size:
         sign = 1 if largest else -1
         _beside(
@@ -159,7 +161,7 @@ def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor
     size = x.shape[1:].numel()
     out = _new(tuple(x.shape), numbers.dtype)
     out.fill(0)
-    indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else _NO_INTS
+    indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else None
     if out.size and structure.num_dst:
         _beside(
             lambda _a, _b, c, d: kernels.extremes.share_rows(
@@ -225,28 +227,28 @@ def _by_destination(structure: Structure, kernel: Callable[..., None], *tensors:
     return _tensor(out)
 
 
-def _ints(tensor: Tensor) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = tensor.contiguous().numpy()
+def _ints(tensor: Tensor) -> Ints:
+    found: Ints = tensor.contiguous().numpy()
     return found
 
 
-def _flat(tensor: Tensor) -> Floats:
-    found: Floats = tensor.detach().contiguous().resolve_neg().view(-1).numpy()
+def _flat(tensor: Tensor) -> Array:
+    found: Array = tensor.detach().contiguous().resolve_neg().view(-1).numpy()
     return found
 
 
-def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Floats:
+def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """An array to be filled. What malloc would take from the system every time lies in a buffer that is used again."""
     large = math.prod(shape) * dtype.itemsize >= LARGE
     return reused(shape, dtype) if large else np.empty(shape, dtype)
 
 
-def _is_streamed(out: Floats) -> bool:
+def _is_streamed(out: Array) -> bool:
     """Whether a result is written past the caches, which would hold a part of it only."""
     return out.nbytes >= STREAMED and out.ctypes.data % 64 == 0
 
 
-def _tensor(array: Floats) -> Tensor:
+def _tensor(array: Array) -> Tensor:
     """A tensor of a new array: no view, so it may be changed in place. numpy lays large arrays in large pages."""
     return torch.from_numpy(array)
 
@@ -256,7 +258,7 @@ def _count(elements: int) -> int:
     return max(1, min(torch.get_num_threads(), elements // THREAD_ELEMENTS))
 
 
-def _row_ranges(indptr: NDArray[np.int64], size: int) -> Sequence[tuple[int, int]]:
+def _row_ranges(indptr: Ints, size: int) -> Sequence[tuple[int, int]]:
     """Ranges of rows with about as many edges and rows each, one per thread."""
     rows = len(indptr) - 1
     count = _count((int(indptr[-1]) + rows) * size)

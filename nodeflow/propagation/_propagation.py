@@ -256,12 +256,13 @@ class Propagation(Frozen):
     def _sum_rows(self, words: Array, stride: int, nodes: Ints | None, out: Tensor) -> None:
         """Write the sums at ``nodes`` into ``out``, straight from the arrays of the graph and the memory of ``h``."""
         width, sums, edges = out.numel() // len(out), out.numpy().reshape(-1), self._edges
+        rows = read_only(np.arange(len(out)) if nodes is None else nodes)  # compiled once, for these
 
         def work(k: int) -> None:
-            start, stop = pieces[k]
-            rows = read_only(np.arange(start, stop) if nodes is None else nodes[start:stop])  # compiled once, for these
-            to = sums[start * width : stop * width]
-            kernels.full_sums.sum_rows(edges.indptr, edges.indices, self._weights, rows, words, stride, width, to)
+            kernels.row_sums.sum_rows(
+                edges.indptr, edges.indices, None, rows, words, stride, self._weights, 1, width, False, False, False, sums,
+                *pieces[k],
+            )  # fmt: skip
 
         threads = torch.get_num_threads() if out.numel() >= _SHARED else 1
         pieces = [(0, len(out))] if threads == 1 and len(out) <= _AT_ONCE else self._pieces(nodes, threads)

@@ -24,7 +24,7 @@ def extreme_rows(indptr, indices, x, width, sign, out, ties, first, last):
     zero, one, signs = splat(x.dtype.type(0)), splat(x.dtype.type(1)), splat(x.dtype.type(sign))
     for v in range(first, last):
         a, b = indptr[U64(v)], indptr[U64(v + 1)]
-        if indices.shape[0] > 0:
+        if indices is not None:
             for e in range(min(a + ahead, end), min(b + ahead, end)):
                 ask(x, indices[U64(e)] * width, width)
         for c in range(0, width, LANES):

@@ -1,34 +1,60 @@
-"""Weighted sums of rows over the edges of a CSR structure, by destination or by source, and their weights' gradients.
+"""Weighted sums of rows over the edges of a flow or of a whole graph, their transposes, and the weights' gradients.
 
-A row has ``groups * width`` numbers, and an edge one weight per group (``weight`` is ``[edges * groups]``), or none:
-then ``weight`` is empty. Everything is flat. Kernels do a range of rows, or of groups and columns, so that ranges can
-run beside each other; a number is always added in the same order, so ranges change no bit of any result.
+A row has ``groups * width`` numbers, and an edge one weight per group (``weight`` is ``[edges * groups]``), or None: 1.
+Everything is flat. A call does a range of rows, or of groups and columns, so that threads can do ranges beside each
+other. A number is always added in the same order, so ranges change no bit of any result.
 """
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import U64
-from nodeflow._kernels.simd import HALF, LANES, add, div, fence, load, mul_add, splat, splat_half, store, stream, total
+from nodeflow._kernels.simd import (
+    HALF,
+    LANES,
+    add,
+    div,
+    fence,
+    load,
+    load_half,
+    mul_add,
+    splat,
+    splat_half,
+    store,
+    stream,
+    total,
+)
 
 _LINE = 64  # bytes that the processor fetches at once
+BLOCK = 32
+"""Edges of a row that are summed in all columns before the next edges are read.
+
+64 columns are summed at a time. The other columns of a row with many edges would have left the cache meanwhile.
+"""
 
 
-@njit(inline="always")
+@njit
 def distance(size):
     """Return how many edges before it is read a row of ``size`` numbers is asked for: the narrower, the more."""
     return max(8, min(32, 1024 // size))
 
 
-@njit(inline="always")
+@njit
 def row_of(indices, e):
     """Return the row that edge ``e`` reads: without indices, its own."""
-    return indices[U64(e)] if indices.shape[0] > 0 else e
+    return e if indices is None else np.int64(indices[U64(e)])
 
 
-@njit(inline="always")
+@njit
+def weight_of(weight, edges, e, groups, group):
+    """Return the weight of edge ``edges[e]`` (without ``edges``: of e) for a group; without ``weight``, 1."""
+    return 1 if weight is None else weight[U64(row_of(edges, e) * groups + group)]
+
+
+@njit
 def ask(x, begin, count):
     """Ask for ``x[begin : begin + count]``."""
     c, step = 0, _LINE // x.itemsize
@@ -37,7 +63,7 @@ def ask(x, begin, count):
         c += step
 
 
-@njit(inline="always")
+@njit
 def copy_row(x, begin, out, to, count):
     """Write ``out[to : to + count] = x[begin : begin + count]``."""
     c = 0
@@ -48,7 +74,7 @@ def copy_row(x, begin, out, to, count):
         store(out, to + c, count - c, load(x, begin + c, count - c))
 
 
-@njit(inline="always")
+@njit
 def put(out, at, vector, past):
     """Write a whole vector, into the caches or past them."""
     if past:
@@ -58,69 +84,112 @@ def put(out, at, vector, past):
 
 
 @njit(nogil=True, cache=True)
-def sum_rows(indptr, indices, edges, x, weight, groups, width, mean, own, past, out, first, last):
-    """Write ``out[v] = sum of weight[e] * x[indices[e]]`` for the rows ``first <= v < last``, divided by their edges.
+def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mean, own, past, out, first, last):
+    """Write ``out[i] = sum of weight[e] * x[indices[e]]`` over the edges e of row i, for ``first <= i < last``.
 
-    Edge e of the structure has the weight of edge ``edges[e]`` (without ``edges``: of e); divided only with ``mean``.
-    With ``own`` the rows of ``out`` are twice as long: ``x[v]`` comes before the sum. With ``past`` they are written
-    past the caches, for a ``width`` of whole vectors, and ``out`` that begins a line of 64 bytes.
+    Arguments that may be None are left out of the compiled code, which is made once per combination:
+
+    - ``indices``: the rows of ``x`` that edges read; None: edge e reads row e.
+    - ``edges``: edge e has the weight of edge ``edges[e]``; None: its own.
+    - ``rows``: row i has the edges of row ``rows[i]`` of ``indptr``, in any order; None: of row i.
+    - ``weight``: None: 1.
+
+    Rows of ``x`` begin ``stride`` numbers after one another. Words (uint16, int16) are read as in ``simd.load``.
+
+    With ``mean`` a sum is divided by the number of its edges. With ``own`` the rows of ``out`` are twice as long, and
+    row i of ``x`` comes before the sum. With ``past`` sums are written past the caches, which needs a ``width``
+    of whole vectors and an ``out`` that begins a line of 64 bytes.
+
+    Edges are added one after another, in their order.
     """
-    weighted, size, end = weight.shape[0] > 0, groups * width, indptr[U64(last)]
-    before = size if own else 0
-    ahead = distance(size)
-    unit = x.dtype.type(1)
-    zero, one, half = splat(unit - unit), splat(unit), splat_half(unit - unit)
-    for v in range(first, last):
-        a, b = indptr[U64(v)], indptr[U64(v + 1)]
-        for e in range(min(a + ahead, end), min(b + ahead, end)):
-            if indices.shape[0] > 0:
-                ask(x, indices[U64(e)] * size, size)
-            if weighted and edges.shape[0] > 0:
-                prefetch(weight, edges[U64(e)] * groups)
-        degree = x.dtype.type(max(b - a, 1))
-        by = splat(degree)
-        to = v * (before + size)
-        copy_row(x, v * size, out, to, before)
+    number, size = out.dtype.type, groups * width
+    before, ahead = size if own else 0, distance(size)
+    end = np.int64(indptr[U64(last)] if rows is None else 0)
+    zero, half = splat(number(0)), splat_half(number(0))
+    for i in range(first, last):
+        v = np.int64(i if rows is None else rows[U64(i)])
+        if rows is not None:
+            if i + 16 < last:
+                prefetch(indptr, np.int64(rows[U64(i + 16)]))
+            if i + 8 < last:
+                later = np.int64(indptr[U64(rows[U64(i + 8)])])
+                prefetch(indices, later)
+                if weight is not None:
+                    prefetch(weight, later)
+            if i + 3 < last:  # rows may be short
+                later = np.int64(rows[U64(i + 3)])
+                start, stop = np.int64(indptr[U64(later)]), np.int64(indptr[U64(later + 1)])
+                for e in range(start, min(start + BLOCK, stop)):
+                    ask(x, np.int64(indices[U64(e)]) * stride, size)
+        a, b = np.int64(indptr[U64(v)]), np.int64(indptr[U64(v + 1)])
+        degree = number(max(b - a, 1))
+        to = i * (before + size)
+        copy_row(x, v * stride, out, to, before)
         to += before
-        for group in range(groups):
-            at, c = group * width, 0
-            while c + 4 * LANES <= width:
-                s0, s1, s2, s3 = zero, zero, zero, zero
-                for e in range(a, b):
-                    i = row_of(indices, e) * size + at + c
-                    w = splat(weight[U64(row_of(edges, e) * groups + group)]) if weighted else one
-                    s0 = mul_add(w, load(x, i, LANES), s0)
-                    s1 = mul_add(w, load(x, i + LANES, LANES), s1)
-                    s2 = mul_add(w, load(x, i + 2 * LANES, LANES), s2)
-                    s3 = mul_add(w, load(x, i + 3 * LANES, LANES), s3)
-                if mean:
-                    s0, s1, s2, s3 = div(s0, by), div(s1, by), div(s2, by), div(s3, by)
-                o = to + at + c
-                put(out, o, s0, past)
-                put(out, o + LANES, s1, past)
-                put(out, o + 2 * LANES, s2, past)
-                put(out, o + 3 * LANES, s3, past)
-                c += 4 * LANES
-            while c + LANES <= width:
-                s0 = zero
-                for e in range(a, b):
-                    w = splat(weight[U64(row_of(edges, e) * groups + group)]) if weighted else one
-                    s0 = mul_add(w, load(x, row_of(indices, e) * size + at + c, LANES), s0)
-                put(out, to + at + c, div(s0, by) if mean else s0, past)
-                c += LANES
-            if c + HALF <= width:
-                h0 = half
-                for e in range(a, b):
-                    w = splat_half(weight[U64(row_of(edges, e) * groups + group)] if weighted else unit)
-                    h0 = mul_add(w, load(x, row_of(indices, e) * size + at + c, HALF), h0)
-                store(out, to + at + c, HALF, div(h0, splat_half(degree)) if mean else h0)
-                c += HALF
-            if c < width:
-                n, s0 = width - c, zero
-                for e in range(a, b):
-                    w = splat(weight[U64(row_of(edges, e) * groups + group)]) if weighted else one
-                    s0 = mul_add(w, load(x, row_of(indices, e) * size + at + c, n), s0)
-                store(out, to + at + c, n, div(s0, by) if mean else s0)
+        p = a
+        while True:  # once for a row without edges
+            q, begun = min(p + BLOCK, b), p > a
+            divided, by, beyond = mean and q == b, splat(degree), past and q == b
+            if rows is None:
+                for e in range(min(p + ahead, end), min(q + ahead, end)):
+                    if indices is not None:
+                        ask(x, np.int64(indices[U64(e)]) * stride, size)
+                    if edges is not None:
+                        prefetch(weight, edges[U64(e)] * groups)
+            else:
+                for e in range(q, min(q + BLOCK, b)):
+                    ask(x, np.int64(indices[U64(e)]) * stride, size)
+            for group in range(groups):
+                at, c = group * width, 0
+                while c + 4 * LANES <= width:
+                    o = to + at + c
+                    s0, s1, s2, s3 = zero, zero, zero, zero
+                    if begun:
+                        s0, s1 = load(out, o, LANES), load(out, o + LANES, LANES)
+                        s2, s3 = load(out, o + 2 * LANES, LANES), load(out, o + 3 * LANES, LANES)
+                    for e in range(p, q):
+                        j = row_of(indices, e) * stride + at + c
+                        w = splat(number(weight_of(weight, edges, e, groups, group)))
+                        s0 = mul_add(w, load(x, j, LANES), s0)
+                        s1 = mul_add(w, load(x, j + LANES, LANES), s1)
+                        s2 = mul_add(w, load(x, j + 2 * LANES, LANES), s2)
+                        s3 = mul_add(w, load(x, j + 3 * LANES, LANES), s3)
+                    if divided:
+                        s0, s1, s2, s3 = div(s0, by), div(s1, by), div(s2, by), div(s3, by)
+                    put(out, o, s0, beyond)
+                    put(out, o + LANES, s1, beyond)
+                    put(out, o + 2 * LANES, s2, beyond)
+                    put(out, o + 3 * LANES, s3, beyond)
+                    c += 4 * LANES
+                while c + LANES <= width:
+                    o = to + at + c
+                    s0 = load(out, o, LANES) if begun else zero
+                    for e in range(p, q):
+                        j = row_of(indices, e) * stride + at + c
+                        w = splat(number(weight_of(weight, edges, e, groups, group)))
+                        s0 = mul_add(w, load(x, j, LANES), s0)
+                    put(out, o, div(s0, by) if divided else s0, beyond)
+                    c += LANES
+                if c + HALF <= width:
+                    o = to + at + c
+                    h0 = load(out, o, HALF) if begun else half
+                    for e in range(p, q):
+                        j = row_of(indices, e) * stride + at + c
+                        h = splat_half(number(weight_of(weight, edges, e, groups, group)))
+                        h0 = mul_add(h, load(x, j, HALF), h0)
+                    store(out, o, HALF, div(h0, splat_half(degree)) if divided else h0)
+                    c += HALF
+                if c < width:
+                    n, o = width - c, to + at + c
+                    h0 = load_half(out, o, n) if begun else half
+                    for e in range(p, q):
+                        j = row_of(indices, e) * stride + at + c
+                        h = splat_half(number(weight_of(weight, edges, e, groups, group)))
+                        h0 = mul_add(h, load_half(x, j, n), h0)
+                    store(out, o, n, div(h0, splat_half(degree)) if divided else h0)
+            if q == b:
+                break
+            p = q
     if past:
         fence()
 
@@ -131,7 +200,7 @@ def add_rows(indptr, indices, g, weight, groups, width, out, group_range, column
 
     Of every row it does the columns in ``column_range`` of the groups in ``group_range``, pairs of first and last.
     """
-    weighted, size, end = weight.shape[0] > 0, groups * width, indptr[indptr.shape[0] - 1]
+    size, end = groups * width, indptr[indptr.shape[0] - 1]
     ahead = distance(size)
     unit, (first, last) = g.dtype.type(1), column_range
     lowest, count = group_range[0] * width + first, (group_range[1] - group_range[0] - 1) * width + last - first
@@ -140,7 +209,7 @@ def add_rows(indptr, indices, g, weight, groups, width, out, group_range, column
             if e + ahead < end:
                 ask(out, indices[U64(e + ahead)] * size + lowest, count)
             for group in range(group_range[0], group_range[1]):
-                number = weight[U64(e * groups + group)] if weighted else unit
+                number = unit if weight is None else weight[U64(e * groups + group)]
                 w, i, o = splat(number), v * size + group * width, indices[U64(e)] * size + group * width
                 c = first
                 while c + LANES <= last:
