@@ -260,8 +260,8 @@ class Propagation(Frozen):
 
         def work(k: int) -> None:
             kernels.row_sums.sum_rows(
-                edges.indptr, edges.indices, None, rows, words, stride, self._weights, 1, width, False, False, False, sums,
-                *pieces[k],
+                edges.indptr, edges.indices, None, rows, words, stride, self._weights, 1, width, False, False, False,
+                sums, *pieces[k],
             )  # fmt: skip
 
         threads = torch.get_num_threads() if out.numel() >= _SHARED else 1
