@@ -178,7 +178,7 @@ class Flow(Frozen):
         value over all its in-edges in the parent graph (out-edges, for a sampler of ``direction="out"``). A is the edge
         column that the sampler has as ``weight``, or 1. A sampler whose sums are not unbiased says so. The weights of a
         full neighbourhood are A, those of flows made by hand are 1 unless given. They are float64 where A is a float64
-        column, else float32.
+        column, else float32: for rows of another type take ``flow.weight.to(h.dtype)``.
         """
         if self._weight is None:
             return torch.ones(self.num_edges, dtype=torch.float32, device=self._structure.device)

@@ -154,6 +154,11 @@ class FlowModel(nn.Module):
             where = f"layer {i} of {type(self).__name__}, {type(self.convs[i]).__name__}"
             sparse = "" if h.layout == torch.strided else ", which are sparse: x.to_dense() makes them dense"
             error.add_note(f"in {where}, on {flow!r} with rows of shape {tuple(h.shape)}{sparse}")
+            if isinstance(error, RuntimeError) and flow.weight.dtype == torch.float64 != h.dtype:
+                error.add_note(
+                    f"flow.weight is float64, as the sampler's edge column is, and the rows are {h.dtype}: a layer of "
+                    "your own takes flow.weight.to(h.dtype)"
+                )
             raise
 
     @torch.no_grad()

@@ -142,12 +142,13 @@ def test_a_stack_takes_modules_of_ones_own(graph: Graph) -> None:
     assert FlowModel([Sum(), Sum()])(batch, graph.ndata["feat"][batch.layers[0].parent_nid]).tolist() == [[4.0, 7.0]]
 
 
-def test_inference_with_the_weights_of_the_sampler(graph: Graph) -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_inference_with_the_weights_of_the_sampler(dtype: torch.dtype, graph: Graph) -> None:
     class Weighted(torch.nn.Module):
         def forward(self, flow: Flow, h: torch.Tensor) -> torch.Tensor:
             return flow.aggregate(h, "sum", weight=flow.weight.double())
 
-    graph.edata["w"] = values((graph.num_edges,)).detach().float()
+    graph.edata["w"] = values((graph.num_edges,)).detach().to(dtype)
     model = FlowModel([Weighted(), Weighted()])
     h = values((graph.num_nodes, 3)).detach()
     batch = FullSampler(graph, 2, weight="w")(range(graph.num_nodes))
