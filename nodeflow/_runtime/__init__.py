@@ -1,6 +1,7 @@
-"""State of the process: threads, reused buffers, memory outside the heap, filters of warnings.
+"""State of the process: threads, locks, reused memory, memory outside the heap, maps of files, living graphs.
 
-Every mutable variable of the package that all threads share is in this room. Two devices of speed reach beyond one
+Every mutable variable of the package that all threads share is in this room (``tests/runtime/test_state.py``), but for
+memories of pure functions (``functools.cache``). Two devices of speed reach beyond one
 call, and each has an off-switch, for a user with a problem and for tests. The environment variable is read once, when
 nodeflow is imported; "0", "false", "no" and "off" turn the device off.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,13 +13,13 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int
 from nodeflow._base.frozen import Frozen
+from nodeflow._runtime import locks
 from nodeflow.flow._parent import check_graph
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler
 
 _MOST = 2**31 - 1
-_METIS = threading.Lock()  # it draws from a generator of the whole process
 
 
 def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
@@ -62,7 +61,7 @@ def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
     links = scipy.sparse.coo_array((np.ones(len(pairs[0]), np.bool_), pairs), shape=size).tocsr()  # repeats are one
     adjacency = pymetis.CSRAdjacency(links.indptr.astype(np.int64), links.indices.astype(np.int64))
     options = pymetis.Options(seed=derive_key(number) >> 33)
-    with _METIS:
+    with locks.metis:  # METIS draws from a generator of the whole process
         found = pymetis.part_graph(count, adjacency, options=options)
     return torch.from_numpy(np.array(found.vertex_part, np.int64))
 
