@@ -93,6 +93,8 @@ class Structure(Frozen):
         return self._derived[name]
 
     def _make_dst(self) -> Tensor:
+        if self.device.type == "cpu":  # torch's own wakes all its threads, whatever the size
+            return torch.from_numpy(np.repeat(np.arange(self.num_dst), self.in_degrees.numpy()))
         rows = torch.arange(self.num_dst, device=self.device)
         return torch.repeat_interleave(rows, self.in_degrees, output_size=self.num_edges)
 

@@ -178,7 +178,7 @@ class Candidates(Frozen):
     @property
     def rows(self) -> Tensor:
         """Which of the destinations, 0 to ``num_dst - 1``, each edge belongs to, int64 ``[E]``."""
-        return torch.repeat_interleave(torch.arange(len(self.dst_nid), device="cpu"), self.degrees)
+        return torch.from_numpy(np.repeat(np.arange(len(self.dst_nid)), np.diff(self._indptr)))
 
     @property
     def src(self) -> Tensor:
@@ -188,7 +188,7 @@ class Candidates(Frozen):
     @property
     def dst(self) -> Tensor:
         """Parent id of the destination, int64 ``[E]``."""
-        return torch.repeat_interleave(self.dst_nid, self.degrees)
+        return torch.from_numpy(np.repeat(self.dst_nid.numpy(), np.diff(self._indptr)))
 
     @property
     def eid(self) -> Tensor:
