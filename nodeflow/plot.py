@@ -48,7 +48,7 @@ def plot_curves(records: Sequence[_Epoch], path: Path | str, *, title: str = "")
     right.set(xlabel="epoch", ylabel="validation accuracy (%)")
     for axis in (left, right):
         axis.grid(alpha=0.3)
-        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     figure.suptitle(title)
     figure.savefig(path, dpi=120)
 

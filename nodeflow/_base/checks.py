@@ -125,7 +125,9 @@ def describe(value: object) -> str:
     if isinstance(value, (torch.Tensor, np.ndarray)):
         return f"{kind} of dtype {value.dtype} and shape {tuple(value.shape)}"
     text = repr(value)
-    return f"{kind} {text}" if len(text) <= 60 else kind
+    if len(text) > 60:
+        return kind
+    return text if text.startswith(f"{kind}(") else f"{kind} {text}"
 
 
 def with_article(noun: str) -> str:

@@ -82,7 +82,7 @@ class FlowConv(nn.Module):
 def check_width(conv: nn.Module, h: Tensor, width: int) -> None:
     """Raise ValueError unless the rows ``h`` are ``width`` wide."""
     if h.shape[-1:] != (width,):
-        raise ValueError(f"{type(conv).__name__} takes rows of width {width}, in_features, got shape {tuple(h.shape)}")
+        raise ValueError(f"{type(conv).__name__} takes rows of width {width} (in_features), got shape {tuple(h.shape)}")
 
 
 def edge_rows(flow: Flow, given: Tensor | None, column: str) -> Tensor:

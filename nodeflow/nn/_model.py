@@ -53,6 +53,8 @@ class FlowModel(nn.Module):
         jumping: str | None = None, out_features: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
+        if activation is not None and not callable(activation):
+            raise TypeError(f"activation must be a function, such as torch.relu, or None; got {describe(activation)}")
         self.convs = nn.ModuleList(convs)
         advised: set[str] = set()  # one warning per model, not one per layer
         for conv in convs:
@@ -96,6 +98,11 @@ class FlowModel(nn.Module):
         """
         check_batch(self, batch, h)
         check_features(h)
+        if h.ndim and len(h) != batch.layer_sizes[0]:
+            raise ValueError(
+                f"h must have {batch.layer_sizes[0]} rows, one per node of the input layer, got shape "
+                f"{tuple(h.shape)}: of rows x of all nodes take x[batch.layers[0].parent_nid]"
+            )
         kept: list[Tensor] = []  # with jumping: the rows of the layers passed, of the nodes that are still there
         for i, flow in enumerate(batch.flows):
             h = self.step(i, h)
@@ -152,8 +159,13 @@ class FlowModel(nn.Module):
             return out + (own if own.layout == torch.strided else own.to_dense())
         except Exception as error:
             where = f"layer {i} of {type(self).__name__}, {type(self.convs[i]).__name__}"
-            sparse = "" if h.layout == torch.strided else ", which are sparse: x.to_dense() makes them dense"
-            error.add_note(f"in {where}, on {flow!r} with rows of shape {tuple(h.shape)}{sparse}")
+            rows = f"rows of shape {tuple(h.shape)}"
+            weight = next(self.convs[i].parameters(), h)
+            if h.layout != torch.strided:
+                rows += ", which are sparse: x.to_dense() makes them dense"
+            elif h.dtype != weight.dtype:
+                rows += f" and {h.dtype}, where weights are {weight.dtype}: h.to({weight.dtype}) converts them"
+            error.add_note(f"in {where}, on {flow!r} with {rows}")
             if isinstance(error, RuntimeError) and flow.weight.dtype == torch.float64 != h.dtype:
                 error.add_note(
                     f"flow.weight is float64, as the sampler's edge column is, and the rows are {h.dtype}: a layer of "
@@ -186,9 +198,14 @@ class FlowModel(nn.Module):
         Memory: the rows of two layers (with ``jumping`` those of all layers for the nodes wanted), and what a
         convolution needs for ``rows`` nodes, their edges and their neighbours.
 
-        Raises ValueError for ``weight`` or ``edge_filter`` beside a propagation, IndexError for unknown nodes, and what
-        ``Propagation`` raises.
+        Raises TypeError for an argument that is no graph, ValueError for ``weight`` or ``edge_filter`` beside a
+        propagation, IndexError for unknown nodes, and what ``Propagation`` raises.
         """
+        if not isinstance(graph, Graph | Propagation):
+            hint = ": the arguments are the other way round" if isinstance(h, Graph) else ""
+            if isinstance(graph, NodeFlow):
+                hint = ": for a batch call model(batch, h)"
+            raise TypeError(f"inference takes a Graph or a Propagation first, got {describe(graph)}{hint}")
         if isinstance(graph, Propagation) and weight is not None:
             raise ValueError("the propagation has its weights; leave out weight")
         if isinstance(graph, Propagation) and edge_filter is not None:
@@ -231,13 +248,15 @@ def inference(
     ``inference``. Only the FlowModel inside is computed; steps of the wrapper before or after it are not. ``options``
     are those of ``FlowModel.inference``.
 
-    Raises ValueError unless ``model`` is or holds exactly one FlowModel.
+    Raises TypeError for what is no module, ValueError unless ``model`` is or holds exactly one FlowModel.
 
     >>> from nodeflow.nn import GCN
     >>> wrapped = torch.optim.swa_utils.AveragedModel(GCN(2, 4, 3))
     >>> inference(wrapped, Graph.from_edges([0, 1], [1, 2]), torch.ones(3, 2)).shape
     torch.Size([3, 3])
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, got {describe(model)}")
     found = [module for module in model.modules() if isinstance(module, FlowModel)]
     if len(found) != 1:
         raise ValueError(f"model must hold one FlowModel, got {len(found)} in {type(model).__name__}")
@@ -251,11 +270,14 @@ def check_batch(model: FlowModel, batch: object, h: object) -> None:
         hint = ""
         if isinstance(h, NodeFlow):
             hint = ": the arguments are the other way round"
-        elif isinstance(batch, Graph):
+        elif isinstance(batch, Graph) or isinstance(h, Graph):
             hint = ": for a whole graph use model.inference(graph, x), or model(create_full_node_flow(graph, L), x)"
+        elif isinstance(batch, Flow):
+            hint = ": model.convs[i](flow, h) computes one flow"
         raise TypeError(f"call {name} as model(batch, h) with a NodeFlow first, got {describe(batch)}{hint}")
     if batch.num_flows != len(model.convs):
-        raise ValueError(f"a model of {len(model.convs)} layers needs as many flows, got {batch!r}")
+        layers = len(model.convs)
+        raise ValueError(f"{name} has {layers} layers and needs batches of {layers} flows, got {batch!r}")
     skipping = [pair for pair in batch.flows.pairs() if pair[1] != pair[0] + 1]
     if skipping:
         raise ValueError(

@@ -135,9 +135,9 @@ class _Groups(list[list[int]]):
 
 
 def _numbers(text: str) -> list[int]:
-    """Return the integers of ``"2"`` or ``"2,2"``; raises ArgumentTypeError."""
+    """Return the integers of ``"2"``, ``"2,2"`` or ``"2,"``; raises ArgumentTypeError."""
     try:
-        return [int(part) for part in text.split(",")]
+        return [int(part) for part in text.removesuffix(",").split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"invalid int value: {text!r}") from None
 

@@ -50,8 +50,29 @@ def test_arguments_in_a_wrong_order_are_explained(graph: Graph) -> None:
     batch = FullSampler(graph, 2)([0])
     with pytest.raises(TypeError, match=r"model\(batch, h\).*the other way round"):
         model(x, batch)
-    with pytest.raises(TypeError, match=r"model\(batch, h\).*model\.inference\(graph, x\)"):
-        model(graph, x)
+    for wrong in ((graph, x), (x, graph)):
+        with pytest.raises(TypeError, match=r"model\(batch, h\).*model\.inference\(graph, x\)"):
+            model(*wrong)
+    with pytest.raises(TypeError, match=r"got Flow\(0->1: .*model\.convs\[i\]\(flow, h\)"):
+        model(batch.flows[0], x)
+    with pytest.raises(TypeError, match=r"a Graph or a Propagation first.*the other way round"):
+        model.inference(x, graph)
+    with pytest.raises(TypeError, match=r"for a batch call model\(batch, h\)"):
+        model.inference(batch, x)
+    with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, got function"):
+        inference(lambda batch, h: h, graph, x)
+
+
+def test_rows_of_all_nodes_or_of_another_type_say_what_to_do(graph: Graph) -> None:
+    batch = FullSampler(graph, 2)([0])
+    model, x = GCN(2, 3, 2), torch.ones(graph.num_nodes + 1, 2)
+    with pytest.raises(ValueError, match=r"one per node of the input layer.*take x\[batch\.layers\[0\]\.parent_nid\]"):
+        model(batch, x)
+    with pytest.raises(RuntimeError) as caught:
+        model(batch, x[: batch.layer_sizes[0]].double())
+    assert "float64, where weights are torch.float32: h.to(torch.float32)" in caught.value.__notes__[0]
+    with pytest.raises(TypeError, match=r"activation must be a function, such as torch\.relu.*'relu'"):
+        GCN(2, 3, 2, activation="relu")
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
@@ -61,7 +82,7 @@ def test_a_wrong_width_names_the_widths_of_the_user(graph: Graph, order: str) ->
     x = torch.ones(batch.layer_sizes[0], 5)
     for model in (GraphSAGE(3, 4, 2, order=order), GCN(3, 4, 2, order=order), GAT(3, 4, 2)):
         for rows in (x, x.to_sparse_csr()):
-            with pytest.raises(ValueError, match=r"Conv takes rows of width 3, in_features, got shape \(\d+, 5\)"):
+            with pytest.raises(ValueError, match=r"Conv takes rows of width 3 \(in_features\), got shape \(\d+, 5\)"):
                 model(batch, rows)
 
 

@@ -80,7 +80,7 @@ def test_out_neighbours_are_in_neighbours_of_the_reversed_graph(kind: type, grap
 @pytest.mark.parametrize("num_flows", [1, 3])
 def test_another_number_of_flows_is_refused(kind: type, num_flows: int, graph: Graph) -> None:
     batch = FullSampler(graph, num_flows)([1])
-    with pytest.raises(ValueError, match="a model of 2 layers needs as many flows, got NodeFlow"):
+    with pytest.raises(ValueError, match="has 2 layers and needs batches of 2 flows, got NodeFlow"):
         make_model(kind, (2, 3, 2), 2)(batch, values((batch.layer_sizes[0], 2)))
 
 

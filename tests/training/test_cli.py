@@ -351,7 +351,7 @@ def test_a_reader_that_leaves_early_is_no_error(what: str, data: Path, tmp_path:
 
 
 def test_fanouts_with_commas_are_understood(data: Path, tmp_path: Path) -> None:
-    for name, words in (("spaces", ["2", "3"]), ("commas", ["2,3"])):
+    for name, words in (("spaces", ["2", "3"]), ("commas", ["2,3"]), ("both", ["2,", "3"])):
         assert train(data, tmp_path / name, "--epochs", "1", "--hidden", "4", "--fanouts", *words) == 0
-    results = [(tmp_path / name / "result.json").read_text() for name in ("spaces", "commas")]
-    assert results[0] == results[1]
+    results = [(tmp_path / name / "result.json").read_text() for name in ("spaces", "commas", "both")]
+    assert results[0] == results[1] == results[2]
