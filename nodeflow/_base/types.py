@@ -19,6 +19,9 @@ Array: TypeAlias = NDArray[Any]
 IdsLike: TypeAlias = "Tensor | Array | Sequence[int] | range"
 """Ids of nodes or edges, checked by ``checks.as_ids``."""
 
+SeedsLike: TypeAlias = "IdsLike | Sequence[Sequence[int]]"
+"""Seeds of a sampler, ``[B]``, or ``[B, m]`` such as pairs."""
+
 NumbersLike: TypeAlias = "Tensor | Array | Sequence[float]"
 """One number per node, edge or entry: weights, rates, probabilities."""
 

@@ -1,4 +1,4 @@
-"""NodeFlowLoader: batches of seeds to NodeFlows, sampled ahead on threads."""
+"""NodeFlowLoader: a NodeFlow for every batch of seeds, sampled ahead on threads."""
 
 from __future__ import annotations
 
@@ -13,62 +13,64 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, describe
-from nodeflow._base.types import Array, NumbersLike
+from nodeflow._base.types import Array, NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.flow._build import empty_node_flow
+from nodeflow.flow._types import NamesLike
 from nodeflow.loader._state import check_settings, hash_times, samplers_with_state, settings_of_sampler
 from nodeflow.loader._workers import draw_ahead, draw_on_request
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import SamplerBase
 
-_SHUFFLE = 0x73687566666C65  # keeps the order of the seeds apart from what samplers draw with the same seed
+_SHUFFLE = 0x73687566666C65  # makes the order of the seeds independent of the draws of a sampler with the same seed
 
 
 class NodeFlowLoader:
-    """Iterates over NodeFlows of batches of seeds; every iteration is one epoch.
+    """Iterates over the NodeFlows of batches of seeds; every iteration is one epoch.
 
-    The batches are the same, bit for bit, for any number of workers. Workers are threads of this process: compiled
-    samplers run beside the training step, nothing is copied between processes, and when an iteration ends, or is left
-    early, its threads end too (with ``prefetch=0`` it has none of its own). A child process made by ``fork``
-    after torch has used several threads must call ``torch.set_num_threads(1)`` first; one made by ``spawn`` need not.
+    The batches are the same, bit for bit, for any number of workers. Workers are threads of this process. Compiled
+    samplers run in parallel with the training step, and nothing is copied between processes. The threads end when the
+    iteration ends or is left early; with ``prefetch=0`` there are none. A child process made by ``fork`` after torch
+    has used several threads must call ``torch.set_num_threads(1)`` first; one made by ``spawn`` need not.
 
     Args:
-        sampler: makes a NodeFlow of seeds.
-        seeds: parent ids; repeats allowed. Of shape ``[P, m]``, such as pairs of nodes, every row stays together: a
-            batch has ``batch_size`` rows, and ``seed_index`` is ``[batch_size, m]``.
-        batch_size: seeds per batch (rows, where seeds come in rows).
-        shuffle: a new random order of the seeds every epoch; else the order given.
-        drop_last: leave out a last batch with fewer seeds.
-        seed: of the order; the draws have the sampler's own.
-        num_workers: threads that sample ahead; 0 samples in the caller's thread when a batch is asked for.
-        prefetch: batches every worker may be ahead. 0 turns background sampling off: ``num_workers`` batches are
-            sampled in parallel while the caller waits, by its own thread and those of torch. For steps that use all
-            cores themselves.
-        times: a time for every seed, for samplers that see the graph as it was then (``TemporalNeighborSampler``).
+        sampler: makes a NodeFlow of the seeds of a batch.
+        seeds: parent ids; repeats allowed. With shape ``[P, m]``, such as pairs of nodes, rows stay together: a batch
+            has ``batch_size`` rows, and its ``seed_index`` has shape ``[batch_size, m]``.
+        batch_size: number of seeds per batch, or of rows of seeds.
+        shuffle: whether every epoch has a new random order of the seeds; else the order is the given one.
+        drop_last: whether to leave out a last batch that is smaller than the others.
+        seed: random seed of the order; the draws depend on the seed of the sampler.
+        num_workers: number of threads that sample ahead. 0: the caller's thread samples a batch when it is asked for.
+        prefetch: number of batches that every worker may be ahead. 0 turns background sampling off: ``num_workers``
+            batches are sampled in parallel while the caller waits, on its own thread and those of torch. This suits
+            training steps that use all cores.
+        times: a time for every seed, for samplers that need one (``TemporalNeighborSampler``).
         inputs: passed to every draw, as in ``sampler(seeds, inputs=...)``; a score of ``LayerSampler`` sees them as
             ``step.inputs``. A tensor or array with a row per node, ``[num_nodes, ...]``, that stays as it is while the
-            loader is in use; or a function ``inputs(seeds)`` that is called for every batch with its parent ids (of
-            the shape in which seeds are given), in the order of the batches and in the thread of the iterating caller.
-        inputs_ahead: the function ``inputs`` is called for batch k when batch k - ``inputs_ahead`` is asked for, for
-            any number of workers. 0: after the step of batch k - 1, so no batch is drawn ahead of the caller. Else the
-            function returns values that are not changed later, and workers draw so many batches ahead.
+            loader is in use; or a function ``inputs(seeds)``. The thread of the iterating caller calls it for every
+            batch, in order, with the seeds of the batch in the shape in which they were given.
+        inputs_ahead: ``inputs(seeds)`` of batch k is called when the caller asks for batch k - ``inputs_ahead``,
+            whatever the number of workers. With 0 it is called after the training step of batch k - 1, and no batch is
+            drawn ahead. With more, workers draw that many batches ahead, and the function must return values that
+            nobody changes later.
         ndata, edata: columns copied from the parent's frames to every batch, chosen as in
-            ``NodeFlow.copy_from_parent``: ``{0: ["feat"], -1: ["label"]}`` fetches features of the input layer and
-            labels of the seeds, ``["year"]`` a column of every layer. None: no columns.
-        device: where the batches go; None leaves them on the CPU.
-        pin_memory: put the batches in page-locked memory first, for copies to a GPU that overlap with computing.
+            ``NodeFlow.copy_from_parent``: ``{0: ["feat"], -1: ["label"]}`` copies the features of the input layer and
+            the labels of the seeds, ``["year"]`` a column of every layer. None: no columns.
+        device: device to which the batches are moved; None leaves them on the CPU.
+        pin_memory: whether to put the batches in page-locked memory, so that copies to a GPU overlap with computation.
 
-    ``state_dict`` taken between two batches, given to ``load_state_dict`` of a loader made alike, resumes with the next
-    batch, bit for bit. A new loader begins with epoch 0: one that is made anew for every epoch repeats epoch 0, unless
-    ``set_epoch`` is called.
+    To resume after an interruption, take ``state_dict()`` between two batches, and pass it to ``load_state_dict`` of a
+    loader with the same arguments: it goes on with the next batch, bit for bit. A new loader begins with epoch 0. A
+    loader that is made anew for every epoch therefore repeats epoch 0, unless ``set_epoch`` is called.
 
-    A sampler with state has methods ``state_dict()`` and ``load_state_dict(state)``; its state is part of the loader's,
-    also where another sampler wraps it. Its draws read the state from ``inputs`` alone (``inputs=sampler.scores``, say,
-    for a method ``scores(seeds)``), because workers draw while the state changes. With ``inputs_ahead`` above 0, the
-    inputs of batches that are not given yet are part of the state too.
+    A sampler with state has methods ``state_dict()`` and ``load_state_dict(state)``. Its state is part of the loader's
+    state, also where another sampler wraps it. Workers draw while the state changes, so the draws must read the state
+    from ``inputs`` alone, for example from ``inputs=sampler.scores`` with a method ``scores(seeds)``. With
+    ``inputs_ahead`` above 0, the inputs of batches that the caller has not got yet are part of the state too.
 
-    Raises TypeError, ValueError or IndexError for arguments of the wrong kind. An exception in a worker reaches the
-    caller with its type and message.
+    Raises TypeError, ValueError or IndexError for wrong arguments. An exception in a worker reaches the caller with its
+    type and message.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
@@ -80,7 +82,7 @@ class NodeFlowLoader:
     def __init__(
         self,
         sampler: SamplerBase,
-        seeds: Any,
+        seeds: SeedsLike,
         batch_size: int = 1024,
         shuffle: bool = False,
         drop_last: bool = False,
@@ -91,8 +93,8 @@ class NodeFlowLoader:
         times: NumbersLike | None = None,
         inputs: Tensor | Array | Callable[[Tensor], Any] | None = None,
         inputs_ahead: int = 0,
-        ndata: Any = None,
-        edata: Any = None,
+        ndata: NamesLike = None,
+        edata: NamesLike = None,
         device: torch.device | str | None = None,
         pin_memory: bool = False,
     ) -> None:
@@ -127,13 +129,13 @@ class NodeFlowLoader:
         self._check_inputs()
         self.ndata, self.edata = ndata, edata
         self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
-        # where equal batches can occur, only their numbers tell them apart; else their seeds do, in any loader
+        # batches that may be equal are told apart by their numbers, others by their seeds: the same in any loader
         self._numbered = sampler.numbered or _repeats(self.seeds.numpy())
         self._epoch, self._next, self._resume = -1, 0, False
-        # a batch of no seeds finds a wrong column now, not after an hour of sampling
+        # an empty batch, so that a wrong column raises now and not when the first batch is complete
         empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
-        self._inputs: dict[int, Any] = {}  # by batch number, of batches that are not given yet
-        self._newest: object = None  # the iteration that may say where the loader stands
+        self._inputs: dict[int, Any] = {}  # by number, of batches that the caller has not got yet
+        self._newest: object = None  # the iteration that may update _epoch and _next
 
     def __len__(self) -> int:
         """Number of batches in an epoch."""
@@ -142,19 +144,19 @@ class NodeFlowLoader:
 
     @property
     def epoch(self) -> int:
-        """Number of the epoch being iterated, or of the last one; -1 before the first."""
+        """Number of the current epoch, or of the last one that was iterated; -1 before the first."""
         return self._epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Let the next iteration be epoch ``epoch`` (counted from 0), from its first batch."""
+        """Make the next iteration epoch ``epoch`` (counted from 0), from its first batch."""
         self._epoch, self._next, self._resume = as_count(epoch, "epoch"), 0, True
         self._newest, self._inputs = None, {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where the iteration stands: the epoch, the next batch, the settings, the state of the sampler.
+        """Return the epoch, the number of the next batch, the settings, and the state of a sampler that has one.
 
-        The values are numbers and strings, but for ``sampler_state`` (by samplers with state) and ``inputs`` (with
-        ``inputs_ahead`` above 0), which hold what these samplers and functions return.
+        The values are numbers and strings. Two entries hold values of the user's: ``sampler_state``, made by samplers
+        with state, and ``inputs``, made by the function ``inputs`` with ``inputs_ahead`` above 0.
         """
         state = {"epoch": self._epoch, "batch_number": self._next, **self._settings()}
         if stateful := samplers_with_state(self.sampler):
@@ -164,7 +166,7 @@ class NodeFlowLoader:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Let the next iteration go on where ``state`` was taken; raises ValueError for a state of another loader."""
+        """Make the next iteration go on where ``state`` was taken; raises ValueError for a state of another loader."""
         if not isinstance(state, Mapping) or not {"epoch", "batch_number"} <= set(state):
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
         check_settings(self._settings(), state)
@@ -209,7 +211,7 @@ class NodeFlowLoader:
         with closing(self._batches(self._order(epoch), epoch, start, inputs)) as batches:
             for number, batch in enumerate(batches, start):
                 inputs.pop(number, None)
-                if self._newest is this:  # an older iteration that goes on does not undo set_epoch or a newer one
+                if self._newest is this:  # an older iteration must not undo set_epoch or a newer one
                     self._epoch, self._next = epoch, number + 1
                 batch = self.sampler.complete(batch)
                 yield batch if self.device is None else batch.to(self.device, non_blocking=self.pin_memory)
@@ -259,7 +261,7 @@ class NodeFlowLoader:
             raise ValueError(f"inputs must have a row per node ({num_nodes}), got shape {tuple(inputs.shape)}")
 
     def _order(self, epoch: int) -> Tensor:
-        """The places of the seeds in the order of an epoch."""
+        """Indices of the seeds in the order of an epoch."""
         if not self.shuffle:
             return torch.arange(len(self.seeds), device="cpu")
         return Random(derive_key(_SHUFFLE, self.seed, epoch)).permutation(len(self.seeds))
@@ -269,7 +271,7 @@ class NodeFlowLoader:
 
 
 def _check_repeatable(seeds: object) -> None:
-    """Refuse seeds that differ from one iteration over them to the next: they are read once, for all epochs."""
+    """Raise TypeError for an iterator, or a sampler of torch, whose values may differ with every iteration."""
     if isinstance(seeds, (Iterator, torch.utils.data.Sampler)):
         raise TypeError(
             f"seeds must be a tensor, an array or a list, got {type(seeds).__name__}: it would be read only once, and "
@@ -279,12 +281,12 @@ def _check_repeatable(seeds: object) -> None:
 
 
 def _repeats(seeds: Ints) -> bool:
-    """Whether a seed, or a row of seeds, comes twice."""
+    """Whether a seed, or a row of seeds, occurs twice."""
     rows = seeds.reshape(len(seeds), math.prod(seeds.shape[1:]))
     rows = rows[np.lexsort(rows.T)]
     return bool((rows[1:] == rows[:-1]).all(1).any())
 
 
-def _times(times: Any) -> Tensor:
-    # of a list of floats numpy makes float64; torch would make float32, in which many times are one
+def _times(times: NumbersLike) -> Tensor:
+    # through numpy, which turns a list of floats into float64; float32 cannot tell many times apart
     return torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times)).detach().cpu().clone()

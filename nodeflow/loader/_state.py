@@ -1,4 +1,4 @@
-"""The state of a loader: settings that must be the same where it is loaded, and words for the first that is not."""
+"""The state of a loader: its settings as text, the states of its samplers, and the check when a state is loaded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Stateful(Protocol):
 
 
 def samplers_with_state(sampler: SamplerBase) -> dict[str, Stateful]:
-    """Return those of a sampler and the samplers that it wraps that have state, by the path from the outermost one."""
+    """Return the samplers with state among ``sampler`` and those that it wraps, by path ("sampler.sampler", say)."""
     stateful: dict[str, Stateful] = {}
     path = "sampler"
     owner: Any = sampler
@@ -35,7 +35,7 @@ def samplers_with_state(sampler: SamplerBase) -> dict[str, Stateful]:
 
 
 def settings_of_sampler(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the class and the settings of a sampler as text; those of a sampler that it wraps, as ``sampler.name``."""
+    """Return the class and the settings of a sampler as text; a wrapped sampler has the prefix ``sampler.``."""
     texts = {"class": name}
     for key, value in settings.items():
         if key == "sampler":
@@ -59,7 +59,9 @@ def check_settings(own: Mapping[str, Any], state: Mapping[str, Any]) -> None:
             continue
         if isinstance(stored, Mapping) and isinstance(value, Mapping):
             for key in dict.fromkeys([*stored, *value]):
-                here, there = value.get(key, "no setting"), stored.get(key, "no setting")
-                if here != there:
-                    raise ValueError(f"the state is of another sampler: {key} is {there} there, and {here} here")
+                own_text, stored_text = value.get(key, "no setting"), stored.get(key, "no setting")
+                if own_text != stored_text:
+                    raise ValueError(
+                        f"the state is of another sampler: {key} is {stored_text} there, and {own_text} here"
+                    )
         raise ValueError(f"the state is of a loader with {name}={stored}, this one has {value}")

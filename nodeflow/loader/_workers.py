@@ -1,7 +1,8 @@
-"""The threads of a loader: batches are drawn ahead of the caller, or several at once when it asks for one.
+"""The threads of a loader: they draw batches ahead of the caller, or several at once when it asks for one.
 
-Both functions call ``prepare(number)`` in the caller's thread, in the order of the batches, and draw a batch by calling
-what ``prepare`` has returned, in any thread. ``lead`` is how many batches beyond the one asked for are prepared.
+Both functions call ``prepare(number)`` in the caller's thread, in the order of the batches. It returns a function that
+draws the batch and is called in any thread. ``lead`` is the number of batches that are prepared beyond the one that the
+caller has asked for.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def draw_ahead(
 def draw_on_request(
     prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int
 ) -> Generator[NodeFlow, None, None]:
-    """Yield the batches ``numbers`` in order; where one is missing, up to ``num_workers`` are drawn at once."""
+    """Yield the batches ``numbers`` in order; when the next one is not drawn yet, up to ``num_workers`` are at once."""
     left = iter(numbers)
     prepared: deque[Draw] = deque()
     drawn: deque[NodeFlow | Exception] = deque()
@@ -54,12 +55,12 @@ def draw_on_request(
 
 
 def _draw_together(draws: list[Draw]) -> list[NodeFlow | Exception]:
-    """Draw some batches at the same time; an exception takes the place of its batch."""
+    """Draw some batches in parallel; a draw that raises gives its exception in place of a batch."""
     results: list[NodeFlow | Exception] = [IndexError()] * len(draws)
     inference, recorded = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
 
     def draw(k: int) -> None:
-        try:  # other threads do not have the caller's modes
+        try:  # torch keeps these modes per thread
             with torch.inference_mode(inference), torch.set_grad_enabled(recorded):
                 results[k] = draws[k]()
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Help for your own tests: assertions about NodeFlows and samplers, and hypothesis strategies that make the inputs.
+"""Tools for tests: assertions about NodeFlows and samplers, and hypothesis strategies for graphs and NodeFlows.
 
 The strategies need hypothesis, the assertions do not.
 
@@ -36,7 +36,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import the strategies when one is first asked for: they alone need hypothesis."""
+    """Import the strategies when one is first used: nothing else here needs hypothesis."""
     if name not in ("graphs", "node_flows", "seeds"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -1,4 +1,4 @@
-"""Assertions about NodeFlows whose messages say what differs first."""
+"""Assertions about NodeFlows; their messages name the first difference."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def assert_same_node_flow(a: NodeFlow, b: NodeFlow, *, frames: bool = True) -> N
         a, b: the NodeFlows; their parent graphs are not compared.
         frames: compare the columns of layers and flows too.
 
-    Raises AssertionError that says the first difference.
+    Raises AssertionError that names the first difference.
 
     >>> from nodeflow import FullSampler, Graph
     >>> sampler = FullSampler(Graph.from_edges([0, 1], [1, 2]), num_flows=2)
@@ -83,14 +83,14 @@ def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
         _same_tensor(x.col_indices(), y.col_indices(), f"{name}.col_indices()")
         _same_tensor(x.values(), y.values(), f"{name}.values()")
         return
-    # bytes, because equal numbers may differ in their bits (0 and -0) and equal bits in their numbers (NaN)
+    # bytes are compared, because 0 equals -0 and NaN does not equal itself
     differs = (_bytes(x) != _bytes(y)).nonzero()
     if len(differs):
-        at = int(differs[0, 0]) // x.element_size()
-        row = tuple(int(i) for i in torch.unravel_index(torch.tensor(at), x.shape))
+        first = int(differs[0, 0]) // x.element_size()
+        row = tuple(int(i) for i in torch.unravel_index(torch.tensor(first), x.shape))
         raise AssertionError(f"{name} differs first at {list(row)}: {x[row].item()} and {y[row].item()}")
 
 
 def _bytes(x: Tensor) -> Tensor:
-    # torch refuses to see some tensors without elements as another type
+    # torch refuses to view some empty tensors as another type
     return x.contiguous().view(-1).view(torch.uint8) if x.numel() else torch.empty(0, dtype=torch.uint8)

@@ -1,4 +1,4 @@
-"""The assertion that a sampler draws the same whenever it is asked for the same."""
+"""The assertion that equal calls of a sampler give equal NodeFlows."""
 
 from __future__ import annotations
 
@@ -12,30 +12,32 @@ from typing import Any
 import numpy as np
 import torch
 
+from nodeflow._base.types import NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.sampling import SamplerBase
 from nodeflow.testing._assertions import assert_same_node_flow
 
 
-def assert_reproducible(sampler: SamplerBase, seeds: Any, *, times: Any = None) -> None:
-    """Assert that ``sampler`` draws the same NodeFlow for the same seeds and epoch, whatever happens around it.
+def assert_reproducible(sampler: SamplerBase, seeds: SeedsLike, *, times: NumbersLike | None = None) -> None:
+    """Assert that ``sampler`` draws the same NodeFlow for the same seeds and epoch.
 
-    The same call is made twice; after draws of other epochs; with the global random state of Python, numpy and torch
-    changed; and from another thread. That state is put back at the end.
+    The call is repeated: directly, after draws of other epochs, with other global random states of Python, numpy and
+    torch, and from another thread. The global random states are restored at the end.
 
     Args:
         sampler: any sampler.
-        seeds: what it is called with.
+        seeds: the seeds of the calls.
         times: a time for every seed, for samplers that take times.
 
-    Raises AssertionError that says which call differed, and what differed first.
+    Raises AssertionError that says which call differs, and names the first difference.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 3], [0, 0, 0]), [2])
     >>> assert_reproducible(sampler, [0])
     """
 
-    call: Callable[..., NodeFlow] = partial(sampler, seeds, **({} if times is None else {"times": times}))
+    options: dict[str, Any] = {} if times is None else {"times": times}
+    call: Callable[..., NodeFlow] = partial(sampler, seeds, **options)
 
     def other_epochs() -> None:
         for epoch in range(1, 4):
@@ -63,7 +65,7 @@ def assert_reproducible(sampler: SamplerBase, seeds: Any, *, times: Any = None) 
 
 @contextmanager
 def _global_random_state() -> Iterator[Callable[[int], None]]:
-    """Give a function that sets the global random state of Python, numpy and torch; put it back in the end."""
+    """Give a function that sets the global random states of Python, numpy and torch; restore them at the end."""
 
     def change(seed: int) -> None:
         random.seed(seed)

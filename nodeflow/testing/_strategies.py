@@ -1,7 +1,7 @@
-"""Hypothesis strategies for graphs, seeds and NodeFlows: small, and full of the cases that break code.
+"""Hypothesis strategies for graphs, seeds and NodeFlows: small ones, with many corner cases.
 
-Columns hold small whole numbers, so that sums of them are exact whatever the order. A failing test prints lines of code
-that make its graph again (without its columns), and the sampler of its NodeFlow.
+Columns hold small integers, so that their sums are exact in any order. A failing test prints code that makes its graph
+again, without the columns, and the call that made its NodeFlow.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def graphs(
     node_columns: _Columns | None = None,
     edge_columns: _Columns | None = None,
 ) -> Graph:
-    """Graphs, among them the empty one, graphs without edges, and graphs with isolated nodes.
+    """Strategy for graphs, among them the empty graph, graphs without edges, and graphs with isolated nodes.
 
     Args:
         min_nodes, max_nodes: bounds on the number of nodes.
         max_edges: bound on the number of edges.
-        multi_edges, self_loops: whether these occur.
-        node_columns, edge_columns: columns of float32 whole numbers, as a dict from name to the shape of one row.
+        multi_edges, self_loops: whether graphs may have these.
+        node_columns, edge_columns: float32 columns that hold integers, as a dict from name to the shape of one row.
 
     >>> from hypothesis import given
     >>> @given(graphs(node_columns={"feat": (3,)}))
@@ -61,16 +61,16 @@ def graphs(
         return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
     # without edge ids: the position among the in-edges is the id
     indptr = np.concatenate([[0], np.cumsum(np.bincount(np.array(dst, np.int64), minlength=num_nodes))])
-    near = np.array([src[e] for e in np.argsort(np.array(dst, np.int64), kind="stable")], np.int64)
-    note(f"graph = Graph({indptr.tolist()}, {near.tolist()})")
-    return Graph(indptr.astype(np.int64), near, ndata=ndata, edata=edata)
+    indices = np.array([src[e] for e in np.argsort(np.array(dst, np.int64), kind="stable")], np.int64)
+    note(f"graph = Graph({indptr.tolist()}, {indices.tolist()})")
+    return Graph(indptr.astype(np.int64), indices, ndata=ndata, edata=edata)
 
 
 def seeds(graph: Graph, min_size: int = 0, max_size: int = 8) -> st.SearchStrategy[list[int]]:
-    """Lists of node ids of ``graph`` as seeds: in any order, with repeats, possibly empty, isolated nodes included.
+    """Strategy for seeds: lists of node ids of ``graph``, in any order, with repeats, possibly empty.
 
     Args:
-        graph: where the ids belong; without nodes only the empty list is drawn.
+        graph: the graph of the ids; without nodes the list is empty.
         min_size, max_size: bounds on the length of the list.
 
     >>> seeds(Graph.from_edges([0], [1]), min_size=2).example()  # doctest: +SKIP
@@ -90,15 +90,15 @@ def node_flows(
     columns: bool = True,
     include_dst: bool | None = None,
 ) -> NodeFlow:
-    """NodeFlows: sampled ones, whole graphs, and ones made by hand, with flows that skip layers and pooled layers.
+    """Strategy for NodeFlows: sampled ones, full ones, and ones made by hand, with skips and pooled layers.
 
     Args:
         max_layers: bound on the number of layers.
-        parents: True draws only NodeFlows with a parent graph, False only those without, None both.
-        skips: whether flows that skip layers, and layers without parent ids, occur (only without a parent graph).
-        columns: whether layers and flows may have a column "h" of float32 whole numbers.
-        include_dst: True draws only NodeFlows whose layers begin with the nodes of the next layer, in their order (so
-            no layer is pooled), as layers that use ``flow.take_dst`` need; None draws others too.
+        parents: True for NodeFlows with a parent graph, False for those without, None for both.
+        skips: whether NodeFlows without a parent graph may have flows that skip layers, and layers without parent ids.
+        columns: whether layers and flows may have a float32 column "h" that holds integers.
+        include_dst: True for NodeFlows whose layers begin with the nodes of the next layer, in their order, as neural
+            network layers that use ``flow.take_dst`` need; then no layer is pooled. None for others too.
 
     >>> from hypothesis import given
     >>> @given(node_flows())
@@ -168,7 +168,7 @@ def _by_hand(draw: st.DrawFn, max_layers: int, skips: bool, prefix: bool) -> Nod
 
 @st.composite
 def _columns(draw: st.DrawFn, num_rows: int, columns: _Columns | None) -> dict[str, Tensor]:
-    # one drawn number per frame: drawing every entry would be slow, and shrinking entries tells nothing
+    # one drawn number per frame: to draw every entry is slow, and smaller entries make no failure clearer
     random = np.random.default_rng(draw(st.integers(0, 99))) if columns else None
     shapes = {name: (num_rows, *shape) for name, shape in (columns or {}).items()}
     return {

@@ -12,18 +12,18 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_array, as_count, as_ids, describe
-from nodeflow._base.types import IdsLike, NumbersLike
+from nodeflow._base.types import IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import Flow, Layer, NodeFlow
 from nodeflow.random import Random
 from nodeflow.sampling import Sampler, SubgraphSampler
 
-_ORDER = 0x6F72646572  # keeps the choice of seeds apart from the numbers of the nodes
-_LEAST = 100  # draws that a node must be in, so that the mean over them is about normal
+_ORDER = 0x6F72646572  # makes the choice of seeds independent of the numbers of the nodes
+_LEAST = 100  # a node must be in so many draws, so that the mean over them is about normal
 
 
 def assert_unbiased(
     sampler: Sampler | SubgraphSampler,
-    seeds: Any,
+    seeds: SeedsLike,
     *,
     times: NumbersLike | None = None,
     nodes: IdsLike | None = None,
@@ -31,37 +31,37 @@ def assert_unbiased(
     draws: int = 2000,
     false_alarm: float = 1e-6,
 ) -> None:
-    """Assert that weighted sums over the sampled edges of nodes are unbiased for the sums over all their edges.
+    """Assert that weighted sums over sampled edges are unbiased estimates of the sums over all edges of a node.
 
-    Every node of the graph gets a fixed random number. The estimator weights times the numbers of the sources are
-    summed at destinations; their mean over epochs 0, 1, ... is compared with the sum over all edges of the destination
-    in the graph, weighted with ``sampler.estimand()``.
+    Every node of the graph gets a fixed random number x. In every flow of a draw, the sum of estimator weight times x
+    of the source is computed at the destinations. The mean of these sums over epochs 0, 1, ... is compared with the
+    exact sum: over all edges of the destination in the graph, each weighted with ``sampler.estimand()``.
 
     For a ``Sampler`` the destinations are the seeds, in every flow that has them as destinations in every draw (with
-    ``include_dst`` that is all flows, else the last one). For a ``SubgraphSampler`` they are ``nodes``, and a sum must
-    be unbiased *given that its node is in the subgraph*: the mean is over the draws that the node is in.
+    ``include_dst`` all flows, else the last one). For a ``SubgraphSampler`` they are ``nodes``, and the sums must be
+    unbiased *given that the node is in the subgraph*: the mean is over the draws that contain the node.
 
     Args:
-        sampler: one that chooses among the edges of ``sampler.graph``, layer by layer or as a subgraph.
-        seeds: what the sampler is called with. For a ``Sampler``, nodes with many neighbours and few draws tell most.
-        times: a time for every seed, for samplers that take times: sums are then over ``sampler.estimand(time)``.
-        nodes: parent ids of the destinations, for subgraphs only. None: the seeds where these are nodes, else all
-            nodes. Nodes that are in fewer than 100 of the draws (or in fewer than ``draws``) are not looked at.
-        batch_size: for subgraphs only: call the sampler with so many of the ``seeds``, other ones in every draw, as a
-            loader with ``shuffle`` does. A ``ClusterSampler`` needs it, with all parts as seeds: it draws nothing
-            itself. None: all seeds in every draw.
-        draws: how many epochs are drawn. A bias is found when it is larger than about 5 standard errors, which
-            shrink as ``1 / sqrt(draws)``.
-        false_alarm: how probable it is that an unbiased sampler fails, over all nodes and flows together (a z-test,
-            with Bonferroni's correction). This takes the means to be normal: where a sampler draws very rarely (less
-            than about once in 100 draws) and then with a great weight, take more draws.
+        sampler: a sampler that chooses edges of ``sampler.graph``, layer by layer or as a subgraph.
+        seeds: the seeds of the calls. For a ``Sampler``, take nodes with many neighbours of which few are drawn.
+        times: a time for every seed, for samplers that take times; edges then count by ``sampler.estimand(time)``.
+        nodes: parent ids of the destinations, for a ``SubgraphSampler`` only. None: the seeds where seeds are nodes,
+            else all nodes. Nodes that are in fewer than ``min(100, draws)`` draws are not tested.
+        batch_size: for a ``SubgraphSampler`` only: call the sampler with this number of the ``seeds``, other ones in
+            every draw, as a loader with ``shuffle`` does. A ``ClusterSampler`` needs it, with all parts as seeds,
+            because it draws nothing itself. None: all seeds in every draw.
+        draws: number of epochs. The test finds a bias that is larger than about 5 standard errors, which shrink as
+            ``1 / sqrt(draws)``.
+        false_alarm: probability that an unbiased sampler fails, over all nodes and flows together (a z-test with
+            Bonferroni's correction). The test takes the means to be normal. An edge that is drawn less than about once
+            in 100 draws, and then has a large weight, needs more draws.
 
-    The draws of an epoch are fixed, so a sampler that passes once passes always. Coefficients that are themselves
-    estimated, as those of ``SaintSampler(coefficients="presampled")``, are a bias that enough draws find.
+    The draws of an epoch are fixed, so a sampler that passes once passes always. Coefficients that are estimates
+    themselves, as in ``SaintSampler(coefficients="presampled")``, have a bias that enough draws find.
 
-    Raises AssertionError that names the flow and the node that are worst; TypeError for a sampler of another kind, or
-    ``nodes`` or ``batch_size`` for a ``Sampler``; ValueError for no seeds, for ``nodes`` of which none is in enough
-    draws, for ``draws`` below 2, or a ``false_alarm`` that is not between 0 and 1.
+    Raises AssertionError that names the flow and the node with the largest bias; TypeError for a sampler of another
+    kind, or for ``nodes`` or ``batch_size`` with a ``Sampler``; ValueError for no seeds, for ``nodes`` of which none is
+    in enough draws, for ``draws`` below 2, or a ``false_alarm`` that is not between 0 and 1.
 
     >>> from nodeflow import Graph, NeighborSampler, SaintSampler
     >>> graph = Graph.from_edges([1, 2, 3], [0, 0, 0])
@@ -103,15 +103,15 @@ def assert_unbiased(
     mean = total / counts.clamp(min=1)
     deviation = ((squares / counts.clamp(min=1) - mean**2).clamp(min=0) / (counts - 1).clamp(min=1)).sqrt()
     allowed = NormalDist().inv_cdf(1 - false_alarm / (2 * int(tested.sum())))
-    # estimator weights are float32
+    # 1e-6 for estimator weights, which may be float32
     excess = torch.where(tested, mean.abs() - allowed * deviation - 1e-6 * (1 + exact.abs()), -torch.inf)
     worst = int(excess.argmax())
     if excess.flatten()[worst] > 0:
-        at, place = divmod(worst, len(targets))
+        i, j = divmod(worst, len(targets))
         raise AssertionError(
-            f"weighted sums over flow {at} are biased at {sums.word} {int(targets[place])}: their mean over "
-            f"{int(counts[at, place])} draws is {float(exact[place] + mean[at, place]):.6g}, the sum over all edges is "
-            f"{float(exact[place]):.6g}, and the two may differ by {float(allowed * deviation[at, place]):.2g}"
+            f"weighted sums over flow {i} are biased at {sums.word} {int(targets[j])}: their mean over "
+            f"{int(counts[i, j])} draws is {float(exact[j] + mean[i, j]):.6g}, the sum over all edges is "
+            f"{float(exact[j]):.6g}, and the two may differ by {float(allowed * deviation[i, j]):.2g}"
         )
 
 
@@ -124,18 +124,18 @@ class _Sums:
     x: Tensor
 
     def least(self, draws: int) -> int:
-        """Return how many draws a destination must be in."""
+        """Return the number of draws that must contain a destination."""
         raise NotImplementedError
 
     def drawn(self, epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
-        """Yield the number of a flow, the flow, and the rows of the destinations, -1 where one is not there."""
+        """Yield the number of a flow, the flow, and the rows of the destinations, -1 for one that is not in it."""
         raise NotImplementedError
 
 
 class _SeedSums(_Sums):
     word = "seed"
 
-    def __init__(self, sampler: Sampler, seeds: Any, times: NumbersLike | None) -> None:
+    def __init__(self, sampler: Sampler, seeds: SeedsLike, times: NumbersLike | None) -> None:
         options: dict[str, Any] = {} if times is None else {"times": times}
         self._call = partial(sampler, seeds, **options)
         first: NodeFlow = self._call()
@@ -147,16 +147,16 @@ class _SeedSums(_Sums):
             self.exact = _exact_sums(sampler, self.x)[self.nodes]
             return
         when = torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times))
-        distinct, place = torch.unique(when, return_inverse=True)
-        own = torch.empty_like(self.nodes).index_copy_(0, first.seed_index, place)  # of every row, its time
+        distinct, which = torch.unique(when, return_inverse=True)
+        own = torch.empty_like(self.nodes).index_copy_(0, first.seed_index, which)  # of every row, its time
         self.exact = torch.stack([_exact_sums(sampler, self.x, time) for time in distinct.tolist()])[own, self.nodes]
 
     def least(self, draws: int) -> int:
-        return draws  # without include_dst a seed is in a lower flow only if it was drawn, which is a condition
+        return draws  # a seed that is in a lower flow only when it was drawn is there under a condition
 
     def drawn(self, epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
         for i, flow in enumerate(self._call(epoch=epoch).flows):
-            if flow.num_dst:  # without include_dst, there are none where no node above has neighbours
+            if flow.num_dst:  # none without include_dst where no node above has neighbours
                 yield i, flow, _rows_of(flow.dst_layer, self.nodes, self._contexts)
 
 
@@ -164,7 +164,7 @@ class _SubgraphSums(_Sums):
     word = "node"
 
     def __init__(
-        self, sampler: SubgraphSampler, seeds: Any, nodes: IdsLike | None, batch_size: int | None, draws: int
+        self, sampler: SubgraphSampler, seeds: SeedsLike, nodes: IdsLike | None, batch_size: int | None, draws: int
     ) -> None:
         self._sampler = sampler
         self._seeds = torch.as_tensor(as_array(seeds, "seeds"))
@@ -197,7 +197,7 @@ def _numbers(sampler: Sampler | SubgraphSampler) -> Tensor:
 
 
 def _rows_of(layer: Layer, nodes: Tensor, contexts: Tensor | None) -> Tensor:
-    """Rows of nodes, each in its context, in a layer; -1 where it has none."""
+    """Rows of nodes, each in its context, in a layer; -1 for a node that is not in it."""
     if contexts is None or layer.context is None:
         return layer.rows_of(nodes)
     rows = {pair: i for i, pair in enumerate(zip(layer.parent_nid.tolist(), layer.context.tolist(), strict=True))}
@@ -205,8 +205,8 @@ def _rows_of(layer: Layer, nodes: Tensor, contexts: Tensor | None) -> Tensor:
 
 
 def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:
-    """The sum over all edges of every node, float64 ``[num_nodes]``; with a time, over those that it sees."""
+    """The sum over all edges of every node, float64 ``[num_nodes]``; with a time, over the edges until then."""
     src, dst = sampler.graph.edges()
-    near, far = (dst, src) if sampler.direction == "out" else (src, dst)
+    ends = (dst, src) if sampler.direction == "out" else (src, dst)
     counts = sampler.estimand() if time is None else sampler.estimand(time)
-    return torch.zeros_like(x).index_add_(0, far, counts * x[near])
+    return torch.zeros_like(x).index_add_(0, ends[1], counts * x[ends[0]])
