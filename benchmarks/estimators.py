@@ -48,15 +48,15 @@ class PublishedLadies(Sampler):
     def choose(self, dst: Tensor, step: Any) -> Any:
         edges = self.candidates(dst)
         nodes, place = edges.src.unique(return_inverse=True)
-        q = torch.zeros(len(nodes), dtype=torch.float64).index_add_(0, place, edges.weight**2)
+        q = torch.zeros(len(nodes), dtype=torch.float64).index_add_(0, place, edges.edge_weight**2)
         q /= q.sum()
         size = min(LAYER, len(nodes))
         picked = torch.zeros(len(nodes), dtype=torch.bool)
         picked[(-(1 - step.random.uniform(nodes)).log() / q).argsort()[:size]] = True  # the smallest keys: no repeats
         keep = (picked | torch.isin(nodes, dst))[place]
-        weight, row = edges.weight / q[place] * keep, torch.repeat_interleave(edges.degrees)
+        weight, row = edges.edge_weight / q[place] * keep, torch.repeat_interleave(edges.degrees)
         whole, drawn = (
-            torch.zeros(len(dst), dtype=torch.float64).index_add_(0, row, w) for w in (edges.weight, weight)
+            torch.zeros(len(dst), dtype=torch.float64).index_add_(0, row, w) for w in (edges.edge_weight, weight)
         )
         return edges.select(keep, weight=(weight * (whole / drawn)[row])[keep].float())
 

@@ -141,8 +141,8 @@ class _Parts:
     def chosen(self, keys: Ints, flow: int) -> tuple[Choice, Ints]:
         """Ask for edges of the nodes ``keys``; returns the Choice and the keys of the sources."""
         dst, context = (keys % self.graph.num_nodes, keys // self.graph.num_nodes) if self.contexts else (keys, None)
-        told = () if context is None else (torch.from_numpy(context),)
-        choice = self.choose(torch.from_numpy(dst), flow, *told)
+        context_of_dst = () if context is None else (torch.from_numpy(context),)
+        choice = self.choose(torch.from_numpy(dst), flow, *context_of_dst)
         if not isinstance(choice, Choice):
             raise TypeError(f"choose must return a Choice, got {type(choice).__name__}")
         if len(choice.indptr) != len(dst) + 1:
@@ -212,15 +212,15 @@ def _check(graph: Graph, edges: Edges, choice: Choice, dst: Ints) -> None:
         if choice.eid is not None:
             as_ids(choice.eid, "eid of the Choice", graph.num_edges, "edge", lower=-1)
         return
-    at = as_ids(choice.positions, "positions of the Choice", len(edges.indices), "edge position")
+    positions = as_ids(choice.positions, "positions of the Choice", len(edges.indices), "edge position")
     node = np.repeat(dst, np.diff(choice.indptr)) * edges.rows_per_node
     first, end = edges.indptr[node], edges.indptr[node + edges.rows_per_node]
-    strange = (at < first) | (at >= end)
-    if strange.any():
-        i = int(strange.argmax())
+    misplaced = (positions < first) | (positions >= end)
+    if misplaced.any():
+        i = int(misplaced.argmax())
         raise ValueError(
-            f"positions[{i}] of the Choice is {at[i]}, but the edges of its destination "
-            f"{node[i] // edges.rows_per_node} lie at {first[i]} to {end[i] - 1}; positions are places in the "
+            f"positions[{i}] of the Choice is {positions[i]}, but the edges of its destination "
+            f"{node[i] // edges.rows_per_node} lie at {first[i]} to {end[i] - 1}; positions count in the "
             "sampler's edge arrays, not edge ids (see Candidates.select)"
         )
 

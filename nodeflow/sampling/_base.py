@@ -51,15 +51,16 @@ def arguments(kind: type[SamplerBase]) -> dict[str, Any]:
 
     What an ``__init__`` passes on as ``**options`` are arguments of the next class that has one.
     """
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     for base in kind.__mro__:
         if "__init__" in vars(base):
             own = _parameters(base)
-            named = (p for p in own if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name != "graph")
-            found = {**found, **{p.name: p.default for p in named if p.name not in found}}
+            for p in own:
+                if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name != "graph":
+                    defaults.setdefault(p.name, p.default)
             if not any(p.kind == p.VAR_KEYWORD for p in own):
                 break
-    return found
+    return defaults
 
 
 @cache

@@ -83,7 +83,7 @@ class BernoulliSampler(RowSampler):
         """Keep edges of every row with the probability that flow ``step.flow`` has."""
         fanout = -1 if self.fanouts is None else self.fanouts[step.flow]
         rate = 0.0 if self.rates is None else self.rates[step.flow]
-        begin, degree, rejection = kernels.bernoulli.log_rejection(edges.indptr, rows.at, fanout, rate)
+        begin, degree, rejection = kernels.bernoulli.log_rejection(edges.indptr, rows.numbers, fanout, rate)
         key = np.uint64(step.random.key)
         indptr, positions, src = kernels.bernoulli.draw_bernoulli(
             begin, degree, edges.indices, rows.ident, key, rejection

@@ -64,10 +64,10 @@ class Choice(Frozen):
         if eid is not None and src is None:
             raise ValueError("eid goes with src; edges given by positions have the ids of the parent's edges")
         ends = _int64(indptr, "indptr")
-        places = None if positions is None else _int64(positions, "positions")
+        chosen = None if positions is None else _int64(positions, "positions")
         sources = None if src is None else _int64(src, "src")
         edge = None if eid is None else torch.from_numpy(_int64(eid, "eid"))
-        size = len(sources if places is None else places)  # type: ignore[arg-type]
+        size = len(sources if chosen is None else chosen)  # type: ignore[arg-type]
         if len(ends) == 0 or ends[0] != 0 or ends[-1] != size or (np.diff(ends) < 0).any():
             raise ValueError(f"indptr must rise from 0 to the number of chosen edges {size}, got {describe(indptr)}")
         if edge is not None and len(edge) != size:
@@ -84,7 +84,7 @@ class Choice(Frozen):
             raise ValueError("ndata goes with nodes, the parent ids that its rows belong to")
         named = None if nodes is None else torch.from_numpy(_int64(nodes, "nodes"))
         self._set(
-            indptr=ends, positions=places, src=sources, eid=edge, weight=cell, trusted=False, _fresh=[],
+            indptr=ends, positions=chosen, src=sources, eid=edge, weight=cell, trusted=False, _fresh=[],
             needs_weight=False if cell is None else None, edata=dict(edata or {}), nodes=named, ndata=dict(ndata or {}),
         )  # fmt: skip
 
@@ -120,10 +120,8 @@ class Choice(Frozen):
         try:
             return self._fresh.pop()  # the kernel's own array, given away once
         except IndexError:
-            found: Ints = (
-                np.array(self.src) if self.positions is None else edges.indices[self.positions].astype(np.int64)
-            )
-            return found
+            src: Ints = np.array(self.src) if self.positions is None else edges.indices[self.positions].astype(np.int64)
+            return src
 
 
 def _int64(value: Any, name: str) -> Ints:
@@ -196,7 +194,7 @@ class Candidates(Frozen):
         return self._edges.parent_eid(self.positions)
 
     @property
-    def weight(self) -> Tensor:
+    def edge_weight(self) -> Tensor:
         """Number by which the edge counts in the sum that is estimated, float64 ``[E]``.
 
         The sampler's ``weight`` column; 1 where the sampler has none.
@@ -212,7 +210,7 @@ class Candidates(Frozen):
             keep: which candidate edges are chosen; a row number may be repeated.
             weight: estimator weight of the chosen edges, ``[chosen]`` or one number for all.
             prob: instead of ``weight``, the probability with which each was chosen (or how often it is drawn in the
-                mean), likewise: its estimator weight is then that of the edge (see ``weight``) / prob. None: 1.
+                mean), likewise: its estimator weight is then that of the edge (see ``edge_weight``) / prob. None: 1.
 
         Raises ValueError for rows that are not ascending, for both ``weight`` and ``prob``, and for a ``prob`` that is
         not positive; IndexError for a row out of range.
@@ -244,7 +242,7 @@ class Candidates(Frozen):
                 raise ValueError("prob must be positive: what was chosen had a chance")
             if mask and bool((chance > 1 + 1e-6).any()):
                 raise ValueError(f"prob must be at most 1 with a mask, which draws no edge twice; got {chance.max():g}")
-            precise = self.weight[torch.from_numpy(rows)] / chance
+            precise = self.edge_weight[torch.from_numpy(rows)] / chance
             weight = precise.float()
         if isinstance(weight, (int, float)):
             weight = torch.full((len(rows),), float(weight), dtype=torch.float32, device="cpu")

@@ -53,17 +53,17 @@ def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
         return torch.from_numpy(np.zeros(graph.num_nodes, np.int64))
     import scipy.sparse  # a third of a second that only partitions need
 
-    indptr, near, _ = graph.csc()
-    far = np.repeat(np.arange(graph.num_nodes), np.diff(indptr))
-    u, v = near[near != far], far[near != far]
+    indptr, src, _ = graph.csc()
+    dst = np.repeat(np.arange(graph.num_nodes), np.diff(indptr))
+    u, v = src[src != dst], dst[src != dst]
     pairs = (np.concatenate([u, v]), np.concatenate([v, u]))
     size = (graph.num_nodes, graph.num_nodes)
     links = scipy.sparse.coo_array((np.ones(len(pairs[0]), np.bool_), pairs), shape=size).tocsr()  # repeats are one
     adjacency = pymetis.CSRAdjacency(links.indptr.astype(np.int64), links.indices.astype(np.int64))
     options = pymetis.Options(seed=derive_key(number) >> 33)
     with locks.metis:  # METIS draws from a generator of the whole process
-        found = pymetis.part_graph(count, adjacency, options=options)
-    return torch.from_numpy(np.array(found.vertex_part, np.int64))
+        result = pymetis.part_graph(count, adjacency, options=options)
+    return torch.from_numpy(np.array(result.vertex_part, np.int64))
 
 
 class Parts(Frozen):
@@ -169,8 +169,8 @@ class ClusterSampler(SubgraphSampler):
 
 def _distinct(seeds: Ints) -> Ints:
     """The seeds without repeats, in their order."""
-    found: Ints = seeds[np.sort(np.unique(seeds, return_index=True)[1])]
-    return found
+    distinct: Ints = seeds[np.sort(np.unique(seeds, return_index=True)[1])]
+    return distinct
 
 
 def _parts(graph: Graph, parts: Any, seed: int) -> Parts:

@@ -153,13 +153,12 @@ class LaborSampler(RowSampler):
         """Draw about, or with "sequential" exactly, ``fanouts[step.flow]`` neighbours for every row."""
         fanout, numbers = self.fanouts[step.flow], self._numbers(step)
         indptr, begin, degree = kernels.uniform.plan(
-            edges.indptr, rows.at, np.array([fanout]), rows.ident, False, NOTHING
+            edges.indptr, rows.numbers, np.array([fanout]), rows.ident, False, NOTHING
         )
         if self.method == "poisson":
-            found = kernels.labor.draw_poisson(
+            indptr, positions, src = kernels.labor.draw_poisson(
                 begin, degree, edges.indices, fanout, numbers.keys, numbers.early, int(indptr[-1])
             )
-            indptr, positions, src = found
             return Drawn(
                 indptr, positions, src, self._inverse(indptr, degree, lambda: _rates(fanout, degree, indptr)), False
             )
@@ -176,18 +175,18 @@ class LaborSampler(RowSampler):
     def _choose_by_importance(self, dst: Tensor, step: Step) -> Choice:
         edges, fanout, numbers = self.reader.edges, self.fanouts[step.flow], self._numbers(step)
         size = self.graph.num_nodes
-        near, nodes, places, ahead = edges.indices, NOTHING, None, None
+        indices, nodes, candidate_positions, ahead = edges.indices, NOTHING, None, None
         begin = edges.indptr[dst.numpy()]
         degree = edges.indptr[dst.numpy() + 1] - begin
         few = size > max(4 * int(degree.sum()), 1024)  # else arrays of an entry per node are small, and fastest
         if few or edges.patch is not None:  # in a patch some edges are left out for a while: take those that are there
             candidates = Candidates(edges, dst)
-            ends, places = candidates.indptr.numpy(), candidates.positions
+            ends, candidate_positions = candidates.indptr.numpy(), candidates.positions
             begin, degree = ends[:-1], np.diff(ends)
-            near = near[places]
+            indices = indices[candidate_positions]
             if few:
                 with Numbering(size) as numbering:
-                    near = numbering.extend(near.astype(np.int64)).astype(near.dtype)
+                    indices = numbering.extend(indices.astype(np.int64)).astype(indices.dtype)
                     nodes = numbering.nodes
                 size = len(nodes)
         most = int(degree.sum())
@@ -195,15 +194,15 @@ class LaborSampler(RowSampler):
             # numbered by first appearance, nodes of many edges lie side by side: rounds are twice as fast, at 4 bytes
             # per edge, but to number them takes as long as four rounds
             local, start = outside(most, np.int32), np.cumsum(degree) - degree
-            nodes = kernels.labor_importance.gather_local(begin, degree, near, np.full(size, -1, np.int32), local)
-            near, begin, ahead, size = local, start, begin - start, len(nodes)
-        near.flags.writeable = False  # as those of the graph are, or the kernels would be compiled twice
+            nodes = kernels.labor_importance.gather_local(begin, degree, indices, np.full(size, -1, np.int32), local)
+            indices, begin, ahead, size = local, start, begin - start, len(nodes)
+        indices.flags.writeable = False  # as those of the graph are, or the kernels would be compiled twice
         pi, codes = outside(size, np.float64), outside(size, np.uint8)
         spare = np.empty(0 if ahead is None else size, np.float64)
-        c = self._importance(begin, degree, near, fanout, pi, codes, spare)
+        c = self._importance(begin, degree, indices, fanout, pi, codes, spare)
         plain = self.reader.weights is None and self.estimator == "horvitz-thompson"  # then weights are 1 / probability
         kept, scale = outside(most, edges.position_type), outside(most, np.float32 if plain else np.float64)
-        given = (begin, degree, near, nodes, fanout, numbers.keys, numbers.early, pi, codes, spare, kept, scale)
+        given = (begin, degree, indices, nodes, fanout, numbers.keys, numbers.early, pi, codes, spare, kept, scale)
         indptr = (
             kernels.labor_importance.keep_poisson(*given, c)
             if self.method == "poisson"
@@ -212,10 +211,10 @@ class LaborSampler(RowSampler):
         del given, pi, codes, spare
         kept, inverse = copied_outside(kept[: indptr[-1]]), copied_outside(scale[: indptr[-1]])
         del scale
-        src = copied_outside(near[kept], np.int64)
+        src = copied_outside(indices[kept], np.int64)
         if ahead is not None:
             kept += np.repeat(ahead, np.diff(indptr)).astype(kept.dtype)
-        positions = kept if places is None else places[kept]
+        positions = kept if candidate_positions is None else candidate_positions[kept]
         src = nodes[src] if len(nodes) else src
         drawn = Drawn(indptr, positions, src, self._inverse(indptr, degree, lambda: inverse), True)
         return Choice.of_kernel(
@@ -226,7 +225,7 @@ class LaborSampler(RowSampler):
         self,
         begin: Ints,
         degree: Ints,
-        near: Any,
+        indices: Any,
         fanout: int,
         pi: NDArray[np.float64],
         seen: NDArray[np.uint8],
@@ -240,8 +239,8 @@ class LaborSampler(RowSampler):
         until = self.iterations == _CONVERGED
         before = np.inf
         for _ in range(_MOST_ROUNDS if until else int(self.iterations)):
-            sources = kernels.labor_importance.update(begin, degree, near, np.argsort(-c), c, pi, seen)
-            kernels.labor_importance.solve(begin, degree, near, fanout, pi, c, spare)
+            sources = kernels.labor_importance.update(begin, degree, indices, np.argsort(-c), c, pi, seen)
+            kernels.labor_importance.solve(begin, degree, indices, fanout, pi, c, spare)
             if until and sources >= before * (1 - _TOLERANCE):
                 break
             before = sources
@@ -294,8 +293,8 @@ class _Numbers(NamedTuple):
 def _repeats_of(edges: Edges) -> tuple[Ints, Ints]:
     """What ``find_repeats`` finds in an excerpt, at a cost that does not depend on the size of the graph."""
     nodes, local = np.unique(edges.indices, return_inverse=True)
-    found: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, local, len(nodes))
-    return found
+    repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, local, len(nodes))
+    return repeats
 
 
 def _rates(fanout: int, degree: Ints, indptr: Ints) -> NDArray[np.float64]:

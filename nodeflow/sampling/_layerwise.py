@@ -119,41 +119,41 @@ class LayerSampler(Sampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Draw a set of sources for the destinations ``dst`` and choose all edges from it."""
-        found = LayerCandidates(self.candidates(dst), self.graph.num_nodes)
-        values, scores = self._scores(found, step)
-        size, nid = self.layer_sizes[step.flow], found.nid.numpy()
+        candidates = LayerCandidates(self.candidates(dst), self.graph.num_nodes)
+        values, scores = self._scores(candidates, step)
+        size, nid = self.layer_sizes[step.flow], candidates.nid.numpy()
         picked = pick(values, nid, size, self.draw, step.random.key)
-        place = np.full(len(nid), -1)
-        place[picked.places] = np.arange(len(picked.places))
-        at = place[found.structure.indices.numpy()]
-        kept = np.flatnonzero(at >= 0)
-        indptr = np.searchsorted(kept, found.structure.indptr.numpy())
+        index_among_drawn = np.full(len(nid), -1)
+        index_among_drawn[picked.places] = np.arange(len(picked.places))
+        source = index_among_drawn[candidates.structure.indices.numpy()]
+        kept = np.flatnonzero(source >= 0)
+        indptr = np.searchsorted(kept, candidates.structure.indptr.numpy())
         ids = nid[picked.places]
         columns = None if self.score is None else draw_columns(scores, values, picked, size, self.draw)
-        return self._chosen(dst.numpy(), indptr, found.positions[kept], at[kept], ids, picked, columns)
+        return self._chosen(dst.numpy(), indptr, candidates.positions[kept], source[kept], ids, picked, columns)
 
-    def _scores(self, found: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
+    def _scores(self, candidates: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
         """Scores of the candidates as numbers, and as the user's score gave them."""
-        if self.score is None or len(found) == 0:
-            return np.ones(len(found)), None
-        return read_scores(self.score(found, step), found.nid, step.flow)
+        if self.score is None or len(candidates) == 0:
+            return np.ones(len(candidates)), None
+        return read_scores(self.score(candidates, step), candidates.nid, step.flow)
 
     def _chosen(
         self,
         dst: Ints,
         indptr: Ints,
         positions: Ints,
-        at: Ints,
+        source: Ints,
         ids: Ints,
         picked: Picked,
         columns: Mapping[str, Tensor] | None = None,
     ) -> Choice:
-        """The Choice of the edges at ``positions``, whose sources are ``ids[at]``, and ``picked`` says how."""
+        """The Choice of the edges at ``positions``, whose sources are ``ids[source]``, and ``picked`` says how."""
         factor = picked.times / picked.mean
-        weight = self._weight(dst, indptr, positions, lambda: factor[at])
+        weight = self._weight(dst, indptr, positions, lambda: factor[source])
         nodes = None if columns is None else torch.from_numpy(ids)
         cells: dict[str, Any] = {"needs_weight": self._needs_weight, "nodes": nodes, "ndata": columns}
-        return Choice.of_kernel(indptr, positions, ids[at], weight, **cells)
+        return Choice.of_kernel(indptr, positions, ids[source], weight, **cells)
 
     def _weight(self, dst: Ints, indptr: Ints, positions: Ints, factor: Callable[[], Floats]) -> Callable[[], Tensor]:
         reader = self.reader
@@ -168,7 +168,7 @@ class LayerSampler(Sampler):
         """Estimator weights as they are given to the flow."""
         return weight
 
-    def _out(self) -> Ints:
+    def _left_out(self) -> Ints:
         """Positions of edges left out, ascending."""
         return _NONE if self.reader.edges.patch is None else self.reader.edges.patch.left_out
 
@@ -225,9 +225,9 @@ class LadiesSampler(LayerSampler):
         """Read also the squared norms of the rows."""
         super().read_graph()
         if self.normalize and self.reader.weights is not None and (self.reader.weights < 0).any():
-            at = int((self.reader.weights < 0).argmax())
+            i = int((self.reader.weights < 0).argmax())
             raise ValueError(
-                f"normalize=True needs weights that are not negative, but edge {at} has {self.reader.weights[at]}"
+                f"normalize=True needs weights that are not negative, but edge {i} has {self.reader.weights[i]}"
             )
         # squared norm of every row; rows of which edges are left out are added up again in each draw
         rows, column = np.arange(self.reader.edges.num_rows), self._column
@@ -241,44 +241,46 @@ class LadiesSampler(LayerSampler):
             return super().choose(dst, step)
         # an edge in proportion to A^2, uniform over all edges of the destinations, has a source in proportion to the
         # sum over its edges: so no candidate needs to be known before, and one pass finds the edges and the sums
-        edges, column, out = self.reader.edges, self._column, self._out()
+        edges, column, left_out = self.reader.edges, self._column, self._left_out()
         rows, size, key = dst.numpy(), self.layer_sizes[step.flow], np.uint64(step.random.key)
         if len(column):
             norms = self._norms[rows]
             if edges.patch is not None:
                 hit = contains(edges.patch.rows, rows)
-                norms[hit] = kernels.layerwise.row_norms(edges.indptr, rows[hit], column, out)
+                norms[hit] = kernels.layerwise.row_norms(edges.indptr, rows[hit], column, left_out)
             total = float(kernels.pps.cumulated(norms)[-1]) if len(norms) else 0.0
             drawn = kernels.layerwise.draw_edges_weighted(
-                edges.indptr, edges.indices, rows, norms, column, out, size, key
+                edges.indptr, edges.indices, rows, norms, column, left_out, size, key
             )
         else:
             total = float((edges.indptr[rows + 1] - edges.indptr[rows]).sum())
             if edges.patch is not None:
                 total -= float(
-                    np.diff(np.searchsorted(out, [edges.indptr[rows], edges.indptr[rows + 1]]), axis=0).sum()
+                    np.diff(np.searchsorted(left_out, [edges.indptr[rows], edges.indptr[rows + 1]]), axis=0).sum()
                 )
-            drawn = kernels.layerwise.draw_edges(edges.indptr, edges.indices, rows, out, size, key)
+            drawn = kernels.layerwise.draw_edges(edges.indptr, edges.indices, rows, left_out, size, key)
         ids, times = np.unique(drawn, return_counts=True)
-        indptr, positions, at, norm = kernels.layerwise.edges_from(edges.indptr, edges.indices, rows, ids, column, out)
+        indptr, positions, source, norm = kernels.layerwise.edges_from(
+            edges.indptr, edges.indices, rows, ids, column, left_out
+        )
         mean = norm * (size / total) if total else norm
-        return self._chosen(rows, indptr, positions, at, ids, Picked(ids, times, mean))
+        return self._chosen(rows, indptr, positions, source, ids, Picked(ids, times, mean))
 
     _needs_weight = True
 
-    def _scores(self, found: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
-        scores = np.zeros(len(found))
-        kernels.layerwise.add_norms(found.structure.indices.numpy(), found.positions, self._column, scores)
+    def _scores(self, candidates: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
+        scores = np.zeros(len(candidates))
+        kernels.layerwise.add_norms(candidates.structure.indices.numpy(), candidates.positions, self._column, scores)
         return scores, None
 
     def _finished(self, dst: Ints, indptr: Ints, weight: Floats) -> Floats:
         if not self.normalize:
             return weight
-        wanted = kernels.layerwise.row_sums(self.reader.edges.indptr, dst, self._column, self._out()) / self._scale
+        wanted = kernels.layerwise.row_sums(self.reader.edges.indptr, dst, self._column, self._left_out()) / self._scale
         sums = np.add.reduceat(np.append(weight, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
         scale = np.divide(wanted, sums, out=np.zeros(len(dst)), where=sums > 0)
-        found: Floats = weight * np.repeat(scale, np.diff(indptr))
-        return found
+        scaled: Floats = weight * np.repeat(scale, np.diff(indptr))
+        return scaled
 
 
 class FastGCNSampler(LayerSampler):
@@ -344,12 +346,12 @@ class FastGCNSampler(LayerSampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Draw a set of nodes and choose all edges from it to the destinations ``dst``."""
-        edges, rows, out = self.reader.edges, dst.numpy(), self._out()
+        edges, rows, left_out = self.reader.edges, dst.numpy(), self._left_out()
         size, key = self.layer_sizes[step.flow], step.random.key
         if self.draw == "poisson":
             prob = self._prob[size]
             indptr, positions = kernels.layerwise.edges_by_chance(
-                edges.indptr, edges.indices, rows, prob, out, np.uint64(key)
+                edges.indptr, edges.indices, rows, prob, left_out, np.uint64(key)
             )
             src = edges.indices[positions].astype(np.int64)
             weight = self._weight(rows, indptr, positions, lambda: 1 / prob[edges.indices[positions]])
@@ -360,7 +362,7 @@ class FastGCNSampler(LayerSampler):
             picked = pick_with_replacement(self._steps, size, key)
         else:
             picked = Picked(_NONE, _NONE, np.zeros(0))
-        indptr, positions, at, _ = kernels.layerwise.edges_from(
-            edges.indptr, edges.indices, rows, picked.places, self._column, out
+        indptr, positions, source, _ = kernels.layerwise.edges_from(
+            edges.indptr, edges.indices, rows, picked.places, self._column, left_out
         )
-        return self._chosen(rows, indptr, positions, at, picked.places, picked)
+        return self._chosen(rows, indptr, positions, source, picked.places, picked)

@@ -16,7 +16,15 @@ from nodeflow.flow import NodeFlow
 from nodeflow.graph._edges import edges_along
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling._base import Draw, SamplerBase, flat
-from nodeflow.sampling._negative import LAWS, Negatives, Pairs, birth_times, degree_weights, node_weights, whole_weights
+from nodeflow.sampling._negative import (
+    DISTRIBUTIONS,
+    Negatives,
+    Pairs,
+    birth_times,
+    degree_weights,
+    node_weights,
+    whole_weights,
+)
 
 _NEGATIVES = 0x6E65676174697665  # keeps the negatives apart from what another sampler draws with the same seed
 
@@ -121,7 +129,7 @@ class LinkSampler(SamplerBase):
         self.num_negatives = as_count(num_negatives, "num_negatives")
         self._weights: Floats | None = None
         self.negatives = negatives if isinstance(negatives, str) else "weights"
-        if self.negatives not in LAWS:
+        if self.negatives not in DISTRIBUTIONS:
             self._weights = node_weights(self.graph, negatives)
         if corrupt not in ("destination", "source", "both"):
             raise ValueError(f"corrupt must be 'destination', 'source' or 'both', got {corrupt!r}")
@@ -330,9 +338,9 @@ class LinkSampler(SamplerBase):
         if self._pairs is not None:
             return self._pairs[eid, 0], self._pairs[eid, 1]
         edges = self._edges
-        at = edges.positions_of(eid)
-        dst = np.searchsorted(edges.indptr, at, side="right") - 1
-        return edges.indices[at].astype(np.int64), dst
+        positions = edges.positions_of(eid)
+        dst = np.searchsorted(edges.indptr, positions, side="right") - 1
+        return edges.indices[positions].astype(np.int64), dst
 
     def _times(self, times: Any, size: int) -> NDArray[Any]:
         if not self.sampler.takes_times:
@@ -346,8 +354,8 @@ class LinkSampler(SamplerBase):
         if when.shape != (size,):
             raise ValueError(f"times must have one entry per seed edge ({size}), got shape {tuple(when.shape)}")
         if when.dtype.kind == "f" and not np.isfinite(when).all():
-            at = int((~np.isfinite(when)).argmax())
-            raise ValueError(f"times must be finite, but times[{at}] is {when[at]}")
+            i = int((~np.isfinite(when)).argmax())
+            raise ValueError(f"times must be finite, but times[{i}] is {when[i]}")
         return when
 
 

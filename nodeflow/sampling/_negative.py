@@ -18,7 +18,7 @@ from nodeflow.graph import Graph
 from nodeflow.graph._storage import Stored
 from nodeflow.sampling._base import SamplerBase
 
-LAWS = ("uniform", "degree")
+DISTRIBUTIONS = ("uniform", "degree")
 _NO_WEIGHTS = np.zeros(0, np.int64)
 
 
@@ -47,18 +47,18 @@ class Pairs(NamedTuple):
     def between(self, u: Ints, v: Ints) -> Ints:
         """Return the ids of all edges between ``u[i]`` and ``v[i]``, in either direction, int64; some repeatedly."""
         pairs = np.unique(np.stack([np.minimum(u, v), np.maximum(u, v)]), axis=1)  # parallel edges make one look-up
-        found: Ints = kernels.negative.edges_between(self.indptr, self.dst, self.eid, pairs[0], pairs[1])
-        return found
+        ids: Ints = kernels.negative.edges_between(self.indptr, self.dst, self.eid, pairs[0], pairs[1])
+        return ids
 
 
 class Negatives(Frozen):
-    """A law by which negatives are drawn: every node alike, or in proportion to weights.
+    """The distribution of negatives: every node alike, or in proportion to weights.
 
     Args:
         num_nodes: number of nodes.
         weights: whole numbers ``[num_nodes]`` whose sum is below 2^63; None: all nodes alike.
-        known: ``(indptr, far)``: a draw for node u leaves out ``far[indptr[u] : indptr[u + 1]]`` (ascending) and u
-            itself; the others keep the proportions of their probabilities. None: nothing is left out.
+        known: ``(indptr, indices)``: a draw for node u leaves out ``indices[indptr[u] : indptr[u + 1]]`` (ascending)
+            and u itself; the others keep the proportions of their probabilities. None: nothing is left out.
         birth: time ``[num_nodes]`` from which on each node exists; None: always.
     """
 
@@ -83,9 +83,9 @@ class Negatives(Frozen):
             birth = birth[order]
             weights = None if weights is None else weights[order]
             if known is not None:
-                near, far = np.repeat(rank, np.diff(known[0])), rank[known[1]]
-                sizes = np.bincount(near, minlength=num_nodes)
-                known = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), far[np.lexsort((far, near))]
+                src, dst = np.repeat(rank, np.diff(known[0])), rank[known[1]]
+                sizes = np.bincount(src, minlength=num_nodes)
+                known = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), dst[np.lexsort((dst, src))]
         upto = _NO_WEIGHTS if weights is None else np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)])
         self._set(_num_nodes=num_nodes, _upto=upto, _indptr=None, _known=_NO_WEIGHTS, _before=_NO_WEIGHTS)
         self._set(_birth=birth, _order=order, _rank=rank)
@@ -133,8 +133,8 @@ def whole_weights(weights: Floats) -> Ints:
     if total == 0:
         return np.zeros(len(weights), np.int64)
     shares = np.floor(weights / total * 2.0**61).astype(np.int64)
-    found: Ints = np.maximum(shares, weights > 0)
-    return found
+    at_least_one: Ints = np.maximum(shares, weights > 0)
+    return at_least_one
 
 
 def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
@@ -143,19 +143,19 @@ def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
     A degree of 0 gives 0, any other at least 1. Relative rounding is at most 2^-61 times the sum of the powers over
     the power itself. Made with decimal numbers, because powers of floats differ between processors in their last bit.
     """
-    found, place, times = np.unique(degrees, return_inverse=True, return_counts=True)
-    weights = np.zeros(len(found), np.int64)
-    if len(found) and found[-1] > 0:
+    distinct, index, times = np.unique(degrees, return_inverse=True, return_counts=True)
+    weights = np.zeros(len(distinct), np.int64)
+    if len(distinct) and distinct[-1] > 0:
         exact = decimal.Context(prec=34, Emin=-999999, Emax=999999, traps=[])
-        top, exponent = decimal.Decimal(int(found[-1])), decimal.Decimal(power)
-        powers = [exact.power(exact.divide(int(d), top), exponent) if d else decimal.Decimal(0) for d in found]
+        top, exponent = decimal.Decimal(int(distinct[-1])), decimal.Decimal(power)
+        powers = [exact.power(exact.divide(int(d), top), exponent) if d else decimal.Decimal(0) for d in distinct]
         total = decimal.Decimal(0)
         for value, number in zip(powers, times, strict=True):
             total = exact.fma(value, int(number), total)
         scale = exact.divide(decimal.Decimal(2**61), total)
-        least = (found > 0).tolist()
+        least = (distinct > 0).tolist()
         weights[:] = [max(int(exact.multiply(p, scale)), int(b)) for p, b in zip(powers, least, strict=True)]
-    spread: NDArray[np.int64] = weights[place]
+    spread: NDArray[np.int64] = weights[index]
     return spread
 
 
@@ -175,8 +175,8 @@ def node_weights(graph: Graph, value: object) -> Floats:
     weights: Floats = array.astype(np.float64)
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
-        at = int(wrong.argmax())
-        raise ValueError(f"{name} must be finite and not negative, but node {at} has {weights[at]}")
+        i = int(wrong.argmax())
+        raise ValueError(f"{name} must be finite and not negative, but node {i} has {weights[i]}")
     if not weights.any():
         raise ValueError(f"{name} must not be 0 for all nodes, since none could be drawn")
     return weights

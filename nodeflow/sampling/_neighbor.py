@@ -121,7 +121,7 @@ class NeighborSampler(RowSampler):
 
     def _read_types(self, name: str) -> None:
         column = edge_integers(self.graph, name, "edge_type")
-        types, place = np.unique(column, return_inverse=True)
+        types, type_index = np.unique(column, return_inverse=True)
         self._counts = [_counts(fanout, types.tolist()) for fanout in self.fanouts]
         if self.graph.num_nodes * len(types) > 16 * (self.graph.num_nodes + self.graph.num_edges):
             raise ValueError(
@@ -129,7 +129,7 @@ class NeighborSampler(RowSampler):
                 "group them into fewer types"
             )
         if len(types):
-            self.reader = self.reader.arranged(self.reader.edges.by_type(place, len(types)))
+            self.reader = self.reader.arranged(self.reader.edges.by_type(type_index, len(types)))
 
     def estimand(self) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
@@ -137,15 +137,15 @@ class NeighborSampler(RowSampler):
         The ``weight`` column, or 1; 0 for edges that the filter leaves out, whose ``prob`` is 0, or whose type has
         fanout 0 in every flow.
         """
-        found = super().estimand()
+        number = super().estimand()
         if self.edge_type is not None:
             edges = self.reader.edges
             unused = np.all([counts == 0 for counts in self._counts], axis=0)
             row = np.tile(unused, edges.num_rows // edges.rows_per_node)
-            found[edges.parent_eid(np.flatnonzero(np.repeat(row, np.diff(edges.indptr))))] = 0
+            number[edges.parent_eid(np.flatnonzero(np.repeat(row, np.diff(edges.indptr))))] = 0
         if self._proportional is not None:
-            found[torch.from_numpy(self._proportional.column == 0)] = 0
-        return found
+            number[torch.from_numpy(self._proportional.column == 0)] = 0
+        return number
 
     def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
         """Draw ``fanouts[step.flow]`` neighbours for every row."""
@@ -155,7 +155,9 @@ class NeighborSampler(RowSampler):
             tables = self._proportional if whole else Proportional(edges, self._proportional.column)
             return tables.draw(edges, rows, counts, step.random.key, replace=self.replace)
         left_out = NOTHING if edges.patch is None else edges.patch.left_out
-        indptr, begin, degree = kernels.uniform.plan(edges.indptr, rows.at, counts, rows.ident, self.replace, left_out)
+        indptr, begin, degree = kernels.uniform.plan(
+            edges.indptr, rows.numbers, counts, rows.ident, self.replace, left_out
+        )
         positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
         key = np.uint64(step.random.key)
         if self.replace and (counts >= 0).any():
@@ -163,7 +165,7 @@ class NeighborSampler(RowSampler):
         else:
             kernels.uniform.draw_without(begin, degree, edges.indices, rows.ident, key, indptr, positions, src)
         if len(left_out):
-            kernels.uniform.step_over(edges.indptr, rows.at, left_out, edges.indices, indptr, positions, src)
+            kernels.uniform.step_over(edges.indptr, rows.numbers, left_out, edges.indices, indptr, positions, src)
         inverse = None if (counts < 0).all() else lambda: inverse_rate(degree, indptr)
         varies = bool(np.count_nonzero(counts) > 1)  # a node's edges of different types are drawn at different rates
         return Drawn(indptr, positions, src, inverse, varies)
@@ -196,12 +198,12 @@ def _per_type(fanouts: Any) -> tuple[int | dict[int, int], ...]:
 def _of_types(fanout: Any, name: str) -> int | dict[int, int]:
     if not isinstance(fanout, Mapping):
         return check_size(fanout, name)
-    found = {}
+    fanouts = {}
     for key, number in fanout.items():
         kind = as_int(key, f"an edge type in {name}")
         count = as_int(number, f"{name}[{kind}]")
-        found[kind] = 0 if count == 0 else check_size(count, f"{name}[{kind}]")
-    return found
+        fanouts[kind] = 0 if count == 0 else check_size(count, f"{name}[{kind}]")
+    return fanouts
 
 
 def _counts(fanout: int | dict[int, int], types: list[int]) -> Ints:

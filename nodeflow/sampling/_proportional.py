@@ -27,10 +27,10 @@ def edge_weights(graph: Graph, name: Any, argument: str) -> NDArray[Any]:
     if column.dtype == np.float64:
         wrong = ((column < _LEAST) & (column != 0)) | (column > _MOST)
         if wrong.any():
-            at = int(wrong.argmax())
+            i = int(wrong.argmax())
             raise ValueError(
-                f"{argument}: the edge column {name!r} must have numbers from {_LEAST} to {_MOST}, or 0, but edge {at} "
-                f"has {column[at]}; only ratios count, so multiply the column by a constant"
+                f"{argument}: the edge column {name!r} must have numbers from {_LEAST} to {_MOST}, or 0, but edge {i} "
+                f"has {column[i]}; only ratios count, so multiply the column by a constant"
             )
     return np.ascontiguousarray(column)
 
@@ -63,7 +63,7 @@ class Proportional(Frozen):
         """Draw for ``rows`` of ``edges``, as many as ``fanouts`` (one number per kind of row, -1 = all) says."""
         weights, number = self.weights, np.uint64(key)
         indptr, begin, degree, unit, top, ways, sizes = kernels.weighted.plan_weighted(
-            edges.indptr, self.sums, weights, rows.at, rows.ident, fanouts, replace
+            edges.indptr, self.sums, weights, rows.numbers, rows.ident, fanouts, replace
         )
         positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
         table, scan, keep = (
@@ -82,7 +82,7 @@ class Proportional(Frozen):
             kernels.weighted.keep_nonzero(keep, begin, weights, edges.indices, indptr, positions, src)
 
         def inverse() -> NDArray[Any]:
-            found: NDArray[Any] = kernels.weighted.inverse_probability(weights, positions, indptr, unit, replace)
-            return found
+            inverse: NDArray[Any] = kernels.weighted.inverse_probability(weights, positions, indptr, unit, replace)
+            return inverse
 
         return Drawn(indptr, positions, src, None if (fanouts < 0).all() else inverse, True)

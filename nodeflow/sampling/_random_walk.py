@@ -135,10 +135,10 @@ def _limits(value: Any, num_flows: int) -> tuple[int, ...]:
         value = [value] * num_flows
     if isinstance(value, (list, tuple)):
         value = [-1 if number is None else number for number in value]
-    found = check_sizes(value, "num_neighbors")
-    if len(found) != num_flows:
-        raise ValueError(f"num_neighbors must have one number per flow ({num_flows}), got {len(found)}")
-    return found
+    limits = check_sizes(value, "num_neighbors")
+    if len(limits) != num_flows:
+        raise ValueError(f"num_neighbors must have one number per flow ({num_flows}), got {len(limits)}")
+    return limits
 
 
 def _probability(value: Any, name: str) -> float:

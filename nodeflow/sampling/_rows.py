@@ -20,19 +20,22 @@ from nodeflow.sampling._sampler import Sampler, Step
 
 
 class Rows(NamedTuple):
-    """The rows that draw: ``at`` is their place in the edge arrays, ``ident`` names the random numbers of each.
+    """The rows that draw.
 
-    ``ident`` is the row of the whole graph (the parent id, where a node has one row), plus the number of rows for every
-    context before. Both int64 ``[n]``. ``contexts`` ``[n]`` or None.
+    Attributes:
+        numbers: number of each row in the edge arrays, int64 ``[n]``.
+        ident: the id that the random numbers of each row belong to, int64 ``[n]``. It is the number of the row in the
+            whole graph (the parent id, where a node has one row), plus the number of all rows for every context before.
+        contexts: the context of each row, int64 ``[n]``; None without contexts.
     """
 
-    at: Ints
+    numbers: Ints
     ident: Ints
     contexts: Ints | None
 
     def where(self, mask: NDArray[np.bool_], index: Ints | None = None) -> Rows:
         """Some of the rows, under other indices where these are given (one for every row)."""
-        taken = self.at if index is None else index
+        taken = self.numbers if index is None else index
         return Rows(taken[mask], self.ident[mask], None if self.contexts is None else self.contexts[mask])
 
 
@@ -82,12 +85,12 @@ class RowSampler(Sampler):
         """Rows that lack edges for a while draw from an excerpt; the others from the whole."""
         patch = edges.patch
         assert patch is not None
-        at = np.minimum(np.searchsorted(patch.rows, rows.at), max(len(patch.rows) - 1, 0))
-        hit = patch.rows[at] == rows.at if len(patch.rows) else np.zeros(len(at), np.bool_)
+        index = np.minimum(np.searchsorted(patch.rows, rows.numbers), max(len(patch.rows) - 1, 0))
+        hit = patch.rows[index] == rows.numbers if len(patch.rows) else np.zeros(len(index), np.bool_)
         if not hit.any():
             return self.draw_rows(edges, rows, step)
         whole = self.draw_rows(edges, rows.where(~hit), step)
-        part = self.draw_rows(patch.edges, rows.where(hit, at), step)
+        part = self.draw_rows(patch.edges, rows.where(hit, index), step)
         return _interleaved(whole, part._replace(positions=patch.positions[part.positions]), hit)
 
 
@@ -106,14 +109,16 @@ def _interleaved(whole: Drawn, part: Drawn, from_part: NDArray[np.bool_]) -> Dra
     order = np.empty(len(from_part), np.int64)
     order[~from_part] = np.arange(len(whole.indptr) - 1)
     order[from_part] = np.arange(len(part.indptr) - 1) + len(whole.indptr) - 1
-    indptr, at = kernels.csr.csr_rows(joint, order)
-    positions, src = (np.concatenate([w, p])[at] for w, p in ((whole.positions, part.positions), (whole.src, part.src)))
+    indptr, index = kernels.csr.csr_rows(joint, order)
+    positions, src = (
+        np.concatenate([w, p])[index] for w, p in ((whole.positions, part.positions), (whole.src, part.src))
+    )
     if whole.inverse is None and part.inverse is None:
         return Drawn(indptr, positions, src, None, False)
 
     def inverse() -> NDArray[Any]:
         each = [np.ones(len(d.src)) if d.inverse is None else d.inverse() for d in (whole, part)]
-        joined: NDArray[Any] = np.concatenate(each)[at]
+        joined: NDArray[Any] = np.concatenate(each)[index]
         return joined
 
     return Drawn(indptr, positions, src, inverse, None if whole.varies is None else whole.varies or part.varies)

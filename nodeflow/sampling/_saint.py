@@ -14,7 +14,7 @@ from nodeflow.graph import Graph
 from nodeflow.graph._edges import contains
 from nodeflow.random import Random
 from nodeflow.sampling._reader import Reader
-from nodeflow.sampling._saint_laws import EdgeLaw, Law, NodeLaw, WalkLaw
+from nodeflow.sampling._saint_kinds import EdgeKind, Kind, NodeKind, WalkKind
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
 
 _PRESAMPLES = 0x70726573616D70  # keeps the draws of the counting pass apart from those of training
@@ -115,15 +115,15 @@ class SaintSampler(SubgraphSampler):
     def read_graph(self) -> None:
         """Read also the probabilities of nodes and edges."""
         super().read_graph()
-        self._law: Law
+        self._kind: Kind
         if self.kind == "node":
-            self._law = NodeLaw(self.reader.edges, self.reader.weights, self.budget)
+            self._kind = NodeKind(self.reader.edges, self.reader.weights, self.budget)
         elif self.kind == "edge":
             opposite = "out" if self.direction == "in" else "in"
             back = Reader.of(self.graph, opposite, self.edge_filter, None).edges
-            self._law = EdgeLaw(self.reader.edges, back, self.budget)
+            self._kind = EdgeKind(self.reader.edges, back, self.budget)
         else:
-            self._law = WalkLaw(self.reader.edges, self.budget, self.walk_length or 0)
+            self._kind = WalkKind(self.reader.edges, self.budget, self.walk_length or 0)
 
     @property
     def num_seeds(self) -> int:
@@ -136,17 +136,17 @@ class SaintSampler(SubgraphSampler):
         return "subgraph"
 
     def _seeds(self, seeds: Any) -> tuple[Ints, tuple[int, ...]]:
-        found, shape = super()._seeds(seeds)
-        if len(found) != 1:
+        ids, shape = super()._seeds(seeds)
+        if len(ids) != 1:
             raise ValueError(
-                f"seeds must be the number of one subgraph, as in sampler([7]), got {len(found)}; in a NodeFlowLoader "
+                f"seeds must be the number of one subgraph, as in sampler([7]), got {len(ids)}; in a NodeFlowLoader "
                 "set batch_size=1"
             )
-        return found, shape
+        return ids, shape
 
     def choose_nodes(self, seeds: Ints, random: Random) -> Ints:
         """Draw the nodes of a subgraph, ascending."""
-        return np.unique(self._law.draw(random))
+        return np.unique(self._kind.draw(random))
 
     def node_probability(self) -> Tensor:
         """Return how probable it is that a node is in a subgraph, float64 ``[num_nodes]``.
@@ -154,8 +154,12 @@ class SaintSampler(SubgraphSampler):
         Exact, or the share of the counted subgraphs that had it (0 where none had).
         """
         counts = self._counts
-        found = self._law.one(np.arange(self.graph.num_nodes)) if counts is None else counts.nodes / counts.total
-        return torch.from_numpy(found)
+        probability = (
+            self._kind.node_probability(np.arange(self.graph.num_nodes))
+            if counts is None
+            else counts.nodes / counts.total
+        )
+        return torch.from_numpy(probability)
 
     def edge_probability(self) -> Tensor:
         """Return how probable it is that both ends of an edge are in a subgraph, float64 ``[num_edges]`` by edge id.
@@ -163,20 +167,20 @@ class SaintSampler(SubgraphSampler):
         Exact, or the share of the counted subgraphs that had it (0 where none had); 0 for what the filter leaves out.
         """
         whole, counts = self._whole(), self._counts
-        found = np.zeros(self.graph.num_edges)
-        found[self.reader.edges.ids(whole.positions)] = (
-            self._law.two(whole) if counts is None else counts.edges / counts.total
+        probability = np.zeros(self.graph.num_edges)
+        probability[self.reader.edges.ids(whole.positions)] = (
+            self._kind.edge_probability(whole) if counts is None else counts.edges / counts.total
         )
-        return torch.from_numpy(found)
+        return torch.from_numpy(probability)
 
     def estimand(self) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
 
         The ``weight`` column, or 1; 0 for edges that the filter leaves out, or that no subgraph can have.
         """
-        whole, found = self._whole(), super().estimand()
-        found[self.reader.edges.parent_eid(whole.positions[~self._law.possible(whole)])] = 0
-        return found
+        whole, number = self._whole(), super().estimand()
+        number[self.reader.edges.parent_eid(whole.positions[~self._kind.possible(whole)])] = 0
+        return number
 
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64]:
         """Return p_v / p_uv for every edge u -> v, float64 ``[E]``."""
@@ -185,11 +189,11 @@ class SaintSampler(SubgraphSampler):
             return np.maximum(node, 1) / np.maximum(edge, 1)
         patch = self.reader.edges.patch
         if patch is None:
-            pair = self._law.two(part)
+            pair = self._kind.edge_probability(part)
         else:  # edges that are left out for a while were drawn from all the same
             whole = induced_subgraph(self.reader.edges, part.nodes, self.graph.num_nodes, left_out=False)
-            pair = self._law.two(whole)[~contains(patch.left_out, whole.positions)]
-        return self._law.one(part.nodes)[part.dst] / pair
+            pair = self._kind.edge_probability(whole)[~contains(patch.left_out, whole.positions)]
+        return self._kind.node_probability(part.nodes)[part.dst] / pair
 
     def _needs_weight(self, seeds: Ints) -> bool:
         return True
@@ -198,7 +202,7 @@ class SaintSampler(SubgraphSampler):
         """Return ``loss_weight``, float32 ``[n]``: 1 / p_v."""
         counts = self._counts
         if counts is None:
-            weight = 1 / self._law.one(part.nodes)
+            weight = 1 / self._kind.node_probability(part.nodes)
         else:
             weight = counts.total / np.maximum(counts.nodes[part.nodes], 1)
         return {"loss_weight": torch.from_numpy(weight.astype(np.float32))}
@@ -206,15 +210,15 @@ class SaintSampler(SubgraphSampler):
     def _whole(self) -> Subgraph:
         """The whole graph, with the edges that are left out for a while."""
         edges = self.reader.edges
-        near = edges.indices.astype(np.int64, copy=False)
-        return Subgraph(np.arange(edges.num_rows), edges.indptr, near, np.arange(len(near)))
+        indices = edges.indices.astype(np.int64, copy=False)
+        return Subgraph(np.arange(edges.num_rows), edges.indptr, indices, np.arange(len(indices)))
 
     def _presampled(self, count: int | None) -> _Counts:
         nodes, edges = np.zeros(self.graph.num_nodes, np.int32), np.zeros(len(self.reader.edges.indices), np.int32)
         total, seen = 0, 0
         while total < count if count is not None else seen < _COVERAGE * len(nodes):
             random = Random(self._key(_PRESAMPLES, 3, total))
-            part = induced_subgraph(self.reader.edges, np.unique(self._law.draw(random)), len(nodes))
+            part = induced_subgraph(self.reader.edges, np.unique(self._kind.draw(random)), len(nodes))
             nodes[part.nodes] += 1
             edges[part.positions] += 1
             total, seen = total + 1, seen + len(part.nodes)

@@ -21,10 +21,10 @@ from nodeflow.sampling._pps import Floats, Picked, inclusion_probabilities, scal
 class LayerCandidates(Frozen):
     """The nodes that a flow may draw, and the edges from them to the destinations: what a score looks at.
 
-    ``nid`` are the candidates' parent ids, distinct, in order of first appearance, int64 ``[n]``; ``dst_nid`` those of
-    the destinations, int64 ``[num_dst]``. ``flow`` is a full flow from the candidates (its sources) to the
-    destinations, so that a module can aggregate over it; ``structure`` is its structure, and ``weight`` its weights:
-    the sampler's ``weight`` column, or 1, float32 ``[E]``.
+    Attributes:
+        flow: a full flow from the candidates (its sources) to the destinations: a module can aggregate over it. Its
+            weights are the sampler's ``weight`` column, or 1.
+        positions: positions of its edges in the sampler's edge arrays, int64 ``[E]``.
     """
 
     __slots__ = ("flow", "positions")
@@ -37,7 +37,7 @@ class LayerCandidates(Frozen):
             nid = torch.from_numpy(np.array(numbering.nodes))
         structure = Structure(edges.indptr, torch.from_numpy(local), len(nid))
         ends = Layer.trusted(len(nid), nid), Layer.trusted(len(edges.dst_nid), edges.dst_nid)
-        eid, weight = Lazy(lambda: edges.eid), Lazy(lambda: edges.weight.float())
+        eid, weight = Lazy(lambda: edges.eid), Lazy(lambda: edges.edge_weight.float())
         flow = Flow.trusted(structure, *ends, (0, 1), parent_eid=eid, weight=weight)
         self._set(flow=flow, positions=edges.positions)
 
@@ -57,7 +57,7 @@ class LayerCandidates(Frozen):
         return self.flow.structure
 
     @property
-    def weight(self) -> Tensor:
+    def edge_weight(self) -> Tensor:
         """Number by which each edge counts in the sum that is estimated, float32 ``[E]``."""
         return self.flow.weight
 
@@ -65,15 +65,15 @@ class LayerCandidates(Frozen):
         return self.flow.num_src
 
 
-def read_scores(found: Any, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
+def read_scores(value: Any, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
     """Return scores as float64 ``[n]``, and as the tensor they are, for the candidates ``nid`` (at least one).
 
     Raises TypeError for what are no real numbers; ValueError for another shape, for a score that is negative or not
     finite, and for scores that are all 0.
     """
-    scores = found if isinstance(found, Tensor) else torch.as_tensor(np.asarray(found)) if _is_array(found) else None
+    scores = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value)) if _is_array(value) else None
     if scores is None or scores.dtype == torch.bool or scores.is_complex() or scores.layout != torch.strided:
-        raise TypeError(f"score must return a dense tensor of numbers, one per candidate, got {describe(found)}")
+        raise TypeError(f"score must return a dense tensor of numbers, one per candidate, got {describe(value)}")
     if scores.shape != (len(nid),):
         raise ValueError(
             f"score must return one number per candidate, shape ({len(nid)},), got shape {tuple(scores.shape)}"
@@ -81,10 +81,10 @@ def read_scores(found: Any, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
     values = scores.detach().to("cpu", torch.float64).numpy()
     wrong = ~(np.isfinite(values) & (values >= 0))
     if wrong.any():
-        at = int(wrong.argmax())
+        i = int(wrong.argmax())
         raise ValueError(
-            f"score must return finite numbers that are not negative, but candidate {at} (node {int(nid[at])}) of flow "
-            f"{flow} has {values[at]}; a softplus or exp at the end of a module makes them positive"
+            f"score must return finite numbers that are not negative, but candidate {i} (node {int(nid[i])}) of flow "
+            f"{flow} has {values[i]}; a softplus or exp at the end of a module makes them positive"
         )
     if not values.any():
         raise ValueError(f"score gives 0 to all {len(nid)} candidates of flow {flow}, so none of them can be drawn")

@@ -90,8 +90,8 @@ class ShadowSampler(BoundSampler):
         self._hops = NeighborSampler(self.graph, [self.fanout] * max(self.depth, 1), **options)
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
-        _, first, place = np.unique(seeds, return_index=True, return_inverse=True)
-        number = np.argsort(np.argsort(first))[place]  # of the seed's scope: distinct seeds, as they come
+        _, first, index = np.unique(seeds, return_index=True, return_inverse=True)
+        number = np.argsort(np.argsort(first))[index]  # of the seed's scope: distinct seeds, as they come
         if self.depth == 0:
             alone = np.sort(first)
             rows = Layer.trusted(len(alone), torch.from_numpy(seeds[alone]), context=torch.from_numpy(number[alone]))

@@ -97,8 +97,8 @@ class SubgraphSampler(BoundSampler):
     >>> class BallSampler(SubgraphSampler):
     ...     '''The seeds and all their in-neighbours.'''
     ...     def choose_nodes(self, seeds, random):
-    ...         near = self.graph.in_edges(seeds)[0].numpy()
-    ...         return np.unique(np.concatenate([seeds, near]))
+    ...         src = self.graph.in_edges(seeds)[0].numpy()
+    ...         return np.unique(np.concatenate([seeds, src]))
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
     >>> batch = BallSampler(graph, num_flows=2)([0])
     >>> batch, batch.seeds

@@ -148,11 +148,11 @@ class TemporalNeighborSampler(RowSampler):
         stamps = _as_times(_times_of_all(times, shape), len(ids), self._stamps.dtype.kind == "i")
         draw = self._draw(epoch, batch_number, hash_ids(ids), hash_ids(stamps.view(np.int64)))
         distinct, contexts = np.unique(stamps, return_inverse=True)
-        found = self._shaped(self._sample(ids, draw, _Call(distinct, inputs), contexts), ids, shape)
+        batch = self._shaped(self._sample(ids, draw, _Call(distinct, inputs), contexts), ids, shape)
         times_of = torch.from_numpy(distinct)
-        for layer in found.layers:
+        for layer in batch.layers:
             layer.data["time"] = times_of[layer.context]
-        return found
+        return batch
 
     def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
         """Draw ``fanouts[step.flow]`` past neighbours for every row."""
@@ -160,7 +160,7 @@ class TemporalNeighborSampler(RowSampler):
         stamps = self._stamps if edges is self.reader.edges or patch is None else self._stamps[patch.positions]
         limits, which = step.inputs.times, rows.contexts
         indptr, begin, num_past = kernels.temporal.plan_past(
-            edges.indptr, stamps, rows.at, limits, which, fanout, self.replace, self.strict
+            edges.indptr, stamps, rows.numbers, limits, which, fanout, self.replace, self.strict
         )
         if self.strategy == "recent":
             latest = np.diff(indptr)
@@ -185,12 +185,12 @@ class TemporalNeighborSampler(RowSampler):
         """
         if self.strategy == "recent":
             raise TypeError("strategy='recent' takes the latest edges; their sum is no estimate of a sum over the past")
-        found = super().estimand()
+        number = super().estimand()
         if time is not None:
             limit = _as_times([time], 1, self._stamps.dtype.kind == "i")[0]
             late = self._stamps >= limit if self.strict else self._stamps > limit
-            found[self.reader.edges.parent_eid(np.flatnonzero(late))] = 0
-        return found
+            number[self.reader.edges.parent_eid(np.flatnonzero(late))] = 0
+        return number
 
 
 def _time_column(graph: Graph, name: Any) -> Stamps:
@@ -204,8 +204,8 @@ def _time_column(graph: Graph, name: Any) -> Stamps:
     else:
         wrong, rule = column > np.iinfo(np.int64).max, "below 2**63"
     if wrong.any():
-        at = int(wrong.argmax())
-        raise ValueError(f"time: the edge column {name!r} must be {rule}, but edge {at} has {column[at]}")
+        i = int(wrong.argmax())
+        raise ValueError(f"time: the edge column {name!r} must be {rule}, but edge {i} has {column[i]}")
     return column if column.dtype.kind == "f" else column.astype(np.int64, copy=False)
 
 
@@ -255,8 +255,8 @@ def _as_times(value: Any, size: int, integers: bool) -> Stamps:
     else:
         wrong, rule = (array > 2**53) | (array < -(2**53)), "integers that float64 can tell apart (up to 2**53)"
     if wrong.any():
-        at = int(wrong.argmax())
-        raise ValueError(f"times must be {rule}, but times[{at}] is {array[at]}")
+        i = int(wrong.argmax())
+        raise ValueError(f"times must be {rule}, but times[{i}] is {array[i]}")
     # adding 0 makes -0.0 and 0.0, which are one time, one number
     return array.astype(np.int64) if integers else array.astype(np.float64) + 0.0
 

@@ -52,10 +52,10 @@ def test_what_a_score_sees():
     assert candidates.nid.tolist() == [0, 3, 1, 2]  # in order of first appearance
     full = FullSampler(GRAPH, 1, include_dst=False, weight="w")([5, 4])
     assert candidates.flow.parent_eid.tolist() == full.flows[0].parent_eid.tolist()
-    assert candidates.weight.tolist() == [3, 1, 1, 2, -1, 0.5]
+    assert candidates.edge_weight.tolist() == [3, 1, 1, 2, -1, 0.5]
     assert candidates.structure is candidates.flow.structure
     x = GRAPH.ndata["x"]
-    sums = candidates.flow.aggregate(x[candidates.nid], "sum", weight=candidates.weight)
+    sums = candidates.flow.aggregate(x[candidates.nid], "sum", weight=candidates.edge_weight)
     wanted = full.flows[0].aggregate(x[full.front.parent_nid], "sum", weight=full.flows[0].weight)
     torch.testing.assert_close(sums, wanted)
     sampler.without_edges([3])([5, 4])

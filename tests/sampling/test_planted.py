@@ -179,7 +179,7 @@ def test_the_destinations_forced_in_without_a_draw():
         def choose(self, dst, step):
             edges = self.candidates(dst)
             nodes, place = edges.src.unique(return_inverse=True)
-            q = torch.zeros(len(nodes), dtype=torch.float64).index_add_(0, place, edges.weight**2)
+            q = torch.zeros(len(nodes), dtype=torch.float64).index_add_(0, place, edges.edge_weight**2)
             q = q / q.sum()
             size = min(6, len(nodes))
             keys = -step.random.uniform(nodes).log() / q  # the smallest are a draw without replacement
@@ -187,7 +187,7 @@ def test_the_destinations_forced_in_without_a_draw():
             picked[keys.argsort()[:size]] = True
             picked |= torch.isin(nodes, dst)
             keep = picked[place]
-            return edges.select(keep, weight=(edges.weight / (size * q[place]))[keep].float())
+            return edges.select(keep, weight=(edges.edge_weight / (size * q[place]))[keep].float())
 
     with pytest.raises(AssertionError, match="biased"):
         assert_unbiased(Forced(graph_of_all(), 1), range(12), draws=1000)

@@ -101,8 +101,8 @@ def test_numbers_on_the_border():
 
     # nodes 0, 2 and 5 have no out-edges; 1, 3 and 4 have 1, 1 and 2
     graph = Graph.from_edges([1, 3, 4, 4], [0, 0, 0, 0], num_nodes=6)
-    law = SaintSampler(graph, 1, kind="node", budget=5)._law
-    assert law.draw(Numbers()).tolist() == [1, 3, 4, 4, 4]
+    kind = SaintSampler(graph, 1, kind="node", budget=5)._kind
+    assert kind.draw(Numbers()).tolist() == [1, 3, 4, 4, 4]
 
 
 def law_of(kind: str, graph: Graph) -> list:

@@ -17,8 +17,8 @@ from nodeflow.sampling._subgraph import Subgraph
 Floats = NDArray[np.float64]
 
 
-class Law(ABC):
-    """How nodes are drawn. The probabilities ``one`` and ``two`` are for laws that have a closed form."""
+class Kind(ABC):
+    """How nodes are drawn. The probabilities are for kinds that have a closed form."""
 
     @abstractmethod
     def draw(self, random: Random) -> Ints:
@@ -28,16 +28,16 @@ class Law(ABC):
     def possible(self, part: Subgraph) -> NDArray[np.bool_]:
         """Return for which edges of a subgraph both ends can be drawn, ``[E]``."""
 
-    def one(self, nodes: Ints) -> Floats:
+    def node_probability(self, nodes: Ints) -> Floats:
         """Return the probabilities that nodes are drawn."""
         raise TypeError(f"{type(self).__name__} has no closed form; count in subgraphs instead")
 
-    def two(self, part: Subgraph) -> Floats:
+    def edge_probability(self, part: Subgraph) -> Floats:
         """Return the probabilities that both ends of the edges of an induced subgraph are drawn, ``[E]``."""
         raise TypeError(f"{type(self).__name__} has no closed form; count in subgraphs instead")
 
 
-class NodeLaw(Law):
+class NodeKind(Kind):
     """``budget`` nodes with replacement, in proportion to the squared norms of the columns of A.
 
     ``weights`` ``[num_edges]`` are by edge id; None: 1. Raises ValueError where all norms are 0.
@@ -54,28 +54,28 @@ class NodeLaw(Law):
 
     def draw(self, random: Random) -> Ints:
         """Return the nodes drawn, repeats included."""
-        at = random.uniform(np.arange(self.budget)).numpy() * self._ends[-1]
+        drawn = random.uniform(np.arange(self.budget)).numpy() * self._ends[-1]
         # rounding may put a number at the very end
-        nodes: Ints = np.minimum(np.searchsorted(self._ends, at, side="right"), self._last)
+        nodes: Ints = np.minimum(np.searchsorted(self._ends, drawn, side="right"), self._last)
         return nodes
 
     def possible(self, part: Subgraph) -> NDArray[np.bool_]:
         """Return for which edges both ends can be drawn, ``[E]``."""
         src, dst = part.nodes[part.indices], part.nodes[part.dst]
-        found: NDArray[np.bool_] = (self.rate[src] > 0) & (self.rate[dst] > 0) & ((self.budget > 1) | (src == dst))
-        return found
+        possible: NDArray[np.bool_] = (self.rate[src] > 0) & (self.rate[dst] > 0) & ((self.budget > 1) | (src == dst))
+        return possible
 
-    def one(self, nodes: Ints) -> Floats:
+    def node_probability(self, nodes: Ints) -> Floats:
         """Return the probabilities that nodes are drawn."""
         return _at_least_once(self.rate[nodes], self.budget)
 
-    def two(self, part: Subgraph) -> Floats:
+    def edge_probability(self, part: Subgraph) -> Floats:
         """Return the probabilities that both ends of the edges of a subgraph are drawn, ``[E]``."""
         a, b = self.rate[part.nodes[part.indices]], self.rate[part.nodes[part.dst]]
         return _both(a, b, np.where(part.indices == part.dst, a, 0.0), self.budget)
 
 
-class EdgeLaw(Law):
+class EdgeKind(Kind):
     """Both ends of ``budget`` edges with replacement, P(u, v) in proportion to 1/deg(u) + 1/deg(v).
 
     ``back`` are the edges along the other direction. Raises ValueError where there are no edges.
@@ -101,25 +101,25 @@ class EdgeLaw(Law):
         """Return for which edges both ends can be drawn, ``[E]``."""
         return np.ones(len(part.indices), np.bool_)
 
-    def one(self, nodes: Ints) -> Floats:
+    def node_probability(self, nodes: Ints) -> Floats:
         """Return the probabilities that nodes are drawn."""
         return _at_least_once(self.rate[nodes], self.budget)
 
-    def two(self, part: Subgraph) -> Floats:
+    def edge_probability(self, part: Subgraph) -> Floats:
         """Return the probabilities that both ends of the edges of an induced subgraph are drawn, ``[E]``.
 
         Cost: sorting the edges, since all edges that join two nodes count.
         """
         src, dst = part.indices, part.dst
         pairs = np.minimum(src, dst) * len(part.nodes) + np.maximum(src, dst)
-        _, place, times = np.unique(pairs, return_inverse=True, return_counts=True)
+        _, index, times = np.unique(pairs, return_inverse=True, return_counts=True)
         u, v = part.nodes[src], part.nodes[dst]
-        joint = times[place] * (1 / self._degree[u] + 1 / self._degree[v]) / len(self._joined)
+        joint = times[index] * (1 / self._degree[u] + 1 / self._degree[v]) / len(self._joined)
         a, b = self.rate[u], self.rate[v]
         return _both(a, b, np.where(src == dst, a, joint), self.budget)
 
 
-class WalkLaw(Law):
+class WalkKind(Kind):
     """The nodes of walks of ``length`` uniform steps from ``budget`` roots, uniform with replacement.
 
     Their probabilities have no closed form. Raises ValueError where there are no nodes.
@@ -138,15 +138,15 @@ class WalkLaw(Law):
 
     def possible(self, part: Subgraph) -> NDArray[np.bool_]:
         """Return for which edges both ends can be drawn, ``[E]``."""
-        found: NDArray[np.bool_] = (part.indices == part.dst) | (self.budget > 1 or self._length > 0)
-        return found
+        possible: NDArray[np.bool_] = (part.indices == part.dst) | (self.budget > 1 or self._length > 0)
+        return possible
 
 
 def _at_least_once(rate: Floats, draws: int) -> Floats:
     """1 - (1 - rate)^draws, to full precision for small rates."""
     with np.errstate(divide="ignore"):  # a rate of 1
-        found: Floats = -np.expm1(draws * np.log1p(-rate))
-    return found
+        probability: Floats = -np.expm1(draws * np.log1p(-rate))
+    return probability
 
 
 def _both(a: Floats, b: Floats, joint: Floats, draws: int) -> Floats:
@@ -162,6 +162,6 @@ def _both(a: Floats, b: Floats, joint: Floats, draws: int) -> Floats:
         second = np.minimum((b - joint) / (1 - a), 1.0)
         excess = np.maximum((joint - a * b) / ((1 - a) * (1 - b)), -1.0)
         apart = _at_least_once(a, draws) * _at_least_once(second, draws)
-        found = apart + np.exp(draws * np.log1p(-b)) * np.expm1(draws * np.log1p(excess))
-    found = np.where(a >= 1, _at_least_once(b, draws), np.where(b >= 1, _at_least_once(a, draws), found))
-    return np.where(joint >= np.minimum(a, b), _at_least_once(np.minimum(a, b), draws), found)
+        both = apart + np.exp(draws * np.log1p(-b)) * np.expm1(draws * np.log1p(excess))
+    both = np.where(a >= 1, _at_least_once(b, draws), np.where(b >= 1, _at_least_once(a, draws), both))
+    return np.where(joint >= np.minimum(a, b), _at_least_once(np.minimum(a, b), draws), both)
