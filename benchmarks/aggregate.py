@@ -1,6 +1,7 @@
 """Time message passing on one flow, forward and backward, in nodeflow and its peers, in turn, in one run.
 
-python benchmarks/aggregate.py --dgl PYTHON --pyg PYTHON [--threads 1] [--ops sum max] [--widths 64] [--plot FILE]
+python benchmarks/aggregate.py --dgl PYTHON --pyg PYTHON [--threads 1] [--ops sum max] [--widths 64]
+    [--dtype float16] [--plot FILE]
 
 PYTHON is the interpreter of an environment that has the peer (see workers/aggregate_*_worker.py for what to install); a
 peer without one is left out. The flow is the first one of a batch of 1,024 seeds with fanouts 15, 10, 5 from the seeds
@@ -26,6 +27,8 @@ from rmat import ensure
 HERE = Path(__file__).resolve().parent
 OPS = ["sum", "mean", "weighted", "max", "gat"]
 WIDTHS = [16, 32, 64, 128, 256, 512]
+TOLERANCES = {"float32": 1e-3, "float64": 1e-3, "float16": 2e-2, "bfloat16": 1e-1}
+"""Of the sums of squares by which peers are compared, by type: some peers add narrow numbers in their own type."""
 Times = dict[tuple[str, int], dict[str, list[float]]]
 
 
@@ -53,12 +56,12 @@ def measure(workers: dict[str, Worker], options: argparse.Namespace) -> Times:
             facts: dict[str, Any] = {}
             for number in range(options.rounds + 1):
                 for name, worker in workers.items():
-                    answer = worker.ask(f"{op} {width} {options.times}")
+                    answer = worker.ask(f"{op} {width} {options.times} {options.dtype}")
                     facts[name] = answer["facts"]
                     if number:  # the first is compilation, caches and memory
                         times[name] += answer["seconds"]
             for name, got in facts.items():
-                if not np.allclose(got, facts["nodeflow"], rtol=1e-3):
+                if not np.allclose(got, facts["nodeflow"], rtol=TOLERANCES[options.dtype]):
                     raise ValueError(f"{name} computes another {op} of width {width}: {got}, not {facts['nodeflow']}")
             found[op, width] = times
             print(row(op, width, times), flush=True)
@@ -106,6 +109,7 @@ def main() -> None:
     parser.add_argument("--scale", type=int, default=20, help="2**scale nodes")
     parser.add_argument("--edge-factor", type=int, default=16, help="about twice as many edges per node")
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where graphs are kept")
+    parser.add_argument("--dtype", choices=list(TOLERANCES), default="float32", help="type of rows and weights")
     parser.add_argument("--plot", type=Path, help="picture to draw")
     options = parser.parse_args()
     folder = flow_folder(ensure(options.data, options.scale, options.edge_factor))
@@ -118,9 +122,9 @@ def main() -> None:
     for name in peers:
         print(f"{name}: {workers[name].ready['note']}")
     indptr = np.load(folder / "indptr.npy")
-    print(f"{options.threads} thread(s), flow of {int(np.load(folder / 'num_src.npy')):,} sources, {len(indptr) - 1:,} "
-          f"destinations, {indptr[-1]:,} edges; {options.rounds} rounds in turn of {options.times} passes; "
-          f"{platform.machine()}, {os.cpu_count()} cores\n")  # fmt: skip
+    print(f"{options.dtype}, {options.threads} thread(s), flow of {int(np.load(folder / 'num_src.npy')):,} sources, "
+          f"{len(indptr) - 1:,} destinations, {indptr[-1]:,} edges; {options.rounds} rounds in turn of "
+          f"{options.times} passes; {platform.machine()}, {os.cpu_count()} cores\n")  # fmt: skip
     cells = ["op", "width", "nodeflow ms", "least to most", *(f"{n} ms" for n in peers), *(f"{n} ratio" for n in peers)]
     print(f"| {' | '.join(cells)} |\n|{'---|' * len(cells)}")
     found = measure(workers, options)

@@ -8,7 +8,7 @@ from aggregate_work import Edges, serve
 from torch import Tensor
 
 from nodeflow import ops
-from nodeflow.ops._structure import Structure
+from nodeflow.ops import Structure
 
 
 def run(flow: Structure, op: str, h: Tensor, at_edges: Tensor | None = None) -> Tensor:

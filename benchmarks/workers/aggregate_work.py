@@ -31,12 +31,12 @@ class Edges(NamedTuple):
         return len(self.indptr) - 1
 
 
-def inputs(edges: Edges, op: str, width: int) -> tuple[list[Tensor], Tensor]:
+def inputs(edges: Edges, op: str, width: int, dtype: torch.dtype) -> tuple[list[Tensor], Tensor]:
     """Return the leaves that get gradients (h, then weights or scores) and the gradient of the result."""
     make = torch.Generator().manual_seed(width)
 
     def randn(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=make)
+        return torch.randn(*shape, generator=make).to(dtype)
 
     row = (HEADS, width // HEADS) if op == "gat" else (width,)
     leaves = [randn(edges.num_src, *row)]
@@ -48,7 +48,7 @@ def inputs(edges: Edges, op: str, width: int) -> tuple[list[Tensor], Tensor]:
 
 
 def serve(make: Callable[[Edges], tuple[Callable[[], Any], Callable[..., Tensor], str]]) -> None:
-    """Answer each line "op width times" with the seconds of each pass and numbers that say what was computed, as JSON.
+    """Answer each line "op width times dtype" with the seconds of each pass and sums of squares of its results, as JSON.
 
     ``make(edges)`` returns ``fresh()``, which gives the library's object for the flow and is not timed, the operation
     ``run(flow, op, *leaves)``, and a note. The flow is a new one in every pass, as in training, so what a library
@@ -60,10 +60,10 @@ def serve(make: Callable[[Edges], tuple[Callable[[], Any], Callable[..., Tensor]
     edges = Edges(indptr, indices, int(np.load(f"{folder}/num_src.npy")))
     fresh, run, note = make(edges)
     print(json.dumps({"ready": True, "note": note}), flush=True)
-    known: dict[tuple[str, int], Any] = {}
+    known: dict[tuple[str, int, torch.dtype], Any] = {}
     for line in sys.stdin:
-        op, width, times = line.split()
-        at = op, int(width)
+        op, width, times, dtype = line.split()
+        at = op, int(width), getattr(torch, dtype)
         if at not in known:
             known.clear()
             known[at] = inputs(edges, *at)

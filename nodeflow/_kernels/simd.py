@@ -1,8 +1,9 @@
-"""Vectors of 16 numbers in compiled loops over the rows of features, which are short.
+"""Vectors of 16 numbers for compiled loops over rows of features.
 
-What LLVM makes of a loop over one row spends its time in the checks before it and the remainder after it. A vector is
-loaded and stored whole, or its first ``n`` numbers only, and sums are kept in vectors over all edges of a row. Every
-operation is exact or rounded once, in one fixed order, so results are the same on every run.
+Rows are short. A plain loop over one row, as LLVM vectorises it, spends most of its time in the checks before the
+vectors and in the remainder after them. Here a vector is loaded and stored whole, or only its first ``n`` numbers, and
+sums stay in vectors over all edges of a row. Every operation is exact or rounded once, in one fixed order, so results
+are the same on every run.
 """
 
 from __future__ import annotations

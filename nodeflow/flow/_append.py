@@ -11,7 +11,7 @@ from nodeflow._base.checks import describe
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow._layer import Layer, rows_between
 from nodeflow.flow._parent import check_fits
-from nodeflow.ops._structure import Structure
+from nodeflow.ops import Structure
 
 if TYPE_CHECKING:
     from nodeflow.flow._node_flow import NodeFlow

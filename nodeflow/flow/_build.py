@@ -19,7 +19,7 @@ from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.flow._parent import check_graph
 from nodeflow.graph import Frame
 from nodeflow.graph._columns import edge_numbers
-from nodeflow.ops._structure import Structure
+from nodeflow.ops import Structure
 
 if TYPE_CHECKING:
     from nodeflow._base.types import ColumnsLike, IdsLike

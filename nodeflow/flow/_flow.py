@@ -16,8 +16,8 @@ from nodeflow.flow._layer import Layer, rows_between
 from nodeflow.flow._move import Move
 from nodeflow.flow._validate import check_flow
 from nodeflow.graph import Frame
+from nodeflow.ops import Structure
 from nodeflow.ops._own import share_own
-from nodeflow.ops._structure import Structure
 
 # None is "destination i is source row i", the common case that needs no index
 _PREFIX: Lazy[Tensor | None] = Lazy.of(None)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor
 
-from nodeflow.ops._structure import Structure
+from nodeflow.ops import Structure
 
 Move: TypeAlias = Callable[[Any], Any]
 """Moves a tensor, a structure of edges or a frame to a device, and returns it there."""

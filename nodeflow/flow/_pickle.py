@@ -10,7 +10,7 @@ from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer
 from nodeflow.graph import Frame
 from nodeflow.graph._graph import find_graph
-from nodeflow.ops._structure import Structure
+from nodeflow.ops import Structure
 
 if TYPE_CHECKING:
     from nodeflow.flow._node_flow import NodeFlow

@@ -10,9 +10,8 @@ from nodeflow._rows.rows import take_rows
 from nodeflow.flow import Flow
 from nodeflow.flow._full_flow import FullFlow
 from nodeflow.nn._conv import FlowConv, check_width, edge_rows
-from nodeflow.ops import aggregate, linear_sum, sparse_linear
+from nodeflow.ops import Structure, aggregate, linear_sum, sparse_linear
 from nodeflow.ops._opaque import opaque
-from nodeflow.ops._structure import Structure
 
 
 class RGCNConv(FlowConv):

@@ -1,22 +1,26 @@
-"""Differentiable operations on the edges of one flow, given as a ``nodeflow.ops._structure.Structure``.
+"""Differentiable operations on the edges of one flow, given as a ``Structure``. Autograd lives in this room only.
 
-``aggregate``, ``segment_reduce``, ``segment_softmax``, ``gather_src``, ``gather_dst`` and
-``aggregate_beside_own`` are what layers are written with; ``message_reduce`` and ``message`` run any built-in message
-function with or without a reduction; ``sparse_linear`` applies a weight matrix to sparse rows, ``linear_sum`` several
-to several; ``split_messages``, ``split_rows`` and ``join_rows`` group destinations by degree for functions that take a
-mailbox.
-Autograd lives here and nowhere else.
+Layers are written with ``aggregate``, ``segment_reduce``, ``segment_softmax``, ``gather_src``, ``gather_dst`` and
+``aggregate_beside_own``. ``message_reduce`` and ``message`` run any built-in message function, with or without a
+reduction. ``sparse_linear`` applies a weight matrix to sparse rows, ``linear_sum`` several to several.
+``split_messages``, ``split_rows`` and ``join_rows`` group destinations by degree for functions that take a mailbox.
 
-Where to change an operation:
+Which file to change:
 
-- ``_plan``: which code runs a pair of message and reduction. Faster code for a pair is chosen here.
-- ``_autograd``: the differentiable primitives. ``bag`` sums the rest: float16, bfloat16, and on GPUs.
-- ``_compiled``: which tensors the compiled loops take (``is_native``), and how their work is shared between threads.
-  The loops lie in ``nodeflow/_kernels/reduce``.
-- ``_chunked``: every other pair, in pieces. ``_aggregate`` and ``_several``: several reductions from one reading.
+- A sum of float32 or float64 is slow: ``_kernels/reduce/row_sums.py`` has the loop. ``_compiled`` calls it, and shares
+  the work between threads.
+- A sum of float16 or bfloat16 over a flow is slow: ``_compiled.is_native`` does not take these types, so
+  ``_autograd.bag`` sums them by torch. The loop reads them already, for sums over a whole graph (``Propagation``).
+- Another pair of message and reduction is slow: ``_plan.choose`` decides which code runs it. ``_chunked`` runs every
+  pair that has no faster code.
+- A gradient is wrong: ``_autograd`` (sums, dots, gathers), ``_chunked`` (extremes, products), ``_several``, ``_own``.
+- A new version of torch breaks something: ``_torch_state`` has all its private names.
 
-Promises that a change must keep: sums add in float32 at least; results have the same bits for any number of threads;
-rows without edges give +0.0 and finite gradients.
+A change must keep: float16 and bfloat16 are summed in float32; results have the same bits for any number of threads and
+on every run; rows without edges give +0.0 and finite gradients. The tests in ``tests/ops`` hold this: ``test_native``
+(same bits, loops beside torch's way), ``test_message_reduce`` (every pair against float64), ``test_gradients``,
+``test_memory``. Time a change with ``python benchmarks/aggregate.py --ops sum --widths 16 64 256 --dtype float16``
+before and after.
 """
 
 from nodeflow.ops._aggregate import aggregate
@@ -27,6 +31,7 @@ from nodeflow.ops._opaque import opaque
 from nodeflow.ops._own import aggregate_beside_own
 from nodeflow.ops._segment import gather_dst, gather_src, segment_reduce, segment_softmax
 from nodeflow.ops._sparse_linear import sparse_linear
+from nodeflow.ops._structure import Structure as Structure
 
 message, message_reduce = opaque(message), opaque(message_reduce)
 gather_dst, gather_src = opaque(gather_dst), opaque(gather_src)
@@ -34,6 +39,7 @@ segment_reduce, segment_softmax = opaque(segment_reduce), opaque(segment_softmax
 join_rows, split_messages, split_rows = opaque(join_rows), opaque(split_messages), opaque(split_rows)
 
 __all__ = [
+    "Structure",
     "aggregate",
     "aggregate_beside_own",
     "gather_dst",

@@ -1,4 +1,4 @@
-"""Destinations of equal degree together: what functions that take a mailbox ``[nodes, degree, ...]`` need.
+"""Groups of destinations of equal degree, for functions that take a mailbox ``[nodes, degree, ...]``.
 
 Everything moves by permutations of whole columns and views into them, forward and backward, so the cost does not grow
 with the number of distinct degrees.

@@ -1,8 +1,8 @@
-"""The generic way to reduce messages, for every operation: in pieces of bounded size, computed again in backward.
+"""Reductions of the messages of any operation, in pieces of bounded size that the backward pass computes again.
 
 EdgeSum sums messages per destination, per source, or not at all; its gradient with respect to an operand is an EdgeSum
 again, of the message's derivative, over that operand's rows. Extreme and Product reduce destinations of equal degree
-together, and their gradients are EdgeSums of messages recomputed. Nothing of the size of all messages is ever made.
+together, and their gradients are EdgeSums of recomputed messages. No tensor of the size of all messages is ever made.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Piece(NamedTuple):
     edge: Tensor | slice
 
     def take(self, kinds: tuple[str, ...], tensors: tuple[Tensor, ...]) -> list[Tensor]:
-        """The operands' rows for these edges."""
+        """Return the operands' rows for these edges."""
         rows = {"u": self.src, "v": self.dst, "e": self.edge}
         taken = []
         for kind, tensor in zip(kinds, tensors, strict=True):
@@ -53,12 +53,12 @@ def _pieces(structure: Structure, target: str, size: int) -> Iterator[tuple[int,
 
 
 def _probe(function: EdgeFunction, tensors: tuple[Tensor, ...]) -> Tensor:
-    """The message of no edges: it has the shape and type of all others."""
+    """Return the message of no edges, which has the shape and type of all others."""
     return function(*(tensor[:0].detach() for tensor in tensors))
 
 
 def _piece_size(tensors: tuple[Tensor, ...], message: Tensor) -> int:
-    """How many edges a piece may have."""
+    """Return how many edges a piece may have."""
     return max(1, CHUNK_ELEMENTS // max(1, *(tensor.shape[1:].numel() for tensor in (*tensors, message))))
 
 

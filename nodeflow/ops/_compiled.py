@@ -1,8 +1,8 @@
-"""The compiled loops on tensors: when they are used, where their results lie, and how work is shared between threads.
+"""Calls of the compiled loops: which tensors they take, where results are stored, how threads share the work.
 
-They run on plain tensors of float32 and float64 in the processor's memory; everything else (other devices and types,
-tensors that stand for others in a transform) goes through torch's own operations. Results have the same bits on every
-run and with every number of threads: threads do ranges of rows or columns, and each number is made by one of them.
+The loops take plain tensors of float32 and float64 in the processor's memory. Other devices and types, and tensors
+inside a functional transform, go through torch's own operations. Results have the same bits on every run and with every
+number of threads: threads do ranges of rows or columns, and each number is computed by one thread.
 """
 
 from __future__ import annotations
@@ -21,39 +21,31 @@ from nodeflow._base.types import Array
 from nodeflow._runtime.buffers import reused
 from nodeflow._runtime.threads import run_all
 from nodeflow.ops._structure import Structure
+from nodeflow.ops._torch_state import is_memory, is_watched
 
 THREAD_ELEMENTS = 2**19
-"""Numbers that a thread reads at least: fewer are done before a second thread is awake."""
+"""The least count of numbers per thread: fewer are done before a second thread is awake."""
 NARROW = 256
 """Bytes of a row up to which it is faster to add to the rows of the sources than to sort the edges by source first."""
 LARGE = 2**20
-"""Bytes from which on the memory of a result is used again: malloc may give it back to the system meanwhile."""
+"""Bytes from which on a result lies in a reused buffer: malloc would give such memory back to the system."""
 STREAMED = 2**23
 """Bytes from which on sums are written past the caches."""
 
 
 def is_native(*tensors: Tensor | None) -> bool:
-    """Whether the compiled loops take these tensors (all of one floating type; None is left out).
-
-    They step aside while a dispatch mode looks on, a counter of operations say: it sees torch's operations only.
-    """
-    return torch._C._len_torch_dispatch_stack() == 0 and all(tensor is None or _is_plain(tensor) for tensor in tensors)
+    """Whether the compiled loops take these tensors (all of one floating type; None is left out)."""
+    return not is_watched() and all(tensor is None or _is_plain(tensor) for tensor in tensors)
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    return (
-        type(tensor) in (Tensor, torch.nn.Parameter)
-        and tensor.device.type == "cpu"
-        and tensor.dtype in (torch.float32, torch.float64)
-        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-        and not tensor._is_zerotensor()
-    )
+    return tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.float64) and is_memory(tensor)
 
 
 def weighted_sum(
     structure: Structure, end: str, x: Tensor, weight: Tensor | None, mean: bool, own: bool = False
 ) -> Tensor:
-    """Sum rows of ``x`` at the other end per row of ``end`` ("u", "v"), as ``Spmm`` does; the mean for "v" only.
+    """Sum the rows of ``x`` over the edges of each row of ``end`` ("u", "v"), as ``Spmm`` does; ``mean`` for "v" only.
 
     With ``own``, for matrices and "v" only, the row of ``x`` with the destination's number comes before the sum:
     ``[num_dst, 2 * width]``.
@@ -72,7 +64,7 @@ def weighted_sum(
     if end == "u" and narrow and not structure.is_transposed:
         out = _new(shape, numbers.dtype)
         out.fill(0)
-        _beside(
+        _in_threads(
             lambda a, b, c, d: kernels.row_sums.add_rows(
                 indptr, indices, numbers, weights, groups, width, out.reshape(-1), (a, b), (c, d)
             ),
@@ -112,7 +104,7 @@ def _sum_rows(
     size, flat, past = math.prod(shape), out.reshape(-1), False
     if not own and shape[1] % kernels.simd.LANES == 0:
         past = _is_streamed(out)
-    _beside(
+    _in_threads(
         lambda a, b: kernels.row_sums.sum_rows(
             indptr, indices, edges, None, numbers, size, weights, *shape, mean, own, past, flat, a, b
         ),
@@ -128,7 +120,7 @@ def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
         return _tensor(np.zeros((structure.num_edges, groups), left.dtype))
     out = _new((structure.num_edges, groups), left.dtype)
     indptr, indices = _ints(structure.indptr), _ints(structure.indices)
-    _beside(
+    _in_threads(
         lambda first, last: kernels.row_sums.edge_dots(
             indptr, indices, left, right, groups, size // groups, out.reshape(-1), first, last
         ),
@@ -138,7 +130,7 @@ def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
 
 
 def extreme(structure: Structure, kind: str, x: Tensor, largest: bool, counted: bool) -> tuple[Tensor, Tensor | None]:
-    """The largest or smallest of the rows of sources ("u") or edges ("e"), and how many share it, when ``counted``."""
+    """Return extremes of the rows of sources ("u") or edges ("e"); if ``counted``, how many edges share each."""
     numbers, shape = _flat(x), (structure.num_dst, *x.shape[1:])
     size = x.shape[1:].numel()
     out = _new(shape, numbers.dtype)
@@ -146,7 +138,7 @@ def extreme(structure: Structure, kind: str, x: Tensor, largest: bool, counted: 
     indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else None
     if out.size:
         sign = 1 if largest else -1
-        _beside(
+        _in_threads(
             lambda a, b: kernels.extremes.extreme_rows(
                 indptr, indices, numbers, size, sign, out.reshape(-1), ties.reshape(-1), a, b
             ),
@@ -163,7 +155,7 @@ def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor
     out.fill(0)
     indptr, indices = _ints(structure.indptr), _ints(structure.indices) if kind == "u" else None
     if out.size and structure.num_dst:
-        _beside(
+        _in_threads(
             lambda _a, _b, c, d: kernels.extremes.share_rows(
                 indptr, indices, numbers, most, shared, given, size, out.reshape(-1), c, d
             ),
@@ -183,7 +175,7 @@ def several(
     indptr, indices = _ints(structure.indptr), _ints(structure.indices)
     if size and structure.num_dst:
         flat = [out.reshape(-1) for out in outs]
-        _beside(
+        _in_threads(
             lambda a, b: kernels.several.several_rows(
                 indptr, indices, numbers, size, flat[0], flat[1], flat[2], ties.reshape(-1), flat[3], a, b
             ),
@@ -200,7 +192,7 @@ def share_deviations(structure: Structure, x: Tensor, mean: Tensor, g: Tensor) -
     out = _new(tuple(x.shape), numbers.dtype)
     out.fill(0)
     if out.size and structure.num_dst:
-        _beside(
+        _in_threads(
             lambda _a, _b, c, d: kernels.several.share_deviations(
                 indptr, indices, numbers, means, given, size, out.reshape(-1), c, d
             ),
@@ -223,7 +215,7 @@ def _by_destination(structure: Structure, kernel: Callable[..., None], *tensors:
     given, indptr = [_flat(tensor) for tensor in tensors], _ints(structure.indptr)
     out, size = _new(tuple(tensors[0].shape), given[0].dtype), tensors[0].shape[1:].numel()
     if out.size:
-        _beside(lambda a, b: kernel(indptr, *given, size, out.reshape(-1), a, b), _row_ranges(indptr, 8 * size))
+        _in_threads(lambda a, b: kernel(indptr, *given, size, out.reshape(-1), a, b), _row_ranges(indptr, 8 * size))
     return _tensor(out)
 
 
@@ -238,28 +230,28 @@ def _flat(tensor: Tensor) -> Array:
 
 
 def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An array to be filled. What malloc would take from the system every time lies in a buffer that is used again."""
+    """Return an array to be filled; a large one lies in a reused buffer."""
     large = math.prod(shape) * dtype.itemsize >= LARGE
     return reused(shape, dtype) if large else np.empty(shape, dtype)
 
 
 def _is_streamed(out: Array) -> bool:
-    """Whether a result is written past the caches, which would hold a part of it only."""
+    """Whether a result is written past the caches, because they could hold a part of it only."""
     return out.nbytes >= STREAMED and out.ctypes.data % 64 == 0
 
 
 def _tensor(array: Array) -> Tensor:
-    """A tensor of a new array: no view, so it may be changed in place. numpy lays large arrays in large pages."""
+    """Return a new array as a tensor that is no view, so it may be changed in place."""
     return torch.from_numpy(array)
 
 
 def _count(elements: int) -> int:
-    """How many threads such work is worth."""
+    """Return how many threads to use for work on so many numbers."""
     return max(1, min(torch.get_num_threads(), elements // THREAD_ELEMENTS))
 
 
 def _row_ranges(indptr: Ints, size: int) -> Sequence[tuple[int, int]]:
-    """Ranges of rows with about as many edges and rows each, one per thread."""
+    """Return one range of rows per thread, with about equal numbers of edges and rows."""
     rows = len(indptr) - 1
     count = _count((int(indptr[-1]) + rows) * size)
     if count == 1:
@@ -270,7 +262,7 @@ def _row_ranges(indptr: Ints, size: int) -> Sequence[tuple[int, int]]:
 
 
 def _column_ranges(groups: int, width: int, edges: int) -> Iterator[tuple[int, int, int, int]]:
-    """Ranges of groups and of columns in them (first and last of each), one per thread: whole vectors, if one group."""
+    """Yield one range per thread: first and last group, first and last column; whole vectors if there is one group."""
     count = _count(edges * groups * width)
     unit = 1 if groups > 1 else kernels.simd.LANES
     units = groups if groups > 1 else -(-width // kernels.simd.LANES)
@@ -280,8 +272,8 @@ def _column_ranges(groups: int, width: int, edges: int) -> Iterator[tuple[int, i
         yield (a, b, 0, width) if groups > 1 else (0, 1, a, min(b, width))
 
 
-def _beside(run: Callable[..., None], ranges: Iterable[tuple[int, ...]]) -> None:
-    """Call ``run`` with every range, on a thread each."""
+def _in_threads(run: Callable[..., None], ranges: Iterable[tuple[int, ...]]) -> None:
+    """Call ``run`` with every range, each on a thread of its own."""
     parts = list(ranges)
     if len(parts) == 1:
         run(*parts[0])

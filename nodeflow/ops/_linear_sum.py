@@ -1,4 +1,4 @@
-"""Sums of linear maps, made in one result: the end of a convolution."""
+"""Sums of linear maps, written into one result: the last step of a convolution."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function, forward_ad
+from torch.autograd import Function
 
 from nodeflow.ops._sparse_linear import check_linear, sparse_linear
+from nodeflow.ops._torch_state import is_transforming
 
 BLOCK = 2048
 """Rows computed at a time on a CPU: what is added to them, and the ReLU, finds them in the processor's cache."""
@@ -50,7 +51,7 @@ def linear_sum(*pairs: tuple[Tensor, Tensor], bias: Tensor | None = None, relu: 
 
 
 def _plain(pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None) -> bool:
-    """Whether all are matrices of one type on the CPU, and nothing else has a say in how they are multiplied."""
+    """Whether all are matrices of one type on the CPU, outside of autocast, transforms and compilation."""
     first = pairs[0][1]
     kind = (first.dtype, torch.strided, "cpu")
     tensors = [*(tensor for pair in pairs for tensor in pair), *([] if bias is None else [bias])]
@@ -61,8 +62,7 @@ def _plain(pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None) -> boo
         and (bias is None or bias.shape == first.shape[:1])
         and not torch.is_autocast_enabled("cpu")
         and not torch.compiler.is_compiling()
-        and not torch._C._are_functorch_transforms_active()
-        and forward_ad._current_level < 0  # a derivative forwards is being taken
+        and not is_transforming()
     )
 
 

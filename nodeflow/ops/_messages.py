@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -110,7 +108,7 @@ def _gathered(structure: Structure, kind: str, tensor: Tensor) -> Tensor:
 
 
 def _dots(structure: Structure, given: Operands) -> Tensor:
-    wide: Any = torch.float32 if given.dtype in _LOW else given.dtype
+    wide = torch.float32 if given.dtype in _LOW else given.dtype
     if not given.dtype.is_floating_point:
         wide = torch.int64
     left, right = given.tensors

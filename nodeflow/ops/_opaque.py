@@ -1,4 +1,4 @@
-"""Functions that ``torch.compile`` calls and does not look into."""
+"""Functions that ``torch.compile`` calls as they are, without tracing them."""
 
 from __future__ import annotations
 

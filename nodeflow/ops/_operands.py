@@ -1,8 +1,8 @@
-"""What the operations take, checked once: kinds, row counts, devices, types and feature shapes of the operands."""
+"""Checks of the operands of the operations: kinds, row counts, devices, types and feature shapes."""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,7 +30,7 @@ class Operands(NamedTuple):
     dtype: torch.dtype
 
 
-def check_rows(structure: Structure, kind: str, value: Any, name: object) -> Tensor:
+def check_rows(structure: Structure, kind: str, value: object, name: object) -> Tensor:
     """Return ``value``, a dense tensor with a row per source, destination or edge on the structure's device.
 
     Raises TypeError for what is no dense tensor, ValueError for another number of rows or another device.
@@ -65,9 +65,9 @@ def check_operands(
     structure: Structure,
     op: str,
     lhs_kind: str,
-    lhs: Any,
+    lhs: object,
     rhs_kind: str | None,
-    rhs: Any,
+    rhs: object,
     names: tuple[object, object],
 ) -> Operands:
     """Check and align the operands of one message operation; raises TypeError or ValueError with their ``names``."""

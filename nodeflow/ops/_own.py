@@ -1,4 +1,4 @@
-"""A node's own row beside the reduced rows of its neighbours, with one shared gradient."""
+"""Each destination's own row beside the reduced rows of its neighbours, with one shared gradient."""
 
 from __future__ import annotations
 

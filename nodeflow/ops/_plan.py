@@ -1,4 +1,4 @@
-"""Which code runs a pair of message and reduction: a pure, cached decision, apart from running it.
+"""The choice of the code that runs a pair of message and reduction: pure and cached, apart from running it.
 
 Faster code for a pair goes in ``choose``; nothing that calls it changes.
 """

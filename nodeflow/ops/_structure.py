@@ -1,9 +1,9 @@
-"""Structure: which source row feeds which destination row of one flow, and what is derived from that, made once."""
+"""Structure: the edges of one flow as a CSR matrix, and the values derived from them, made once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +12,8 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.frozen import Frozen
 from nodeflow._rows.csr import csr_positions
+
+T = TypeVar("T")
 
 
 class Bucket(NamedTuple):
@@ -25,8 +27,16 @@ class Bucket(NamedTuple):
 class Structure(Frozen):
     """Edges of one flow as a CSR matrix over destinations.
 
-    ``indptr`` is int64 ``[num_dst + 1]``, ``indices`` int64 ``[E]``, the source row of every edge. Edge ids are the
-    positions 0..E-1. Several flows may share one Structure. Nothing is checked here.
+    Args:
+        indptr: int64 ``[num_dst + 1]``: the edges into destination v are ``indptr[v]`` to ``indptr[v + 1] - 1``.
+        indices: int64 ``[E]``, the source row of every edge.
+        num_src: number of source rows.
+
+    Several flows may share one Structure. Nothing is checked here: ``create_node_flow`` checks the edges of a user.
+
+    >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([1, 2, 0]), num_src=3)
+    >>> structure.in_degrees, structure.dst
+    (tensor([2, 1]), tensor([0, 0, 1]))
     """
 
     __slots__ = ("_derived", "indices", "indptr", "num_src")
@@ -63,18 +73,16 @@ class Structure(Frozen):
         """Number of edges of each source, int64 ``[num_src]``."""
         return torch.bincount(self.indices, minlength=self.num_src)
 
-    # The derived values below are pure functions of the structure: two threads that race store the same value.
+    # The derived values below depend on the structure only: two threads that race store the same value.
 
     @property
     def dst(self) -> Tensor:
         """Destination row of every edge, int64 ``[E]``."""
-        dst: Tensor = self._kept("dst", self._make_dst)
-        return dst
+        return self._kept("dst", self._make_dst)
 
     def transposed(self) -> tuple[Structure, Tensor]:
         """Return the structure with sources and destinations swapped, and the edge each of its edges came from."""
-        swapped: tuple[Structure, Tensor] = self._kept("transposed", self._make_transposed)
-        return swapped
+        return self._kept("transposed", self._make_transposed)
 
     @property
     def is_transposed(self) -> bool:
@@ -83,14 +91,14 @@ class Structure(Frozen):
 
     def buckets(self) -> tuple[Bucket, ...]:
         """Return the destinations grouped by in-degree, ascending; those without edges are left out."""
-        buckets: tuple[Bucket, ...] = self._kept("buckets", self._make_buckets)
-        return buckets
+        return self._kept("buckets", self._make_buckets)
 
-    def _kept(self, name: str, make: Callable[[], Any]) -> Any:
+    def _kept(self, name: str, make: Callable[[], T]) -> T:
         if name not in self._derived:
             with torch.inference_mode(False):  # what is kept serves later calls, which may need gradients
                 self._derived[name] = make()
-        return self._derived[name]
+        kept: T = self._derived[name]
+        return kept
 
     def _make_dst(self) -> Tensor:
         if self.device.type == "cpu":  # torch's own wakes all its threads, whatever the size

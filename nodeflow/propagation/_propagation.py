@@ -23,8 +23,8 @@ from nodeflow.graph._columns import EdgeMask, edge_mask, edge_numbers
 from nodeflow.graph._edges import Edges, edges_along
 from nodeflow.graph._numbering import Numbering
 from nodeflow.graph._storage import read_only
+from nodeflow.ops import Structure
 from nodeflow.ops._autograd import bag
-from nodeflow.ops._structure import Structure
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.transform import DEGREES
 

@@ -15,7 +15,7 @@ from nodeflow.flow import Flow, Layer, NodeFlow
 from nodeflow.graph import Frame, Graph
 from nodeflow.graph._edges import Edges
 from nodeflow.graph._numbering import Numbering
-from nodeflow.ops._structure import Structure
+from nodeflow.ops import Structure
 from nodeflow.sampling._choice import Choice
 
 Choose = Callable[..., Choice]

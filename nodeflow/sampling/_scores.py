@@ -13,7 +13,7 @@ from nodeflow._base.checks import Ints, describe
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow.flow import Flow, Layer
 from nodeflow.graph._numbering import Numbering
-from nodeflow.ops._structure import Structure
+from nodeflow.ops import Structure
 from nodeflow.sampling._choice import Candidates
 from nodeflow.sampling._pps import Floats, Picked, inclusion_probabilities, scale_of
 

@@ -12,7 +12,7 @@ from nodeflow._base.checks import Ints, as_count, as_int
 from nodeflow._base.frozen import Lazy
 from nodeflow.flow import Flow, Layer, NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.ops._structure import Structure
+from nodeflow.ops import Structure
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._neighbor import NeighborSampler

@@ -17,7 +17,7 @@ from nodeflow.flow import Layer, NodeFlow
 from nodeflow.flow._build import shared_node_flow
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import Edges, contains
-from nodeflow.ops._structure import Structure
+from nodeflow.ops import Structure
 from nodeflow.random import Random
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler

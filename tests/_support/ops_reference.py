@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
+from nodeflow.ops import Structure
 from nodeflow.ops import _autograd as spmm
 from nodeflow.ops import _chunked as generic
-from nodeflow.ops._structure import Structure
 
 OPS = ["add", "sub", "mul", "div", "dot"]
 REDUCTIONS = ["sum", "mean", "max", "min", "prod"]

@@ -22,7 +22,7 @@ from nodeflow import (
     flow_from_edges,
 )
 from nodeflow._base.frozen import Lazy
-from nodeflow.ops._structure import Structure
+from nodeflow.ops import Structure
 from nodeflow.testing import assert_valid, node_flows
 
 

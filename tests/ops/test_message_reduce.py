@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nodeflow import ops
 from nodeflow._rows.csr import from_scipy
-from nodeflow.ops._structure import Structure
+from nodeflow.ops import Structure
 
 SHAPES = [
     ((), ()),

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 
 from nodeflow import ops
+from nodeflow.ops import Structure
 from nodeflow.ops import _autograd as spmm
 from nodeflow.ops import _compiled as native
-from nodeflow.ops._structure import Structure
 
 WIDTHS = st.sampled_from([1, 3, 8, 15, 16, 17, 31, 32, 40, 63, 64, 65, 100, 136])
 TYPES = st.sampled_from([torch.float32, torch.float64])

@@ -1,8 +1,12 @@
 """Loops over rows of features: sums, extremes, softmax, gathers.
 
-- ``row_sums``: sums over the edges of a flow or of a whole graph, and their gradients. One function makes the sums of
-  float32 and float64, and of float16 and bfloat16 from words, which ``simd.load`` turns into float32.
-- ``several``: sum, extremes and squared deviations from one reading. ``extremes``, ``softmax``, ``gather``: one each.
+- ``row_sums``: sums over the edges of a flow or of a whole graph, and their gradients. ``sum_rows`` makes those of
+  float32 and float64. It reads float16 and bfloat16 as words, which ``simd.load`` turns into float32.
+- ``several``: sum, extremes and squared deviations from one reading of the rows.
+- ``extremes``, ``softmax``, ``gather``: one each.
 
-A number is always added in the same order, so that ranges of rows or columns, done by threads, change no bit.
+``ops/_compiled.py`` and ``propagation/_propagation.py`` call the sums. A change must keep the order in which a number
+is added, so that ranges of rows or columns, done by threads, change no bit. ``tests/kernels/test_row_sums.py`` and
+``tests/ops/test_native.py`` hold this. Time a change with ``benchmarks/aggregate.py`` (flows) and
+``benchmarks/control_variates_speed.py`` (whole graphs).
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nodeflow._kernels.reduce.row_sums import ask, distance, row_of
+from nodeflow._kernels.reduce.row_sums import prefetch_distance, prefetch_row, row_of
 from nodeflow._kernels.rng import U64
 from nodeflow._kernels.simd import LANES, add, div, load, mul, splat, store, where_above, where_equal
 
@@ -20,13 +20,13 @@ def extreme_rows(indptr, indices, x, width, sign, out, ties, first, last):
 
     NaN where any number is NaN (then no edge equals it); 0 for rows without edges. Empty ``ties`` are not written.
     """
-    end, counted, ahead = indptr[U64(last)], ties.shape[0] > 0, distance(width)
+    end, counted, ahead = indptr[U64(last)], ties.shape[0] > 0, prefetch_distance(width)
     zero, one, signs = splat(x.dtype.type(0)), splat(x.dtype.type(1)), splat(x.dtype.type(sign))
     for v in range(first, last):
         a, b = indptr[U64(v)], indptr[U64(v + 1)]
         if indices is not None:
             for e in range(min(a + ahead, end), min(b + ahead, end)):
-                ask(x, indices[U64(e)] * width, width)
+                prefetch_row(x, indices[U64(e)] * width, width)
         for c in range(0, width, LANES):
             n, best, count = min(LANES, width - c), zero, zero
             if a < b:
@@ -44,7 +44,7 @@ def extreme_rows(indptr, indices, x, width, sign, out, ties, first, last):
 @njit(nogil=True, cache=True)
 def share_rows(indptr, indices, x, best, ties, g, width, out, first, last):
     """Add ``g / ties`` to ``out`` for every edge whose number is the best of its destination, columns first to last."""
-    end, ahead = indptr[indptr.shape[0] - 1], distance(width)
+    end, ahead = indptr[indptr.shape[0] - 1], prefetch_distance(width)
     zero, part = splat(x.dtype.type(0)), np.empty(width, x.dtype)
     for v in range(indptr.shape[0] - 1):
         a, b = indptr[U64(v)], indptr[U64(v + 1)]
@@ -55,8 +55,8 @@ def share_rows(indptr, indices, x, best, ties, g, width, out, first, last):
         for e in range(a, b):
             if e + ahead < end:
                 later = row_of(indices, e + ahead) * width + first
-                ask(x, later, last - first)
-                ask(out, later, last - first)
+                prefetch_row(x, later, last - first)
+                prefetch_row(out, later, last - first)
             o = row_of(indices, e) * width
             c = first
             while c + LANES <= last:

@@ -37,8 +37,8 @@ BLOCK = 32
 
 
 @njit
-def distance(size):
-    """Return how many edges before it is read a row of ``size`` numbers is asked for: the narrower, the more."""
+def prefetch_distance(size):
+    """Return how many edges ahead rows of ``size`` numbers are prefetched: more for narrower rows."""
     return max(8, min(32, 1024 // size))
 
 
@@ -55,8 +55,8 @@ def weight_of(weight, edges, e, groups, group):
 
 
 @njit
-def ask(x, begin, count):
-    """Ask for ``x[begin : begin + count]``."""
+def prefetch_row(x, begin, count):
+    """Prefetch ``x[begin : begin + count]``."""
     c, step = 0, _LINE // x.itemsize
     while c < count:  # a range with a step would divide
         prefetch(x, begin + c)
@@ -76,7 +76,7 @@ def copy_row(x, begin, out, to, count):
 
 @njit
 def put(out, at, vector, past):
-    """Write a whole vector, into the caches or past them."""
+    """Write a whole vector, into the caches or (``past``) straight to memory."""
     if past:
         stream(out, at, vector)
     else:
@@ -103,7 +103,7 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
     Edges are added one after another, in their order.
     """
     number, size = out.dtype.type, groups * width
-    before, ahead = size if own else 0, distance(size)
+    before, ahead = size if own else 0, prefetch_distance(size)
     end = np.int64(indptr[U64(last)] if rows is None else 0)
     zero, half = splat(number(0)), splat_half(number(0))
     for i in range(first, last):
@@ -120,7 +120,7 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
                 later = np.int64(rows[U64(i + 3)])
                 start, stop = np.int64(indptr[U64(later)]), np.int64(indptr[U64(later + 1)])
                 for e in range(start, min(start + BLOCK, stop)):
-                    ask(x, np.int64(indices[U64(e)]) * stride, size)
+                    prefetch_row(x, np.int64(indices[U64(e)]) * stride, size)
         a, b = np.int64(indptr[U64(v)]), np.int64(indptr[U64(v + 1)])
         degree = number(max(b - a, 1))
         to = i * (before + size)
@@ -133,12 +133,12 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
             if rows is None:
                 for e in range(min(p + ahead, end), min(q + ahead, end)):
                     if indices is not None:
-                        ask(x, np.int64(indices[U64(e)]) * stride, size)
+                        prefetch_row(x, np.int64(indices[U64(e)]) * stride, size)
                     if edges is not None:
                         prefetch(weight, edges[U64(e)] * groups)
             else:
                 for e in range(q, min(q + BLOCK, b)):
-                    ask(x, np.int64(indices[U64(e)]) * stride, size)
+                    prefetch_row(x, np.int64(indices[U64(e)]) * stride, size)
             for group in range(groups):
                 at, c = group * width, 0
                 while c + 4 * LANES <= width:
@@ -196,18 +196,20 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
 
 @njit(nogil=True, cache=True)
 def add_rows(indptr, indices, g, weight, groups, width, out, group_range, column_range):
-    """Add ``weight[e] * g[v]`` to ``out[indices[e]]`` for all edges e into v: what transposed rows sum, without them.
+    """Add ``weight[e] * g[v]`` to ``out[indices[e]]`` for all edges e into v.
 
-    Of every row it does the columns in ``column_range`` of the groups in ``group_range``, pairs of first and last.
+    These are the sums over the edges that leave each source, in the same order as after sorting the edges by source.
+
+    A call does the columns in ``column_range`` of the groups in ``group_range``, pairs of first and last.
     """
     size, end = groups * width, indptr[indptr.shape[0] - 1]
-    ahead = distance(size)
+    ahead = prefetch_distance(size)
     unit, (first, last) = g.dtype.type(1), column_range
     lowest, count = group_range[0] * width + first, (group_range[1] - group_range[0] - 1) * width + last - first
     for v in range(indptr.shape[0] - 1):
         for e in range(indptr[U64(v)], indptr[U64(v + 1)]):
             if e + ahead < end:
-                ask(out, indices[U64(e + ahead)] * size + lowest, count)
+                prefetch_row(out, indices[U64(e + ahead)] * size + lowest, count)
             for group in range(group_range[0], group_range[1]):
                 number = unit if weight is None else weight[U64(e * groups + group)]
                 w, i, o = splat(number), v * size + group * width, indices[U64(e)] * size + group * width
@@ -226,17 +228,17 @@ def add_rows(indptr, indices, g, weight, groups, width, out, group_range, column
 
 @njit(nogil=True, cache=True)
 def edge_dots(indptr, indices, a, b, groups, width, out, first, last):
-    """Write ``out[e, group]``, the dot product of that group of ``a[v]`` and ``b[indices[e]]``, for edges e into v.
+    """Write to ``out[e, group]`` the dot product of that group of ``a[v]`` and ``b[indices[e]]``, for edges e into v.
 
-    For the rows ``first <= v < last``.
+    A call does the rows ``first <= v < last``.
     """
     size, end = groups * width, indptr[U64(last)]
-    ahead = distance(size)
+    ahead = prefetch_distance(size)
     nothing = a.dtype.type(0)
     for v in range(first, last):
         for e in range(indptr[U64(v)], indptr[U64(v + 1)]):
             if e + ahead < end:
-                ask(b, indices[U64(e + ahead)] * size, size)
+                prefetch_row(b, indices[U64(e + ahead)] * size, size)
             for group in range(groups):
                 i, j = v * size + group * width, indices[U64(e)] * size + group * width
                 s0, s1, h0, c = splat(nothing), splat(nothing), splat_half(nothing), 0

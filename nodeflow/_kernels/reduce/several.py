@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from nodeflow._kernels.reduce.row_sums import ask, distance
+from nodeflow._kernels.reduce.row_sums import prefetch_distance, prefetch_row
 from nodeflow._kernels.rng import U64
 from nodeflow._kernels.simd import LANES, add, div, load, mul, mul_add, splat, store, sub, where_above, where_equal
 
@@ -13,18 +13,18 @@ from nodeflow._kernels.simd import LANES, add, div, load, mul, mul_add, splat, s
 def several_rows(indptr, indices, x, width, total, largest, smallest, ties, squares, first, last):
     """Write four reductions of the rows ``first <= v < last``: each to its array, or not at all where that is empty.
 
-    ``squares`` are sums of squared deviations from the row's mean, made in a second loop while the rows lie in the
-    cache. ``ties``, of two matrices one after another, count the edges that share the largest and the smallest number.
-    Everything is 0 for rows without edges; extremes are NaN where any number is NaN.
+    ``squares`` are sums of squared deviations from the mean. A second loop makes them while the rows are in the cache,
+    because the mean must be known first. ``ties``, of two matrices one after another, count the edges that share the
+    largest and the smallest number. Everything is 0 for rows without edges; extremes are NaN where any number is NaN.
     """
-    end, ahead = indptr[U64(last)], distance(width)
+    end, ahead = indptr[U64(last)], prefetch_distance(width)
     zero, one, minus = splat(x.dtype.type(0)), splat(x.dtype.type(1)), splat(x.dtype.type(-1))
     half = ties.shape[0] // 2
     extremes, deviations = largest.shape[0] + smallest.shape[0] > 0, squares.shape[0] > 0
     for v in range(first, last):
         a, b = indptr[U64(v)], indptr[U64(v + 1)]
         for e in range(min(a + ahead, end), min(b + ahead, end)):
-            ask(x, indices[U64(e)] * width, width)
+            prefetch_row(x, indices[U64(e)] * width, width)
         by = splat(x.dtype.type(max(b - a, 1)))
         for c in range(0, width, LANES):
             n, to = min(LANES, width - c), v * width + c
@@ -63,13 +63,13 @@ def several_rows(indptr, indices, x, width, total, largest, smallest, ties, squa
 @njit(nogil=True, cache=True)
 def share_deviations(indptr, indices, x, mean, g, width, out, first, last):
     """Add ``2 * g[v] * (x[u] - mean[v])`` to ``out[u]`` for every edge from u to v, in the columns first to last."""
-    end, ahead = indptr[indptr.shape[0] - 1], distance(width)
+    end, ahead = indptr[indptr.shape[0] - 1], prefetch_distance(width)
     two = splat(x.dtype.type(2))
     for v in range(indptr.shape[0] - 1):
         for e in range(indptr[U64(v)], indptr[U64(v + 1)]):
             if e + ahead < end:
-                ask(x, indices[U64(e + ahead)] * width + first, last - first)
-                ask(out, indices[U64(e + ahead)] * width + first, last - first)
+                prefetch_row(x, indices[U64(e + ahead)] * width + first, last - first)
+                prefetch_row(out, indices[U64(e + ahead)] * width + first, last - first)
             o = indices[U64(e)] * width
             for c in range(first, last, LANES):
                 n, i = min(LANES, last - c), v * width + c

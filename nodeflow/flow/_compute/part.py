@@ -13,7 +13,7 @@ from nodeflow._rows.rows import take_rows
 from nodeflow.flow._compute.udf import Columns, EdgeBatch
 from nodeflow.flow._flow import Flow
 from nodeflow.graph import Frame
-from nodeflow.ops._structure import Structure
+from nodeflow.ops import Structure
 
 
 class Part:
