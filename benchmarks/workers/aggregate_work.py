@@ -48,7 +48,7 @@ def inputs(edges: Edges, op: str, width: int, dtype: torch.dtype) -> tuple[list[
 
 
 def serve(make: Callable[[Edges], tuple[Callable[[], Any], Callable[..., Tensor], str]]) -> None:
-    """Answer each line "op width times dtype" with the seconds of each pass and sums of squares of its results, as JSON.
+    """Answer each line "op width times dtype" with the seconds of each pass and the sums of squares of its results.
 
     ``make(edges)`` returns ``fresh()``, which gives the library's object for the flow and is not timed, the operation
     ``run(flow, op, *leaves)``, and a note. The flow is a new one in every pass, as in training, so what a library

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from nodeflow import _kernels as kernels
+from nodeflow.graph._edges import read_only
 
 DEGREES = [0, 1, 31, 32, 33, 64, 65, 0, 100]
 WORDS = {torch.float32: torch.float32, torch.bfloat16: torch.uint16, torch.float16: torch.int16}
@@ -31,14 +32,17 @@ def expected(indptr, indices, weight, rows, x, mean):
 @pytest.mark.parametrize(("dtype", "listed"), [(torch.float32, False), *((dtype, True) for dtype in WORDS)], ids=str)
 def test_sums_of_rows_in_any_order_and_precision(dtype, width, listed):
     indptr, indices, weight = edges()
-    weight = weight.astype(np.float32)
-    near, rows = indices.astype(np.int32), np.array([8, 3, 3, 0, 6, 5, 2]) if listed else np.arange(len(DEGREES))
+    weight, rows = weight.astype(np.float32), np.arange(len(DEGREES))
+    if listed:  # frozen arrays and ids of 4 bytes, as of a graph: nothing is compiled for this test only
+        indptr, indices, weight, rows = map(
+            read_only, (indptr, indices.astype(np.int32), weight, np.array([8, 3, 3, 0, 6, 5, 2]))
+        )
     h = torch.randn(50, width + 2, generator=torch.Generator().manual_seed(1)).to(dtype)
     x = h.view(WORDS[dtype]).numpy().reshape(-1)
     for w, mean in ((None, False), (weight, False), (None, not listed)):
         found = np.full(len(rows) * width, np.nan, np.float32)
         kernels.row_sums.sum_rows(
-            indptr, near, None, rows if listed else None, x, width + 2, w, 1, width, mean, False, False, found, 0,
+            indptr, indices, None, rows if listed else None, x, width + 2, w, 1, width, mean, False, False, found, 0,
             len(rows),
         )  # fmt: skip
         wanted = expected(indptr, indices, w, rows, h[:, :width].double().numpy(), mean)
@@ -66,9 +70,20 @@ def test_every_half_precision_number_is_read_exactly(dtype, word):
     """All 65,536 patterns: zeros of both signs, denormal numbers, infinities and NaN."""
     patterns = torch.arange(65536, dtype=torch.int32).to(torch.int16)
     numbers = patterns.view(dtype)
-    out, indptr = np.empty(65536, np.float32), np.array([0, 1])
+    out = np.empty(65536, np.float32)
     x = patterns.view(word).numpy()
     kernels.row_sums.sum_rows(
-        indptr, np.array([0], np.int32), None, np.array([0]), x, 65536, None, 1, 65536, False, False, False, out, 0, 1
+        *(read_only(np.array([0, 1])), read_only(np.array([0], np.int32)), None, read_only(np.array([0]))),
+        x,
+        65536,
+        None,
+        1,
+        65536,
+        False,
+        False,
+        False,
+        out,
+        0,
+        1,
     )
     torch.testing.assert_close(torch.from_numpy(out), numbers.float(), rtol=0, atol=0, equal_nan=True)
