@@ -1,23 +1,23 @@
-"""The NodeFlow, its layers and flows, and message passing on them."""
+"""The NodeFlow, its layers and flows, and message passing on them.
 
-from nodeflow.flow._build import (
-    create_full_node_flow as create_full_node_flow,
-)
-from nodeflow.flow._build import (
-    create_node_flow as create_node_flow,
-)
-from nodeflow.flow._build import (
-    flow_from_csr as flow_from_csr,
-)
-from nodeflow.flow._build import (
-    flow_from_edges as flow_from_edges,
-)
-from nodeflow.flow._compute import EdgeBatch as EdgeBatch
-from nodeflow.flow._compute import NodeBatch as NodeBatch
-from nodeflow.flow._compute import message_passing as message_passing
-from nodeflow.flow._flow import Flow as Flow
-from nodeflow.flow._layer import Layer as Layer
-from nodeflow.flow._node_flow import NodeFlow as NodeFlow
+Where to change something:
+
+- ``_node_flow``, ``_layer``, ``_flow``: the three classes. A subject with several functions has a file of its own, and
+  the class takes these functions as methods: ``_parent`` (ids and columns of the parent graph), ``_compute`` (message
+  passing), ``_append``, ``_validate``, ``_matrices``.
+- ``_build``: NodeFlows made by hand. ``_full_flow``: the flows of ``Propagation``.
+- ``_views``: the objects behind ``layers``, ``flows``, ``ldata`` and ``fdata``.
+- ``_move``: moves to a device. ``_pickle``: a NodeFlow as arrays and back.
+
+Promises that a change must keep: no public call changes a structure; a call that fails changes no frame; layers share
+tensors where they can, and keep sharing them after moves and pickling.
+"""
+
+from nodeflow.flow._build import create_full_node_flow, create_node_flow, flow_from_csr, flow_from_edges
+from nodeflow.flow._compute import EdgeBatch, NodeBatch, message_passing
+from nodeflow.flow._flow import Flow
+from nodeflow.flow._layer import Layer
+from nodeflow.flow._node_flow import NodeFlow
 
 __all__ = [
     "EdgeBatch",

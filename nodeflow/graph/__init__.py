@@ -1,7 +1,16 @@
-"""The parent graph, and frames of columns."""
+"""The parent graph, and frames of columns.
 
-from nodeflow.graph._frame import Frame as Frame
-from nodeflow.graph._graph import Graph as Graph
-from nodeflow.graph._names import NodeNames as NodeNames
+Where to change something:
+
+- ``_graph``: the class. ``_storage`` checks and narrows its arrays, ``_queries`` answers questions about edges,
+  ``_hints`` explains arguments of other libraries, ``_names`` numbers named nodes.
+- ``_frame``: columns of layers, flows and graphs.
+- ``_columns`` and ``_edges`` serve samplers: columns as numbers, and edge arrays. ``_numbering`` gives the nodes of a
+  batch their local ids.
+"""
+
+from nodeflow.graph._frame import Frame
+from nodeflow.graph._graph import Graph
+from nodeflow.graph._names import NodeNames
 
 __all__ = ["Frame", "Graph", "NodeNames"]
