@@ -18,7 +18,7 @@ class Layered(Protocol):
     """A model that computes all nodes layer by layer: every ``nodeflow.nn.FlowModel`` does."""
 
     def layers(
-        self, propagation: Propagation, h: Tensor | Rows, *, rows: int | None = None, progress: bool = False
+        self, propagation: Propagation, h: Tensor | Rows, *, chunk_size: int | None = None, progress: bool = False
     ) -> Iterable[Tensor]:
         """Give the rows of all nodes that enter each convolution, and at last the outputs, without dropout."""
 
@@ -34,11 +34,11 @@ class Updater:
         history: what is written; its propagation says along which edges and with which weights.
         x: rows of the input layer for all nodes, ``[num_nodes, in_features]``, as ``FlowModel.inference`` takes.
         every: ``step`` runs a pass on every so many-th call, the first included; None: on the first call only.
-        rows: how many nodes are computed at a time (see ``FlowModel.inference``); None: all at once.
+        chunk_size: number of nodes computed at a time (see ``FlowModel.inference``); None: all at once.
         progress: show a bar.
 
-    Memory: the rows of two layers, what a convolution needs for ``rows`` nodes, and the new history beside the old one
-    (in its folder, if it has one).
+    Memory: the rows of two layers, what a convolution needs for ``chunk_size`` nodes, and the new history beside the
+    old one (in its folder, if it has one).
 
     >>> import torch
     >>> from nodeflow import Graph, nn, transform
@@ -54,8 +54,8 @@ class Updater:
     """
 
     def __init__(
-        self, model: Layered, history: History, x: Tensor | Rows, *, every: int | None = None, rows: int | None = None,
-        progress: bool = False,
+        self, model: Layered, history: History, x: Tensor | Rows, *, every: int | None = None,
+        chunk_size: int | None = None, progress: bool = False,
     ) -> None:  # fmt: skip
         if not callable(getattr(model, "layers", None)):
             raise TypeError(f"model must be a nodeflow.nn.FlowModel, or have its layers(), got {describe(model)}")
@@ -63,7 +63,7 @@ class Updater:
             raise TypeError(f"history must be a History, got {describe(history)}")
         self.model, self.history, self.x = model, history, x
         self.every = None if every is None else as_count(every, "every", 1)
-        self.rows = None if rows is None else as_count(rows, "rows", 1)
+        self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
         self.progress = bool(progress)
         self.calls = 0
 
@@ -94,7 +94,7 @@ class Updater:
         left = set(history.widths)
         # what is kept is neither recorded nor bound to inference mode, whatever the caller does
         with torch.inference_mode(False), torch.no_grad(), history.renewal() as new:
-            rows = self.model.layers(history.propagation, self.x, rows=self.rows, progress=self.progress)
+            rows = self.model.layers(history.propagation, self.x, chunk_size=self.chunk_size, progress=self.progress)
             passing = iter(rows)
             try:
                 for i, h in enumerate(passing):

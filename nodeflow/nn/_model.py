@@ -176,7 +176,7 @@ class FlowModel(nn.Module):
     @torch.no_grad()
     def inference(
         self, graph: Graph | Propagation, h: Tensor | Rows, *, nodes: IdsLike | None = None, weight: str | None = None,
-        edge_filter: EdgeFilter | None = None, rows: int | None = None, progress: bool = False,
+        edge_filter: EdgeFilter | None = None, chunk_size: int | None = None, progress: bool = False,
     ) -> Tensor:  # fmt: skip
         """Return the outputs of all nodes, or of some, from their full neighbourhoods, ``[nodes, out_features]``.
 
@@ -192,11 +192,11 @@ class FlowModel(nn.Module):
                 depend on are computed.
             weight: for convolutions that use ``flow.weight``: the edge column that the sampler had as ``weight``.
             edge_filter: edges that do not count, as for a ``Sampler``; None: all count.
-            rows: how many nodes are computed at a time; None: all at once.
+            chunk_size: number of nodes computed at a time; None: all at once.
             progress: show a bar.
 
         Memory: the rows of two layers (with ``jumping`` those of all layers for the nodes wanted), and what a
-        convolution needs for ``rows`` nodes, their edges and their neighbours.
+        convolution needs for ``chunk_size`` nodes, their edges and their neighbours.
 
         Raises TypeError for an argument that is no graph, ValueError for ``weight`` or ``edge_filter`` beside a
         propagation, IndexError for unknown nodes, and what ``Propagation`` raises.
@@ -213,20 +213,20 @@ class FlowModel(nn.Module):
         propagation = (
             graph if isinstance(graph, Propagation) else Propagation(graph, weight=weight, edge_filter=edge_filter)
         )
-        passing = FullPass(self, propagation, nodes=nodes, rows=rows, progress=progress)
+        passing = FullPass(self, propagation, nodes=nodes, chunk_size=chunk_size, progress=progress)
         for entering in passing(h):
             out = entering
         return out if passing.index is None else out[passing.index]
 
     @torch.no_grad()
     def layers(
-        self, propagation: Propagation, h: Tensor | Rows, *, rows: int | None = None, progress: bool = False
+        self, propagation: Propagation, h: Tensor | Rows, *, chunk_size: int | None = None, progress: bool = False
     ) -> Iterator[Tensor]:
         """Give the rows of all nodes that enter each convolution, before dropout, and at last the outputs.
 
         Arguments as for ``inference``; the propagation says along which edges, and with which weights.
         """
-        yield from FullPass(self, propagation, rows=rows, progress=progress)(h)
+        yield from FullPass(self, propagation, chunk_size=chunk_size, progress=progress)(h)
 
 
 class InferenceOptions(TypedDict, total=False):
@@ -235,7 +235,7 @@ class InferenceOptions(TypedDict, total=False):
     nodes: IdsLike | None
     weight: str | None
     edge_filter: EdgeFilter | None
-    rows: int | None
+    chunk_size: int | None
     progress: bool
 
 

@@ -63,11 +63,12 @@ class FullPass:
     """
 
     def __init__(
-        self, model: LayeredModel, propagation: Propagation, *, nodes: IdsLike | None = None, rows: int | None = None,
-        progress: bool = False,
+        self, model: LayeredModel, propagation: Propagation, *, nodes: IdsLike | None = None,
+        chunk_size: int | None = None, progress: bool = False,
     ) -> None:  # fmt: skip
         self.model, self.propagation, self.progress = model, propagation, progress
-        self.rows = None if rows is None else as_count(rows, "rows", 1)  # checked before anything is computed
+        # checked before anything is computed
+        self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
         self.index: Tensor | None = None
         # of every layer the nodes whose rows are computed, ascending; None: all
         self.needed: list[Ints | None] = [None] * (len(model.convs) + 1)
@@ -111,7 +112,7 @@ class FullPass:
     def _ranges(self, i: int) -> list[tuple[int, int]]:
         """Ranges of the nodes that convolution ``i`` computes."""
         nodes = self.needed[i + 1]
-        return self.propagation.ranges(self.rows, None if nodes is None else len(nodes))
+        return self.propagation.ranges(self.chunk_size, None if nodes is None else len(nodes))
 
     def _layer(self, i: int, h: Tensor, bar: tqdm[Any]) -> Tensor:
         """The outputs of convolution ``i``, a range at a time."""

@@ -51,7 +51,7 @@ class Propagation(Frozen):
 
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
     >>> mean = Propagation(graph, weight="p")
-    >>> mean(torch.tensor([[0.5], [0.0], [1.0]]), rows=[2, 1])
+    >>> mean(torch.tensor([[0.5], [0.0], [1.0]]), nodes=[2, 1])
     tensor([[0.2500],
             [0.7500]])
     """
@@ -113,13 +113,13 @@ class Propagation(Frozen):
         """The column P in the order of the edges, grouped by node; None for 1."""
         return self._weights
 
-    def __call__(self, h: Tensor | Rows, rows: IdsLike | None = None) -> Tensor:
-        """Return the sums at ``rows``, ``[len(rows), ...]``.
+    def __call__(self, h: Tensor | Rows, nodes: IdsLike | None = None) -> Tensor:
+        """Return the sums at ``nodes``, ``[len(nodes), ...]``.
 
         Args:
             h: ``[num_nodes, ...]`` floats, dense, or sparse CSR (then the result is sparse CSR); or an object with
                 ``shape``, ``dtype`` and ``fetch(ids, out=None)``, whose rows are fetched for a million edges at a time.
-            rows: parent ids, repeats allowed; None: all nodes in order.
+            nodes: parent ids, repeats allowed; None: all nodes in order.
 
         float16 and bfloat16 give float32. Memory beside the result: about ten MB (on another device than the CPU, the
         gathered rows too). Not recorded for gradients.
@@ -129,7 +129,7 @@ class Propagation(Frozen):
         size = self.graph.num_nodes
         if h.shape[0] != size:
             raise ValueError(f"h must have a row per node of the graph ({size}), got shape {tuple(h.shape)}")
-        return self.sums_at(h, None if rows is None else as_ids(rows, "rows", size))
+        return self.sums_at(h, None if nodes is None else as_ids(nodes, "nodes", size))
 
     def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:
         """Return the flow of all edges into the nodes ``start`` to ``stop - 1``, from all nodes; its weights are P.
@@ -198,10 +198,10 @@ class Propagation(Frozen):
             found[self._edges.indices[self._positions(start, stop, nodes)[1]]] = True
         return np.flatnonzero(found)
 
-    def ranges(self, rows: int | None = None, size: int | None = None) -> list[tuple[int, int]]:
-        """Return ranges of ``rows`` that cover ``size`` nodes, by default all; None: one range."""
+    def ranges(self, chunk_size: int | None = None, size: int | None = None) -> list[tuple[int, int]]:
+        """Return ranges of ``chunk_size`` that cover ``size`` nodes, by default all; None: one range."""
         size = self.graph.num_nodes if size is None else size
-        step = max(size, 1) if rows is None else as_count(rows, "rows", 1)
+        step = max(size, 1) if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
         return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]
 
     def sums_at(self, h: Tensor | Rows, nodes: Ints | None) -> Tensor:

@@ -203,7 +203,7 @@ class Recorded(torch.nn.Module):
         super().__init__()
         self.linear = torch.nn.Linear(3, 4)
 
-    def layers(self, propagation: Propagation, h: Tensor, *, rows: Any = None, progress: bool = False) -> list[Tensor]:
+    def layers(self, propagation: Propagation, h: Tensor, **options: Any) -> list[Tensor]:
         return [h, self.linear(h)]
 
 

@@ -361,7 +361,7 @@ def test_an_updater_writes_what_full_neighbourhoods_compute(stored: bool, rows: 
     model = VRGCN(3, 4, 2, num_layers=3, dropout=0.5)
     x = torch.randn(7, 3)
     history = History(ring, model.history_widths, weight="p", aggregated="stored" if stored else "on demand")
-    updater = Updater(model, history, x, every=2, rows=rows)
+    updater = Updater(model, history, x, every=2, chunk_size=rows)
     assert [updater.step() for _ in range(3)] == [True, False, True]
     src, dst = ring.edges()
     p = torch.zeros(7, 7).index_put_((dst, src), ring.edata["p"], accumulate=True)
@@ -373,7 +373,7 @@ def test_an_updater_writes_what_full_neighbourhoods_compute(stored: bool, rows: 
             torch.testing.assert_close(history.aggregated_rows(i, range(7)), p @ h)
             assert history.age(i).tolist() == [0] * 7
         h = p @ h @ conv.linear.weight.T + conv.linear.bias
-    torch.testing.assert_close(model.inference(ring, x, weight="p", rows=rows), h)
+    torch.testing.assert_close(model.inference(ring, x, weight="p", chunk_size=rows), h)
     assert model.training
     if stored:
         with pytest.raises(ValueError, match="is written by an Updater only"):

@@ -81,5 +81,5 @@ class Weighted(FlowConv):
 def test_in_a_full_pass_edges_have_the_columns_of_the_graph(rows):
     graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], edata={"w": torch.arange(1.0, 5.0)})
     model = FlowModel([Weighted()])
-    assert model.inference(graph, torch.ones(4, 1), rows=rows).flatten().tolist() == [4, 1, 2, 3]
+    assert model.inference(graph, torch.ones(4, 1), chunk_size=rows).flatten().tolist() == [4, 1, 2, 3]
     assert model.inference(graph, torch.ones(4, 1), nodes=[3, 3, 0]).flatten().tolist() == [3, 3, 4]

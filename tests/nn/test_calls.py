@@ -15,7 +15,7 @@ def test_a_wrapped_model_keeps_inference(graph: Graph) -> None:
     average = torch.optim.swa_utils.AveragedModel(model)
     for wrapped in (model, torch.nn.DataParallel(model), average, torch.nn.Sequential(model)):
         torch.testing.assert_close(inference(wrapped, graph, x), expected)
-    torch.testing.assert_close(inference(average, graph, x, nodes=[2, 0], rows=1), expected[[2, 0]])
+    torch.testing.assert_close(inference(average, graph, x, nodes=[2, 0], chunk_size=1), expected[[2, 0]])
     with pytest.raises(ValueError, match="must hold one FlowModel, got 0 in Linear"):
         inference(torch.nn.Linear(2, 2), graph, x)
 

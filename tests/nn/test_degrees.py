@@ -74,7 +74,7 @@ def test_all_edges_give_the_convolution_of_the_whole_graph(
     assert_near(conv(full, 0, rows_of(full, h)), expected)
     model = FlowModel([conv])
     for rows in (None, 1, 2):
-        assert_near(model.inference(graph, h, rows=rows), expected.detach())
+        assert_near(model.inference(graph, h, chunk_size=rows), expected.detach())
 
 
 @pytest.mark.parametrize(("norm", "self_loops"), FORMS)
@@ -192,4 +192,4 @@ def test_inference_by_ranges_counts_all_edges_that_leave_a_source(graph: Graph) 
     conv, h = GraphConv(2, 3, norm="both").double(), values((6, 2))
     expected = whole(graph, conv, h).detach()
     for rows in (None, 1, 4):
-        assert_near(FlowModel([conv]).inference(graph, h, rows=rows), expected)
+        assert_near(FlowModel([conv]).inference(graph, h, chunk_size=rows), expected)

@@ -114,8 +114,8 @@ def test_every_way_to_compute_a_model_gives_what_its_options_say(
     expected = dense_outputs(model, graph, h)
     assert_near(model(filled(create_full_node_flow(graph, num_layers)), h), expected)
     for x in (h, as_csr(h)):
-        assert_near(model.inference(graph, x, rows=rows), expected.detach())
-        assert_near(model.inference(graph, x, nodes=nodes, rows=rows), expected.detach()[nodes])
+        assert_near(model.inference(graph, x, chunk_size=rows), expected.detach())
+        assert_near(model.inference(graph, x, nodes=nodes, chunk_size=rows), expected.detach()[nodes])
     for reuse in (False, True):
         batch = filled(FullSampler(graph, num_layers, reuse=reuse)(nodes))
         assert_near(model(batch, h[batch.front.parent_nid])[batch.seed_index], expected[nodes])
@@ -185,7 +185,7 @@ def test_only_what_the_nodes_depend_on_is_computed() -> None:
     assert_near(model.inference(line, h, nodes=[50, 20, 50]), model.inference(line, h)[[50, 20, 50]])
     assert seen[:2] == [(6, 4), (4, 2)]
     seen.clear()
-    model.inference(line, h, nodes=[20, 50, 51], rows=2)
+    model.inference(line, h, nodes=[20, 50, 51], chunk_size=2)
     assert seen == [(3, 2), (3, 2), (2, 1), (4, 2), (2, 1)]  # 19 and 20, 49 and 50, 51; then the nodes themselves
 
 
@@ -287,7 +287,7 @@ def test_models_with_control_variates_compute_some_nodes_too(precomputed: bool, 
     model, h = VRGCN(2, 4, 3, num_layers=3, precomputed=precomputed), values((6, 2)).float()
     whole = model.inference(graph, h, weight="p")
     for rows in (None, 2):
-        some = model.inference(graph, h, weight="p", nodes=[4, 1], rows=rows)
+        some = model.inference(graph, h, weight="p", nodes=[4, 1], chunk_size=rows)
         torch.testing.assert_close(some, whole[[4, 1]])
 
 

@@ -51,10 +51,10 @@ def test_models_and_full_passes(kind: type) -> None:
     graph, batch = example()
     model, x = kind(3, 8, 4, num_layers=2, norm="layer", residual=True, jumping="cat").double(), values((60, 3))
     h = x[batch.front.parent_nid]
-    expected = model(batch, h), model.inference(graph, x, rows=17), model.inference(graph, x, nodes=[5, 2, 5])
+    expected = model(batch, h), model.inference(graph, x, chunk_size=17), model.inference(graph, x, nodes=[5, 2, 5])
     model.cuda()
     x = x.cuda()
-    found = [model(batch.to("cuda"), h.cuda()), model.inference(graph, x, rows=17)]
+    found = [model(batch.to("cuda"), h.cuda()), model.inference(graph, x, chunk_size=17)]
     found.append(model.inference(graph, x, nodes=[5, 2, 5]))
     for one, other in zip(found, expected, strict=True):
         assert one.is_cuda

@@ -80,7 +80,7 @@ def test_on_a_whole_graph(kind: str) -> None:
     assert_near(found, expected)
     for one, other in zip(gradients(found, h), gradients(expected, h), strict=True):
         assert_near(one, other)
-    assert_near(FlowModel([conv]).inference(graph, h.detach(), rows=7), expected.detach())
+    assert_near(FlowModel([conv]).inference(graph, h.detach(), chunk_size=7), expected.detach())
 
 
 @pytest.mark.parametrize("kind", ["sage", "sage pool", "propagation own", "gin"])
