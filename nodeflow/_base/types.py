@@ -25,8 +25,11 @@ SeedsLike: TypeAlias = "IdsLike | Sequence[Sequence[int]]"
 NumbersLike: TypeAlias = "Tensor | Array | Sequence[float]"
 """One number per node, edge or entry: weights, rates, probabilities."""
 
-SizesLike: TypeAlias = "int | Sequence[int]"
-"""One number per flow in flow order, or one for all, as fanouts."""
+PerFlow: TypeAlias = "Sequence[int] | Tensor | Array"
+"""One whole number per flow, in flow order, as fanouts and layer sizes."""
+
+Fanouts: TypeAlias = "PerFlow | Sequence[int | Mapping[int, int]]"
+"""One fanout per flow, in flow order; with edge types, each may be a dict from type to fanout."""
 
 MaskLike: TypeAlias = "Tensor | Array | Sequence[bool]"
 """One bool per edge."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nodeflow._base.types import SizesLike
+from nodeflow._base.types import Fanouts, PerFlow
 from nodeflow.control_variates._estimators import scale_of
 from nodeflow.control_variates._history import MISSING, History
 from nodeflow.flow import NodeFlow
@@ -49,7 +49,7 @@ class ControlVariateSampler(NeighborSampler):
     def __init__(
         self,
         graph: Graph,
-        fanouts: SizesLike,
+        fanouts: PerFlow,
         history: History,
         *,
         missing: str = "zero",
@@ -86,7 +86,7 @@ class ControlVariateSampler(NeighborSampler):
         }
         return {**super().settings, "history": {name: value for name, value in shown.items() if value is not None}}
 
-    def _checked(self, fanouts: SizesLike) -> tuple[int, ...]:
+    def _checked(self, fanouts: Fanouts) -> tuple[int, ...]:
         if not isinstance(fanouts, (list, tuple)) or not fanouts or fanouts[0] != 0:
             return super()._checked(fanouts)
         if not self.history.has_inputs:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_ids
 from nodeflow._base.frozen import Lazy
+from nodeflow._base.types import SeedsLike
 from nodeflow.flow import Flow, Layer, NodeFlow
 from nodeflow.graph import Frame, Graph
 from nodeflow.graph._edges import Edges
@@ -28,7 +29,7 @@ With contexts it is told the context of every destination too, as its third argu
 def assemble(
     graph: Graph,
     edges: Edges,
-    seeds: Any,
+    seeds: SeedsLike,
     num_flows: int,
     choose: Choose,
     *,

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, describe, with_article
 from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids
@@ -152,7 +153,9 @@ class SamplerBase(ABC):
         settings = "".join(f", {name}={value!r}" for name, value in self.settings.items())
         return f"{type(self).__name__}({self.graph}{settings})"
 
-    def __call__(self, seeds: Any, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None) -> NodeFlow:
+    def __call__(
+        self, seeds: SeedsLike, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None
+    ) -> NodeFlow:
         """Sample the NodeFlow of ``seeds``.
 
         The result is a pure function of the sampler's settings and these arguments, on any thread and in any process.
@@ -171,7 +174,7 @@ class SamplerBase(ABC):
         return self.complete(self.draw_batch(seeds, epoch=epoch, batch_number=batch_number, inputs=inputs))
 
     def draw_batch(
-        self, seeds: Any, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None
+        self, seeds: SeedsLike, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None
     ) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without what ``complete`` adds; arguments as for a call."""
         ids, shape = self._seeds(seeds)
@@ -188,7 +191,7 @@ class SamplerBase(ABC):
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         """Make the NodeFlow of checked seeds."""
 
-    def _seeds(self, seeds: Any) -> tuple[Ints, tuple[int, ...]]:
+    def _seeds(self, seeds: SeedsLike) -> tuple[Ints, tuple[int, ...]]:
         """The seeds one after another, and the shape in which they were given: ``[B]`` or ``[B, m]``."""
         asked, shape = self.flat_seeds(_stack(seeds))
         try:
@@ -200,7 +203,7 @@ class SamplerBase(ABC):
             raise IndexError(f"{error}; a seed of {type(self).__name__} is {kind}, not a node") from None
         return ids, shape or (len(ids),)
 
-    def flat_seeds(self, seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
+    def flat_seeds(self, seeds: SeedsLike) -> tuple[Any, tuple[int, ...] | None]:
         """Seeds one after another, and their shape where it is ``[B, m]``, which seeds that are nodes may have."""
         ids, shape = flat(seeds)
         if shape is not None and self.seed_kind != "node":
@@ -259,7 +262,7 @@ def flat(seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
     nested = isinstance(seeds, Sequence) and any(isinstance(seed, (Sequence, Tensor, np.ndarray)) for seed in seeds)
     if isinstance(seeds, str) or not (nested or getattr(seeds, "ndim", 1) == 2):
         return seeds, None
-    array = torch.stack(list(seeds)) if nested and all(isinstance(seed, Tensor) for seed in seeds) else seeds
+    array: Any = torch.stack(list(seeds)) if nested and all(isinstance(seed, Tensor) for seed in seeds) else seeds
     array = as_array(array, "seeds")
     if array.ndim != 2:
         return seeds, None

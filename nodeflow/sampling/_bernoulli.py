@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import describe
+from nodeflow._base.types import EdgeFilter, NumbersLike, PerFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import Edges
 from nodeflow.sampling._rows import Drawn, Rows, RowSampler
@@ -55,13 +56,13 @@ class BernoulliSampler(RowSampler):
     def __init__(
         self,
         graph: Graph,
-        fanouts: Any = None,
+        fanouts: PerFlow | None = None,
         *,
-        rates: Any = None,
+        rates: NumbersLike | None = None,
         direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -73,7 +74,7 @@ class BernoulliSampler(RowSampler):
         self.fanouts = None if fanouts is None else check_sizes(fanouts, "fanouts")
         self.rates = None if rates is None else _check_rates(rates)
         number = len(self.fanouts if self.rates is None else self.rates)  # type: ignore[arg-type]
-        options = {
+        options: dict[str, Any] = {
             "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
             "weight": weight, "seed": seed,
         }  # fmt: skip
@@ -95,12 +96,13 @@ class BernoulliSampler(RowSampler):
         return Drawn(indptr, positions, src, None if fanout < 0 and rate in (0, 1) else inverse, False)
 
 
-def _check_rates(rates: Any) -> tuple[float, ...]:
+def _check_rates(rates: NumbersLike) -> tuple[float, ...]:
     """Return one probability per flow as floats above 0 and at most 1; raises TypeError or ValueError."""
-    array = isinstance(rates, (Tensor, np.ndarray)) and rates.ndim == 1
-    if not array and (isinstance(rates, (str, bytes, Mapping)) or not isinstance(rates, Sequence)):
+    if isinstance(rates, (Tensor, np.ndarray)) and rates.ndim == 1:
+        rates = rates.tolist()
+    if isinstance(rates, (str, bytes, Mapping)) or not isinstance(rates, Sequence):
         raise TypeError(f"rates must be a list with one number per flow, as in [0.1, 0.5], got {describe(rates)}")
-    values = rates.tolist() if array else list(rates)
+    values = list(rates)
     if not values:
         raise ValueError("rates must have one number per flow, got none")
     for i, value in enumerate(values):

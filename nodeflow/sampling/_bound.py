@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_ids
+from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow.graph import Graph
 from nodeflow.graph._columns import EdgeMask, edge_mask
 from nodeflow.random import hash_ids
@@ -40,7 +41,7 @@ class BoundSampler(SamplerBase):
         num_flows: int,
         *,
         direction: str = "in",
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -68,7 +69,7 @@ class BoundSampler(SamplerBase):
             settings["without_edges"] = f"{len(left_out)} edges, {hash_ids(left_out):#018x}"
         return settings
 
-    def without_edges(self: S, eid: Any) -> S:
+    def without_edges(self: S, eid: IdsLike) -> S:
         """Return a sampler like this one that does not draw the edges ``eid`` (parent edge ids).
 
         They are left out before the draw, so fanouts stay full. Where nodes draw on their own, those without such an

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_array, as_ids, describe
 from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._base.types import Array, IdsLike, MaskLike
 from nodeflow.graph._edges import Edges, contains
 
 
@@ -49,14 +49,14 @@ class Choice(Frozen):
 
     def __init__(
         self,
-        indptr: Any,
-        positions: Any = None,
+        indptr: IdsLike,
+        positions: IdsLike | None = None,
         *,
-        src: Any = None,
-        eid: Any = None,
+        src: IdsLike | None = None,
+        eid: IdsLike | None = None,
         weight: Tensor | Callable[[], Tensor] | Lazy[Tensor] | None = None,
         edata: Mapping[str, Tensor] | None = None,
-        nodes: Any = None,
+        nodes: IdsLike | None = None,
         ndata: Mapping[str, Tensor] | None = None,
     ) -> None:
         if (positions is None) == (src is None):
@@ -124,7 +124,7 @@ class Choice(Frozen):
             return src
 
 
-def _int64(value: Any, name: str) -> Ints:
+def _int64(value: IdsLike, name: str) -> Ints:
     array = as_array(value, name)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise TypeError(f"{name} must be one-dimensional integers, got {describe(array)}")
@@ -149,13 +149,11 @@ class Candidates(Frozen):
     _edges: Edges
     _indptr: Ints
     positions: Ints
-    _weights: NDArray[Any] | None
+    _weights: Array | None
     _exact: bool
     dst_nid: Tensor
 
-    def __init__(
-        self, edges: Edges, dst_nid: Tensor, weights: NDArray[Any] | None = None, *, exact: bool = False
-    ) -> None:
+    def __init__(self, edges: Edges, dst_nid: Tensor, weights: Array | None = None, *, exact: bool = False) -> None:
         indptr, positions = kernels.csr.csr_rows(edges.indptr, edges.rows_of(dst_nid.numpy()))
         indptr = indptr[:: edges.rows_per_node]
         if edges.patch is not None:
@@ -203,7 +201,9 @@ class Candidates(Frozen):
             return torch.ones(len(self), dtype=torch.float64, device="cpu")
         return torch.from_numpy(self._weights[self._edges.ids(self.positions)]).double()
 
-    def select(self, keep: Any, weight: Tensor | float | None = None, *, prob: Tensor | float | None = None) -> Choice:
+    def select(
+        self, keep: IdsLike | MaskLike, weight: Tensor | float | None = None, *, prob: Tensor | float | None = None
+    ) -> Choice:
         """Return the Choice of the edges ``keep``: a bool mask ``[E]``, or row numbers in ascending order.
 
         Args:
@@ -220,11 +220,11 @@ class Candidates(Frozen):
             keep = torch.from_numpy(keep)
         if getattr(getattr(keep, "dtype", None), "is_floating_point", False):
             raise TypeError(f"keep must be a bool mask or row numbers, got {describe(keep)}")
-        mask = isinstance(keep, Tensor) and keep.dtype == torch.bool
-        if mask:
-            if keep.shape != (size,):
-                raise ValueError(f"keep must have one entry per candidate ({size}), got shape {tuple(keep.shape)}")
-            keep = keep.nonzero().squeeze(1)
+        mask = keep if isinstance(keep, Tensor) and keep.dtype == torch.bool else None
+        if mask is not None:
+            if mask.shape != (size,):
+                raise ValueError(f"keep must have one entry per candidate ({size}), got shape {tuple(mask.shape)}")
+            keep = mask.nonzero().squeeze(1)
         rows = as_ids(keep, "keep", size, "candidate")
         if (np.diff(rows) < 0).any():
             raise ValueError("keep must be ascending row numbers, so that the edges stay grouped by destination")
@@ -240,7 +240,7 @@ class Candidates(Frozen):
                 )
             if not bool((chance > 0).all()):
                 raise ValueError("prob must be positive: what was chosen had a chance")
-            if mask and bool((chance > 1 + 1e-6).any()):
+            if mask is not None and bool((chance > 1 + 1e-6).any()):
                 raise ValueError(f"prob must be at most 1 with a mask, which draws no edge twice; got {chance.max():g}")
             precise = self.edge_weight[torch.from_numpy(rows)] / chance
             weight = precise.float()

@@ -13,6 +13,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int
 from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow._runtime import locks
 from nodeflow.flow._parent import check_graph
 from nodeflow.graph import Graph
@@ -123,16 +124,16 @@ class ClusterSampler(SubgraphSampler):
         self,
         graph: Graph,
         num_flows: int,
-        parts: Any,
+        parts: int | IdsLike,
         *,
         direction: str = "in",
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
         check_graph(graph, "graph")
         self.parts = _parts(graph, parts, seed)
-        options = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
+        options: dict[str, Any] = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
         super().__init__(graph, num_flows, **options)
 
     def read_graph(self) -> None:
@@ -173,7 +174,7 @@ def _distinct(seeds: Ints) -> Ints:
     return distinct
 
 
-def _parts(graph: Graph, parts: Any, seed: int) -> Parts:
+def _parts(graph: Graph, parts: int | IdsLike, seed: int) -> Parts:
     if not isinstance(parts, Iterable) or (isinstance(parts, (Tensor, np.ndarray)) and parts.ndim == 0):
         count = as_count(parts, "parts", 1)
         return Parts(partition(graph, count, seed).numpy(), count)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_int, describe
+from nodeflow._base.types import Array, EdgeFilter, PerFlow
 from nodeflow._runtime.mmap import copied_outside, outside
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -97,7 +98,7 @@ class LaborSampler(RowSampler):
     def __init__(
         self,
         graph: Graph,
-        fanouts: Any,
+        fanouts: PerFlow,
         *,
         iterations: int | str = 0,
         method: str = "poisson",
@@ -107,7 +108,7 @@ class LaborSampler(RowSampler):
         direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -128,7 +129,7 @@ class LaborSampler(RowSampler):
                 "belongs to one flow, not to draws that flows share"
             )
         self.numbered = self.batch_dependency is not None and self.batch_dependency > 1
-        options = {
+        options: dict[str, Any] = {
             "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
             "weight": weight, "seed": seed,
         }  # fmt: skip
@@ -225,7 +226,7 @@ class LaborSampler(RowSampler):
         self,
         begin: Ints,
         degree: Ints,
-        indices: Any,
+        indices: Array,
         fanout: int,
         pi: NDArray[np.float64],
         seen: NDArray[np.uint8],
@@ -305,7 +306,7 @@ def _rates(fanout: int, degree: Ints, indptr: Ints) -> NDArray[np.float64]:
     return np.repeat(inverse, np.diff(indptr))
 
 
-def _iterations(value: Any) -> int | str:
+def _iterations(value: object) -> int | str:
     if isinstance(value, str):
         if value != _CONVERGED:
             raise ValueError(f"iterations must be a number from 0 or {_CONVERGED!r}, got {value!r}")
@@ -316,7 +317,7 @@ def _iterations(value: Any) -> int | str:
     return _CONVERGED if number == -1 else number
 
 
-def _one_of(value: Any, name: str, names: tuple[str, ...]) -> str:
+def _one_of(value: object, name: str, names: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in names:
         raise ValueError(f"{name} must be {' or '.join(map(repr, names))}, got {describe(value)}")
     return value

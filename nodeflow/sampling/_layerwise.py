@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, describe
+from nodeflow._base.types import Array, EdgeFilter, PerFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import contains
 from nodeflow.sampling._choice import Choice
@@ -83,13 +83,13 @@ class LayerSampler(Sampler):
     def __init__(
         self,
         graph: Graph,
-        layer_sizes: Any,
+        layer_sizes: PerFlow,
         *,
         score: Callable[[LayerCandidates, Step], Tensor] | None = None,
         draw: str = "replacement",
         direction: str = "in",
         include_dst: bool = True,
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -100,7 +100,7 @@ class LayerSampler(Sampler):
         self.score = score
         if self.draw == "replacement" and max(self.layer_sizes) >= 2**31:  # so many draws are made, and kept
             raise ValueError(f"layer_sizes must be below 2**31 with replacement, got {max(self.layer_sizes)}")
-        options = {
+        options: dict[str, Any] = {
             "direction": direction, "include_dst": include_dst, "edge_filter": edge_filter, "weight": weight,
             "seed": seed,
         }  # fmt: skip
@@ -109,7 +109,7 @@ class LayerSampler(Sampler):
     def read_graph(self) -> None:
         """Read also the weights in the order of the edge arrays."""
         super().read_graph()
-        self._column: NDArray[Any] = np.zeros(0, np.float32)  # weights by position, empty where all are 1
+        self._column: Array = np.zeros(0, np.float32)  # weights by position, empty where all are 1
         self._scale = 1.0
         if self.reader.weights is not None:
             self._column = self.reader.edges.by_position(self.reader.weights)
@@ -204,18 +204,18 @@ class LadiesSampler(LayerSampler):
     def __init__(
         self,
         graph: Graph,
-        layer_sizes: Any,
+        layer_sizes: PerFlow,
         *,
         draw: str = "replacement",
         normalize: bool = False,
         direction: str = "in",
         include_dst: bool = True,
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
         self.normalize = bool(normalize)
-        options = {
+        options: dict[str, Any] = {
             "direction": direction, "include_dst": include_dst, "edge_filter": edge_filter, "weight": weight,
             "seed": seed,
         }  # fmt: skip
@@ -311,16 +311,16 @@ class FastGCNSampler(LayerSampler):
     def __init__(
         self,
         graph: Graph,
-        layer_sizes: Any,
+        layer_sizes: PerFlow,
         *,
         draw: str = "replacement",
         direction: str = "in",
         include_dst: bool = True,
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        options = {
+        options: dict[str, Any] = {
             "direction": direction, "include_dst": include_dst, "edge_filter": edge_filter, "weight": weight,
             "seed": seed,
         }  # fmt: skip

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, as_count, as_ids, describe, with_article
-from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike
+from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph._edges import edges_along
 from nodeflow.random import derive_key, hash_ids
@@ -35,7 +34,7 @@ class _Call(NamedTuple):
     epoch: int
     number: int | None
     inputs: Any
-    times: NDArray[Any] | None
+    times: Array | None
 
 
 class LinkSampler(SamplerBase):
@@ -225,7 +224,13 @@ class LinkSampler(SamplerBase):
         return f"{type(self).__name__}({self.sampler!r}{rest})"
 
     def __call__(
-        self, seeds: Any, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None, times: Any = None
+        self,
+        seeds: SeedsLike,
+        *,
+        epoch: int = 0,
+        batch_number: int | None = None,
+        inputs: Any = None,
+        times: NumbersLike | None = None,
     ) -> NodeFlow:
         """Sample the NodeFlow of the edges ``seeds``.
 
@@ -250,7 +255,13 @@ class LinkSampler(SamplerBase):
         return self.sampler.complete(batch)
 
     def draw_batch(
-        self, seeds: Any, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None, times: Any = None
+        self,
+        seeds: SeedsLike,
+        *,
+        epoch: int = 0,
+        batch_number: int | None = None,
+        inputs: Any = None,
+        times: NumbersLike | None = None,
     ) -> NodeFlow:
         """Sample the NodeFlow of the edges ``seeds`` without what ``complete`` adds; arguments as for a call."""
         ids, _ = self._seeds(seeds)
@@ -264,7 +275,7 @@ class LinkSampler(SamplerBase):
         number = batch_number if batch_number is not None or self.sampler.numbered else derive_key(*identity) >> 1
         return self._sample(ids, draw, _Call(epoch, number, inputs, when))
 
-    def flat_seeds(self, seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
+    def flat_seeds(self, seeds: SeedsLike) -> tuple[Any, tuple[int, ...] | None]:
         if flat(seeds)[1] is not None:
             raise ValueError(
                 "seeds must be edge ids, one-dimensional, got rows of several; give pairs of nodes to the sampler of "
@@ -342,7 +353,7 @@ class LinkSampler(SamplerBase):
         dst = np.searchsorted(edges.indptr, positions, side="right") - 1
         return edges.indices[positions].astype(np.int64), dst
 
-    def _times(self, times: Any, size: int) -> NDArray[Any]:
+    def _times(self, times: NumbersLike, size: int) -> Array:
         if not self.sampler.takes_times:
             raise TypeError(
                 f"times must be None, because {type(self.sampler).__name__} takes none; use a sampler that sees the "
@@ -359,7 +370,7 @@ class LinkSampler(SamplerBase):
         return when
 
 
-def _positive(value: Any, name: str) -> float:
+def _positive(value: object, name: str) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, got {describe(value)}")
     if not 0 < value < math.inf:

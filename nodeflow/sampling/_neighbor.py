@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_int, describe
+from nodeflow._base.types import EdgeFilter, Fanouts
 from nodeflow.graph import Graph
 from nodeflow.graph._columns import edge_integers
 from nodeflow.graph._edges import NOTHING, Edges
@@ -77,7 +78,7 @@ class NeighborSampler(RowSampler):
     def __init__(
         self,
         graph: Graph,
-        fanouts: Any,
+        fanouts: Fanouts,
         *,
         replace: bool = False,
         prob: str | None = None,
@@ -85,7 +86,7 @@ class NeighborSampler(RowSampler):
         direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -98,13 +99,13 @@ class NeighborSampler(RowSampler):
         largest = max(max(f.values(), default=0) if isinstance(f, dict) else f for f in self.fanouts)
         if self.replace and largest >= 2**31:  # every node draws so many, and their sum must be a number
             raise ValueError(f"fanouts must be below 2**31 with replacement, got {largest}")
-        options = {
+        options: dict[str, Any] = {
             "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
             "weight": weight, "seed": seed,
         }  # fmt: skip
         super().__init__(graph, len(self.fanouts), **options)
 
-    def _checked(self, fanouts: Any) -> tuple[int, ...]:
+    def _checked(self, fanouts: Fanouts) -> tuple[int, ...]:
         """Return the fanouts; a subclass may allow others."""
         return check_sizes(fanouts, "fanouts")
 
@@ -181,7 +182,7 @@ def inverse_rate(degree: Ints, indptr: Ints) -> NDArray[np.float64]:
     return np.repeat(degree / np.maximum(drawn, 1), drawn)
 
 
-def _per_type(fanouts: Any) -> tuple[int | dict[int, int], ...]:
+def _per_type(fanouts: Fanouts) -> tuple[int | dict[int, int], ...]:
     """Fanouts that may be dicts from edge type to fanout."""
     if isinstance(fanouts, (Tensor, np.ndarray)):
         return check_sizes(fanouts, "fanouts")
@@ -195,7 +196,7 @@ def _per_type(fanouts: Any) -> tuple[int | dict[int, int], ...]:
     return tuple(_of_types(fanout, f"fanouts[{i}]") for i, fanout in enumerate(fanouts))
 
 
-def _of_types(fanout: Any, name: str) -> int | dict[int, int]:
+def _of_types(fanout: int | Mapping[int, int], name: str) -> int | dict[int, int]:
     if not isinstance(fanout, Mapping):
         return check_size(fanout, name)
     fanouts = {}
@@ -236,10 +237,10 @@ class FullSampler(NeighborSampler):
         direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
     ) -> None:
-        options = {
+        options: dict[str, Any] = {
             "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
             "weight": weight,
         }  # fmt: skip

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import Array
 from nodeflow.graph import Graph
 from nodeflow.graph._columns import edge_numbers
 from nodeflow.graph._edges import Edges
@@ -18,7 +17,7 @@ from nodeflow.sampling._rows import Drawn, Rows
 _LEAST, _MOST = 1e-280, 1e280  # sums, quotients and products of such numbers stay finite, and above 0
 
 
-def edge_weights(graph: Graph, name: Any, argument: str) -> NDArray[Any]:
+def edge_weights(graph: Graph, name: str, argument: str) -> Array:
     """Return an edge column that draws may be proportional to, float32 or float64 ``[num_edges]``, shared if it can be.
 
     Raises ValueError for numbers that are not finite, negative, or (float64) neither 0 nor from 1e-280 to 1e280.
@@ -47,12 +46,12 @@ class Proportional(Frozen):
     """
 
     __slots__ = ("column", "sums", "table", "weights")
-    column: NDArray[Any]
-    weights: NDArray[Any]
+    column: Array
+    weights: Array
     table: NDArray[np.uint64]
     sums: NDArray[np.float64]
 
-    def __init__(self, edges: Edges, column: NDArray[Any]) -> None:
+    def __init__(self, edges: Edges, column: Array) -> None:
         weights = edges.by_position(column)
         # made here, since numpy asks for large pages where it can: random access to small ones takes twice the time
         table, sums = np.zeros(len(weights), np.uint64), np.zeros((edges.num_rows, 3), np.float64)
@@ -81,8 +80,8 @@ class Proportional(Frozen):
         if len(keep):
             kernels.weighted.keep_nonzero(keep, begin, weights, edges.indices, indptr, positions, src)
 
-        def inverse() -> NDArray[Any]:
-            inverse: NDArray[Any] = kernels.weighted.inverse_probability(weights, positions, indptr, unit, replace)
+        def inverse() -> Array:
+            inverse: Array = kernels.weighted.inverse_probability(weights, positions, indptr, unit, replace)
             return inverse
 
         return Drawn(indptr, positions, src, None if (fanouts < 0).all() else inverse, True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, describe
+from nodeflow._base.types import EdgeFilter, IdsLike, PerFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
@@ -67,7 +68,7 @@ class RandomWalkSampler(Sampler):
         self,
         graph: Graph,
         num_flows: int,
-        num_neighbors: Any = None,
+        num_neighbors: int | PerFlow | Sequence[int | None] | None = None,
         *,
         num_walks: int = 10,
         walk_length: int = 2,
@@ -76,7 +77,7 @@ class RandomWalkSampler(Sampler):
         direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         seed: int = 0,
     ) -> None:
         self.num_neighbors = _limits(num_neighbors, as_count(num_flows, "num_flows", 1))
@@ -86,7 +87,7 @@ class RandomWalkSampler(Sampler):
             raise ValueError(f"num_walks * walk_length must be below 2**31, got {self.num_walks * self.walk_length}")
         self.restart = _probability(restart, "restart")
         self.normalize = bool(normalize)
-        options = {
+        options: dict[str, Any] = {
             "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter, "seed": seed
         }  # fmt: skip
         super().__init__(graph, num_flows, **options)
@@ -114,7 +115,7 @@ class RandomWalkSampler(Sampler):
             total = np.repeat(np.diff(ends), np.diff(indptr))
         return torch.from_numpy((visits / total).astype(np.float32))
 
-    def without_edges(self, eid: Any) -> RandomWalkSampler:
+    def without_edges(self, eid: IdsLike) -> RandomWalkSampler:
         """Return a sampler like this one whose walks do not take the edges ``eid`` (parent edge ids).
 
         Walks that pass no node with such an edge stay as they were. The rest is as in ``Sampler.without_edges``.
@@ -141,7 +142,7 @@ def _limits(value: Any, num_flows: int) -> tuple[int, ...]:
     return limits
 
 
-def _probability(value: Any, name: str) -> float:
+def _probability(value: object, name: str) -> float:
     if isinstance(value, (bool, np.bool_, str, bytes)) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} must be a number from 0 to 1, got {describe(value)}")
     number = float(value)

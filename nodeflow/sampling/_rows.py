@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,9 +48,9 @@ class Drawn(NamedTuple):
     """
 
     indptr: Ints
-    positions: Any
+    positions: Array
     src: Ints
-    inverse: Callable[[], NDArray[Any]] | None
+    inverse: Callable[[], Array] | None
     varies: bool | None = None
 
 
@@ -116,9 +116,9 @@ def _interleaved(whole: Drawn, part: Drawn, from_part: NDArray[np.bool_]) -> Dra
     if whole.inverse is None and part.inverse is None:
         return Drawn(indptr, positions, src, None, False)
 
-    def inverse() -> NDArray[Any]:
+    def inverse() -> Array:
         each = [np.ones(len(d.src)) if d.inverse is None else d.inverse() for d in (whole, part)]
-        joined: NDArray[Any] = np.concatenate(each)[index]
+        joined: Array = np.concatenate(each)[index]
         return joined
 
     return Drawn(indptr, positions, src, inverse, None if whole.varies is None else whole.varies or part.varies)

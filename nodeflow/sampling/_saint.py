@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, describe
+from nodeflow._base.types import EdgeFilter, SeedsLike
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import contains
 from nodeflow.random import Random
@@ -81,7 +82,7 @@ class SaintSampler(SubgraphSampler):
         coefficients: str | None = None,
         num_presamples: int | None = None,
         direction: str = "in",
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -105,7 +106,7 @@ class SaintSampler(SubgraphSampler):
         if num_presamples is not None and self.coefficients == "exact":
             raise ValueError("num_presamples goes with coefficients='presampled', here they are 'exact'")
         count = None if num_presamples is None else as_count(num_presamples, "num_presamples", 1)
-        options = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
+        options: dict[str, Any] = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
         super().__init__(graph, num_flows, **options)
         self._counts = self._presampled(count) if self.coefficients == "presampled" else None
         self.num_presamples = None if self._counts is None else self._counts.total
@@ -135,7 +136,7 @@ class SaintSampler(SubgraphSampler):
         """A seed is the number of a subgraph."""
         return "subgraph"
 
-    def _seeds(self, seeds: Any) -> tuple[Ints, tuple[int, ...]]:
+    def _seeds(self, seeds: SeedsLike) -> tuple[Ints, tuple[int, ...]]:
         ids, shape = super()._seeds(seeds)
         if len(ids) != 1:
             raise ValueError(

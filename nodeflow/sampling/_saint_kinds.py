@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
+from nodeflow._base.types import Array
 from nodeflow.graph._edges import Edges
 from nodeflow.random import Random
 from nodeflow.sampling._subgraph import Subgraph
@@ -43,7 +43,7 @@ class NodeKind(Kind):
     ``weights`` ``[num_edges]`` are by edge id; None: 1. Raises ValueError where all norms are 0.
     """
 
-    def __init__(self, edges: Edges, weights: NDArray[Any] | None, budget: int) -> None:
+    def __init__(self, edges: Edges, weights: Array | None, budget: int) -> None:
         squares = None if weights is None else np.square(edges.by_position(weights).astype(np.float64))
         norms = np.bincount(edges.indices, squares, minlength=edges.num_rows).astype(np.float64)
         self._ends = np.cumsum(norms)

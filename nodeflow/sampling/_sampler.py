@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_ids, as_int, describe
 from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import EdgeFilter
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key
@@ -102,11 +103,11 @@ class Sampler(BoundSampler):
         direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        options = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
+        options: dict[str, Any] = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
         super().__init__(graph, num_flows, **options)
         if reuse and not include_dst:
             raise ValueError("reuse=True shares prefixes of one structure, which needs include_dst=True")
@@ -155,7 +156,7 @@ def check_sizes(sizes: Any, name: str, *, every: bool = True) -> tuple[int, ...]
     return tuple(check_size(size, f"{name}[{i}]", every=every) for i, size in enumerate(sizes))
 
 
-def check_size(value: Any, name: str, *, every: bool = True) -> int:
+def check_size(value: object, name: str, *, every: bool = True) -> int:
     """Return one such number as an int."""
     size = as_int(value, name)
     if (size < 1 and size != -1) or (size == -1 and not every):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
@@ -65,7 +64,7 @@ class LayerCandidates(Frozen):
         return self.flow.num_src
 
 
-def read_scores(value: Any, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
+def read_scores(value: object, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
     """Return scores as float64 ``[n]``, and as the tensor they are, for the candidates ``nid`` (at least one).
 
     Raises TypeError for what are no real numbers; ValueError for another shape, for a score that is negative or not
@@ -91,7 +90,7 @@ def read_scores(value: Any, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
     return values, scores
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "iuf"
 
 

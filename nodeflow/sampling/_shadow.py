@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_int
 from nodeflow._base.frozen import Lazy
+from nodeflow._base.types import EdgeFilter
 from nodeflow.flow import Flow, Layer, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure
@@ -69,11 +70,11 @@ class ShadowSampler(BoundSampler):
         *,
         replace: bool = False,
         direction: str = "in",
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        options = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
+        options: dict[str, Any] = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
         super().__init__(graph, num_flows, **options)
         self.depth = as_count(depth, "depth")
         self.fanout = as_int(fanout, "fanout")

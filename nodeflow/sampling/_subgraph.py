@@ -13,6 +13,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_ids
 from nodeflow._base.frozen import Lazy
+from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow.flow import Layer, NodeFlow
 from nodeflow.flow._build import shared_node_flow
 from nodeflow.graph import Graph
@@ -111,7 +112,7 @@ class SubgraphSampler(BoundSampler):
         num_flows: int,
         *,
         direction: str = "in",
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -119,7 +120,7 @@ class SubgraphSampler(BoundSampler):
         self.bind()
 
     @abstractmethod
-    def choose_nodes(self, seeds: Ints, random: Random) -> Any:
+    def choose_nodes(self, seeds: Ints, random: Random) -> IdsLike:
         """Return the nodes of the subgraph of ``seeds`` (checked, int64): distinct parent ids, in layer order.
 
         Must depend on the seeds, ``random`` and the sampler's fixed settings only: it is called from several threads.

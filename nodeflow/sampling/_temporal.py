@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, describe
+from nodeflow._base.types import Array, EdgeFilter, NumbersLike, PerFlow, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._columns import edge_column
@@ -21,7 +21,7 @@ from nodeflow.sampling._neighbor import inverse_rate
 from nodeflow.sampling._rows import Drawn, Rows, RowSampler
 from nodeflow.sampling._sampler import Step, check_sizes
 
-Stamps = NDArray[Any]
+Stamps = Array
 """Times: int64 or float64, one-dimensional."""
 
 
@@ -83,7 +83,7 @@ class TemporalNeighborSampler(RowSampler):
     def __init__(
         self,
         graph: Graph,
-        fanouts: Any,
+        fanouts: PerFlow,
         *,
         time: str = "time",
         strategy: str = "uniform",
@@ -92,7 +92,7 @@ class TemporalNeighborSampler(RowSampler):
         direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: Any = None,
+        edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -105,7 +105,7 @@ class TemporalNeighborSampler(RowSampler):
             raise ValueError("strategy='recent' takes the latest edges, each once: replace=True goes with 'uniform'")
         if self.replace and max(self.fanouts) >= 2**31:  # every node draws so many, and their sum must be a number
             raise ValueError(f"fanouts must be below 2**31 with replacement, got {max(self.fanouts)}")
-        options = {
+        options: dict[str, Any] = {
             "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
             "weight": weight, "seed": seed,
         }  # fmt: skip
@@ -123,7 +123,13 @@ class TemporalNeighborSampler(RowSampler):
         self._stamps: Stamps = np.array(edges.by_position(column))  # whoever made the column may write to it later
 
     def __call__(
-        self, seeds: Any, *, times: Any = None, epoch: int = 0, batch_number: int | None = None, inputs: Any = None
+        self,
+        seeds: SeedsLike,
+        *,
+        times: NumbersLike | None = None,
+        epoch: int = 0,
+        batch_number: int | None = None,
+        inputs: Any = None,
     ) -> NodeFlow:
         """Sample the NodeFlow of ``seeds``, each as the graph was at its time.
 
@@ -141,7 +147,13 @@ class TemporalNeighborSampler(RowSampler):
         return self.complete(self.draw_batch(seeds, times=times, epoch=epoch, batch_number=batch_number, inputs=inputs))
 
     def draw_batch(
-        self, seeds: Any, *, times: Any = None, epoch: int = 0, batch_number: int | None = None, inputs: Any = None
+        self,
+        seeds: SeedsLike,
+        *,
+        times: NumbersLike | None = None,
+        epoch: int = 0,
+        batch_number: int | None = None,
+        inputs: Any = None,
     ) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without what ``complete`` adds; arguments as for a call."""
         ids, shape = self._seeds(seeds)
@@ -193,7 +205,7 @@ class TemporalNeighborSampler(RowSampler):
         return number
 
 
-def _time_column(graph: Graph, name: Any) -> Stamps:
+def _time_column(graph: Graph, name: str) -> Stamps:
     """An edge column of times as int64 or float64 ``[num_edges]``, shared where it is one already."""
     column = edge_column(graph, name, "time")
     if column.dtype.kind not in "iuf":
@@ -217,7 +229,7 @@ def _ascending(stamps: Stamps, indptr: Ints) -> bool:
     return not falls.any()
 
 
-def _times_of_all(times: Any, shape: tuple[int, ...]) -> Any:
+def _times_of_all(times: NumbersLike | None, shape: tuple[int, ...]) -> NumbersLike | None:
     """A time for each of the seeds, one after another, where these are rows that may share one."""
     if len(shape) == 1 or times is None:
         return times
@@ -229,7 +241,7 @@ def _times_of_all(times: Any, shape: tuple[int, ...]) -> Any:
     raise ValueError(f"times must have the shape of the seeds {shape}, or one per row ({shape[0]}), got {array.shape}")
 
 
-def _as_times(value: Any, size: int, integers: bool) -> Stamps:
+def _as_times(value: NumbersLike | None, size: int, integers: bool) -> Stamps:
     """A time for each of ``size`` seeds, as int64 or float64: the kind of the column that they are compared with."""
     if value is None:
         raise TypeError("times is missing: pass a time for every seed, as in sampler(seeds, times=times)")
@@ -261,7 +273,7 @@ def _as_times(value: Any, size: int, integers: bool) -> Stamps:
     return array.astype(np.int64) if integers else array.astype(np.float64) + 0.0
 
 
-def _numbers(value: Any) -> NDArray[Any]:
+def _numbers(value: NumbersLike) -> Array:
     """A tensor, array or list as an array; numpy would read True among numbers as 1."""
     if isinstance(value, Tensor):
         if value.layout != torch.strided or value.dtype == torch.bfloat16:
