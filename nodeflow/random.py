@@ -1,12 +1,12 @@
-"""The counter-based generator: every random number is a pure function of what it is for, and of nothing else.
+"""A counter-based random number generator: every number is a pure function of a key, an id and the number of the draw.
 
-No global random state is read or touched, and no generator object carries state from one draw to the next. So a draw
-does not depend on what was drawn before, nor on which thread or process draws it.
+Nothing reads or changes global random state, and no generator carries state from one draw to the next. So a draw does
+not depend on earlier draws, nor on the thread or process that makes it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final
 
 import numpy as np
 import torch
@@ -16,13 +16,15 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, describe
 from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import IdsLike
 
 __all__ = ["Random", "derive_key", "hash_ids"]
 
-_MASK = (1 << 64) - 1
-_GOLDEN = 0x9E3779B97F4A7C15
-_NEGATIVE, _MORE = 0xD1342543DE82EF95, 0xAF251AF3B0F025B5  # odd numbers; tell words apart that share 64 bits
-_ANY = int(np.iinfo(np.int64).max)
+_MASK: Final = (1 << 64) - 1
+_GOLDEN: Final = 0x9E3779B97F4A7C15
+_NEGATIVE: Final = 0xD1342543DE82EF95  # in place of _GOLDEN for a negative word
+_MORE: Final = 0xAF251AF3B0F025B5  # for the bits of a word beyond its lowest 64
+_MOST: Final = int(np.iinfo(np.int64).max)
 
 
 def _mix(z: int) -> int:
@@ -32,9 +34,9 @@ def _mix(z: int) -> int:
 
 
 def derive_key(*words: int) -> int:
-    """Return a 64-bit key made of integers, such as a seed, an epoch and a flow number; their order matters.
+    """Return a 64-bit key that depends on integers, such as a seed, an epoch and a flow number, and on their order.
 
-    Words may have any size: all their bits and their sign count.
+    The integers may have any size: all their bits and their sign count.
 
     >>> derive_key(0, 1) == derive_key(0, 1), derive_key(0, 1) == derive_key(1, 0)
     (True, False)
@@ -49,20 +51,20 @@ def derive_key(*words: int) -> int:
 
 
 def hash_ids(ids: Ints) -> int:
-    """Return a 64-bit hash of an array of ids, in which their order counts."""
+    """Return a 64-bit hash of an int64 array of ids, which depends on their order."""
     bits = Random(derive_key(len(ids))).bits(ids)
-    places = Random(derive_key(1)).bits(np.arange(len(ids)))
+    order = Random(derive_key(1)).bits(np.arange(len(ids)))
     with np.errstate(over="ignore"):
-        mixed = Random(2).bits((bits ^ places).view(np.int64))
+        mixed = Random(2).bits((bits ^ order).view(np.int64))
         return int(np.add.reduce(mixed, initial=np.uint64(0)))
 
 
 class Random(Frozen):
-    """Random numbers for ids under one key: number ``draw`` of ``id`` is the same whenever it is asked for.
+    """Random numbers for ids under one key; number ``draw`` of an id is always the same.
 
     Args:
-        key: any integer; different keys give independent numbers. One that is negative or has more than 64 bits stands
-            for ``derive_key(key)``.
+        key: any integer; different keys give independent numbers. A key that is negative or has more than 64 bits is
+            replaced by ``derive_key(key)``.
 
     >>> Random(7).uniform([5, 6]).equal(Random(7).uniform([6, 5]).flip(0))
     True
@@ -76,27 +78,28 @@ class Random(Frozen):
         self._set(key=number if 0 <= number <= _MASK else derive_key(number))
 
     def bits(self, ids: Ints, draw: int = 0) -> NDArray[np.uint64]:
-        """Return 64 random bits for every id, uint64 ``[len(ids)]``."""
+        """Return 64 random bits for every id of an int64 array, uint64 ``[len(ids)]``."""
         out = np.empty(len(ids), np.uint64)
         kernels.rng.fill_bits(np.uint64(self.key), ids, draw, out)
         return out
 
-    def uniform(self, ids: Any, draw: int = 0) -> Tensor:
-        """Return a number uniform in [0, 1) with 53 random bits for every id (``>= 0``), float64 ``[len(ids)]``."""
-        bits = self.bits(as_ids(ids, "ids", _ANY), as_count(draw, "draw"))
+    def uniform(self, ids: IdsLike, draw: int = 0) -> Tensor:
+        """Return a number uniform in [0, 1), with 53 random bits, for every id (0 or more), float64 ``[len(ids)]``."""
+        bits = self.bits(as_ids(ids, "ids", _MOST), as_count(draw, "draw"))
         return torch.from_numpy((bits >> np.uint64(11)) * 2.0**-53)
 
-    def integers(self, ids: Any, bounds: Any, draw: int = 0) -> Tensor:
+    def integers(self, ids: IdsLike, bounds: IdsLike | int, draw: int = 0) -> Tensor:
         """Return an integer exactly uniform in ``[0, bound)`` for every id, int64 ``[len(ids)]``.
 
-        ``bounds`` is one integer or one per id, at least 1 and below 2^63; else ValueError, TypeError for no integers.
+        ``bounds`` is one integer, or one per id, at least 1 and below 2^63. Raises TypeError for bounds that are not
+        integers, ValueError for bounds out of range.
         """
-        checked, given = as_ids(ids, "ids", _ANY), np.asarray(bounds)
+        checked, given = as_ids(ids, "ids", _MOST), np.asarray(bounds)
         if given.size and given.dtype.kind not in "iu":
             raise TypeError(f"bounds must be integers below 2**63, got {describe(bounds)}")
         if given.shape not in ((), checked.shape):
             raise ValueError(f"bounds must be one integer or one per id ({len(checked)}), got shape {given.shape}")
-        if given.size and (given.min() < 1 or given.max() > _ANY):
+        if given.size and (given.min() < 1 or given.max() > _MOST):
             raise ValueError(f"bounds must be at least 1 and below 2**63, got {given.min()} to {given.max()}")
         limits = np.broadcast_to(given, checked.shape).astype(np.int64)
         out = np.empty(len(checked), np.int64)
@@ -104,5 +107,5 @@ class Random(Frozen):
         return torch.from_numpy(out)
 
     def permutation(self, size: int) -> Tensor:
-        """Return a random order of 0..size-1, int64 ``[size]``."""
+        """Return a random permutation of 0..size-1, int64 ``[size]``."""
         return torch.from_numpy(np.argsort(self.bits(np.arange(as_count(size, "size"))), kind="stable"))
