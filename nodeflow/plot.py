@@ -82,23 +82,23 @@ def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, *, max_nodes
     size = (1.5 * last + 1.5, 0.36 * (max(tallest, 1) + 2 * margin) + 0.4)
     figure = figure_class(figsize=size, layout="constrained")
     axis = figure.subplots()
-    places = [[(i, -row - (tallest - size) / 2) for row in range(size)] for i, size in enumerate(batch.layer_sizes)]
+    points = [[(i, -row - (tallest - size) / 2) for row in range(size)] for i, size in enumerate(batch.layer_sizes)]
     for i, flow in enumerate(batch.flows):
         if flow.src_layer.has_parent and flow.dst_layer.has_parent:
             for dst, src in enumerate(flow.dst_in_src.tolist()):
                 if src >= 0:
-                    ends = zip(places[i][src], places[i + 1][dst], strict=True)
+                    ends = zip(points[i][src], points[i + 1][dst], strict=True)
                     axis.plot(*ends, ":", color="0.75", linewidth=1.2, zorder=0, label="the same node")
     for i, j in batch.flows.pairs():
         for src, dst in zip(*(ends.tolist() for ends in batch.flows[i, j].edges()), strict=True):
-            start, end = places[i][src], places[j][dst]
+            start, end = points[i][src], points[j][dst]
             # a line that skips layers goes around the nodes between, on its own side of the middle
             bend = 0.0 if j == i + 1 else -0.3 if start[1] + end[1] > 1 - tallest else 0.3
             _arrow(axis, start, end, bend)
     if skips:
         axis.plot([], [], color="tab:purple", label="skips layers")
     for i, layer in enumerate(batch.layers):
-        _nodes(axis, layer, places[i], "tab:orange" if i == last else "tab:blue", "seeds" if i == last else "")
+        _nodes(axis, layer, points[i], "tab:orange" if i == last else "tab:blue", "seeds" if i == last else "")
     axis.set_xticks(range(batch.num_layers), [f"layer {i}" for i in range(batch.num_layers)], fontsize=9)
     axis.tick_params(length=0)
     axis.set_yticks([])
@@ -119,15 +119,15 @@ def _arrow(axis: Axes, start: tuple[float, float], end: tuple[float, float], ben
     axis.annotate("", end, start, arrowprops=style)
 
 
-def _nodes(axis: Axes, layer: Layer, places: Sequence[tuple[float, float]], color: str, label: str) -> None:
+def _nodes(axis: Axes, layer: Layer, points: Sequence[tuple[float, float]], color: str, label: str) -> None:
     pooled = not layer.has_parent
     names = [f"#{i}" for i in range(layer.num_nodes)] if pooled else [str(v) for v in layer.parent_nid.tolist()]
     edge = color if not pooled or label else "0.5"
     face = "white" if pooled else color
-    if places:
+    if points:
         own = label or ("without parent ids" if pooled else None)
-        x, y = zip(*places, strict=True)
+        x, y = zip(*points, strict=True)
         axis.scatter(x, y, s=330, facecolor=face, edgecolor=edge, zorder=2, label=own)
     size = {1: 8.5, 2: 8.5, 3: 7.5, 4: 6}.get(max(map(len, names), default=1), 5)
-    for place, name in zip(places, names, strict=True):
-        axis.text(*place, name, ha="center", va="center", color="0.3" if pooled else "white", fontsize=size, zorder=3)
+    for point, name in zip(points, names, strict=True):
+        axis.text(*point, name, ha="center", va="center", color="0.3" if pooled else "white", fontsize=size, zorder=3)

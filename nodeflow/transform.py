@@ -310,9 +310,9 @@ def random_split(
         item = np.unique(ends, axis=1, return_inverse=True)[1].ravel()
     count = int(item.max(initial=-1)) + 1
     cuts = _cuts(sizes, count)
-    place = np.empty(count, np.int64)
-    place[Random(derive_key(_SPLIT, as_int(seed, "seed"))).permutation(count).numpy()] = np.arange(count)
-    part = np.searchsorted(cuts, place, side="right")[item]
+    rank = np.empty(count, np.int64)
+    rank[Random(derive_key(_SPLIT, as_int(seed, "seed"))).permutation(count).numpy()] = np.arange(count)
+    part = np.searchsorted(cuts, rank, side="right")[item]
     return tuple(torch.from_numpy(ids[part == number]) for number in range(len(cuts)))
 
 

@@ -53,22 +53,22 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     layers[-1] = first.back.with_frame(data)
     layers += [layer.with_frame() for layer in other.layers[1:]]
     shift = first.num_flows
-    place = (
+    row_of = (
         None if rows is None else torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
     )
     flows = {(i, j): flow.between(layers[i], layers[j], (i, j)) for (i, j), flow in first.flows.items()}
     for (i, j), flow in other.flows.items():
         pair = (i + shift, j + shift)
-        if i == 0 and place is not None:  # sources are numbered as the joint layer numbers them
+        if i == 0 and row_of is not None:  # sources are numbered as the joint layer numbers them
             s = flow.structure
-            turned = Structure(s.indptr, place[s.indices], s.num_src)
+            turned = Structure(s.indptr, row_of[s.indices], s.num_src)
             flows[pair] = flow.between(layers[pair[0]], layers[pair[1]], pair, structure=turned)
         else:
             flows[pair] = flow.between(layers[pair[0]], layers[pair[1]], pair)
     consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
     index = other.seed_index
-    if place is not None and other.num_flows == 0:  # the joint layer is the last one
-        index = place[index]
+    if row_of is not None and other.num_flows == 0:  # the joint layer is the last one
+        index = row_of[index]
     ids = other.seed_ids if other.has_seed_ids else None
     return type(first).trusted(layers, consecutive, flows, parent=graph, seed_index=index, seed_ids=ids)
 

@@ -150,5 +150,5 @@ def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:
     if ids is None:
         empty = torch.zeros(0, dtype=torch.int64, device="cpu")
         return empty, empty
-    found = torch.sort(ids)
-    return found.values, found.indices
+    ascending = torch.sort(ids)
+    return ascending.values, ascending.indices

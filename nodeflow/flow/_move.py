@@ -32,10 +32,10 @@ def once(change: Move) -> Move:
             return Structure(move(value.indptr), move(value.indices), value.num_src)
         if not isinstance(value, Tensor):
             return change(value)
-        place = (value.data_ptr(), value.dtype, value.shape[1:])  # empty tensors all lie at address 0
-        if place not in longest or len(longest[place][0]) < len(value):
-            longest[place] = (value, change(value))
-        whole, there = longest[place]
-        return there if len(whole) == len(value) else there[: len(value)]
+        start = (value.data_ptr(), value.dtype, value.shape[1:])  # empty tensors all lie at address 0
+        if start not in longest or len(longest[start][0]) < len(value):
+            longest[start] = (value, change(value))
+        whole, whole_moved = longest[start]
+        return whole_moved if len(whole) == len(value) else whole_moved[: len(value)]
 
     return move

@@ -28,28 +28,28 @@ _Owned: TypeAlias = tuple[Frame, str]
 def map_to_parent_nid(batch: NodeFlow, nid: IdsLike) -> Tensor:
     """Return the parent ids of nodes given by NodeFlow id, int64 ``[k]``. Raises IndexError for an unknown id."""
     ids = torch.from_numpy(as_ids(nid, "nid", sum(batch.layer_sizes))).to(batch.device)
-    cells = [layer.parent_nid if layer.has_parent else None for layer in batch.layers]
-    return _looked_up(ids, cells, batch.layer_sizes, "nid", "layer")
+    parent_ids = [layer.parent_nid if layer.has_parent else None for layer in batch.layers]
+    return _looked_up(ids, parent_ids, batch.layer_sizes, "nid", "layer")
 
 
 def map_to_parent_eid(batch: NodeFlow, eid: IdsLike) -> Tensor:
     """Return the parent ids of edges given by NodeFlow id, int64 ``[k]`` (-1 for an edge without a parent edge)."""
     flows = [batch.flows[pair] for pair in batch.flows.pairs()]
     ids = torch.from_numpy(as_ids(eid, "eid", sum(flow.num_edges for flow in flows), "edge")).to(batch.device)
-    cells = [flow.parent_eid if flow.has_parent else None for flow in flows]
-    return _looked_up(ids, cells, [flow.num_edges for flow in flows], "eid", "flow")
+    parent_ids = [flow.parent_eid if flow.has_parent else None for flow in flows]
+    return _looked_up(ids, parent_ids, [flow.num_edges for flow in flows], "eid", "flow")
 
 
-def _looked_up(ids: Tensor, cells: list[Tensor | None], sizes: Sequence[int], name: str, part: str) -> Tensor:
+def _looked_up(ids: Tensor, parent_ids: list[Tensor | None], sizes: Sequence[int], name: str, part: str) -> Tensor:
     """Return the parent ids of NodeFlow ids; raises ValueError for an id in a part that has no parent ids."""
     none = torch.iinfo(torch.int64).min
-    whole = [ids.new_full((n,), none) if cell is None else cell for cell, n in zip(cells, sizes, strict=True)]
-    found = torch.cat([ids.new_empty(0), *whole])[ids]
-    orphans = found == none
+    whole = [ids.new_full((n,), none) if own is None else own for own, n in zip(parent_ids, sizes, strict=True)]
+    wanted = torch.cat([ids.new_empty(0), *whole])[ids]
+    orphans = wanted == none
     if bool(orphans.any()):
         at = int(orphans.nonzero()[0])
         raise ValueError(f"{name}[{at}] is {int(ids[at])}, which is in a {part} made without parent ids")
-    return found
+    return wanted
 
 
 def check_fits(batch: NodeFlow, graph: Graph) -> None:
@@ -109,16 +109,16 @@ def copy_from_parent(batch: NodeFlow, ndata: NamesLike = ALL, edata: NamesLike =
     Raises KeyError for an unknown column, ValueError without a parent graph; then no frame has changed.
     """
     graph = _graph(batch)
-    found: list[tuple[Frame, dict[str, Tensor]]] = []
+    copied: list[tuple[Frame, dict[str, Tensor]]] = []
     for i, names in _chosen_layers(batch, ndata, lambda _: (graph.ndata, "the parent graph's ndata")).items():
         layer = batch.layers[i]
         columns = {name: fetch_rows(graph.ndata[name], layer.parent_nid).to(batch.device) for name in names}
-        found.append((layer.data, columns))
+        copied.append((layer.data, columns))
     for pair, names in _chosen_flows(batch, edata, lambda _: (graph.edata, "the parent graph's edata")).items():
         flow = batch.flows[pair]
         columns = {name: _edge_rows(name, graph.edata[name], flow.parent_eid).to(batch.device) for name in names}
-        found.append((flow.data, columns))
-    for frame, columns in found:
+        copied.append((flow.data, columns))
+    for frame, columns in copied:
         frame.update(columns)
 
 
@@ -144,14 +144,14 @@ def copy_to_parent(batch: NodeFlow, ndata: NamesLike = ALL, edata: NamesLike = A
             ids: Tensor = layer.parent_nid
             rows = layer.data[name]
             if layer.context is not None:  # a node may be there in several contexts
-                kept = _last_of_each(ids)
-                ids, rows = ids[kept], _dense(name, rows)[kept]
+                last = _last_of_each(ids)
+                ids, rows = ids[last], _dense(name, rows)[last]
             writes.append((graph.ndata, name, ids, rows))
     for pair, names in _chosen_flows(batch, edata, lambda pair: (batch.fdata[pair], f"flow {pair}")).items():
         flow = batch.flows[pair]
-        kept = _last_of_each(flow.parent_eid)
+        last = _last_of_each(flow.parent_eid)
         for name in names:
-            writes.append((graph.edata, name, flow.parent_eid[kept], _dense(name, flow.data[name])[kept]))
+            writes.append((graph.edata, name, flow.parent_eid[last], _dense(name, flow.data[name])[last]))
     made: dict[tuple[int, str], Tensor] = {}
     for frame, name, _, values in writes:  # all checks come before the first write
         key = (id(frame), name)
@@ -217,19 +217,19 @@ def _names(names: object, argument: str, frame: Frame, owner: str) -> list[str]:
         raise TypeError(
             f"{argument} must be ALL, None, a list of column names or a dict of such lists, got {describe(names)}"
         )
-    found = list(names)
-    for column in found:
-        if column not in frame:  # before anything is written
-            raise KeyError(f"no column {column!r} in {owner}, which has {', '.join(map(repr, frame)) or 'no columns'}")
-    return found
+    columns = list(names)
+    for name in columns:
+        if name not in frame:  # before anything is written
+            raise KeyError(f"no column {name!r} in {owner}, which has {', '.join(map(repr, frame)) or 'no columns'}")
+    return columns
 
 
 def _last_of_each(ids: Tensor) -> Tensor:
     """Return the last row of every parent id; rows without one (-1) are left out."""
     kept = (ids >= 0).nonzero().squeeze(1)
-    found, order = torch.sort(ids[kept], stable=True)
-    last = torch.ones_like(found, dtype=torch.bool)
-    last[:-1] = found[1:] != found[:-1]
+    ascending, order = torch.sort(ids[kept], stable=True)
+    last = torch.ones_like(ascending, dtype=torch.bool)
+    last[:-1] = ascending[1:] != ascending[:-1]
     return kept[order[last]]
 
 

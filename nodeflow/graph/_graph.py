@@ -69,13 +69,13 @@ class Graph(Frozen):
     """
 
     __slots__ = (
-        "__weakref__", "_edge_ids", "_indices", "_indptr", "_lock", "_out", "_places", "_uid", "edata", "ndata",
+        "__weakref__", "_edge_ids", "_indices", "_indptr", "_lock", "_out", "_positions", "_uid", "edata", "ndata",
     )  # fmt: skip
     _indptr: Ints
     _indices: Stored
     _edge_ids: Stored | None
     _out: list[tuple[Ints, Stored, Stored]]
-    _places: Lazy[Stored | None]
+    _positions: Lazy[Stored | None]
     _uid: str
     ndata: Frame
     edata: Frame
@@ -129,7 +129,7 @@ class Graph(Frozen):
         self._set(
             _indptr=indptr, _indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata,
             _out=[], _lock=threading.Lock(), _uid=uid,
-            _places=Lazy(lambda: None if edge_ids is None else _by_id(np.arange(len(edge_ids)), edge_ids)),
+            _positions=Lazy(lambda: None if edge_ids is None else _by_id(np.arange(len(edge_ids)), edge_ids)),
         )  # fmt: skip
         living.register(uid, self)
 
@@ -337,8 +337,8 @@ class Graph(Frozen):
         (tensor([2]), tensor([0]))
         """
         ids = as_ids(eid, "eid", self.num_edges, "edge")
-        places = self._places.get()
-        at = ids if places is None else places[ids]
+        positions = self._positions.get()
+        at = ids if positions is None else positions[ids]
         dst = np.searchsorted(self._indptr, at, side="right") - 1
         return torch.from_numpy(self._indices[at].astype(np.int64)), torch.from_numpy(dst)
 

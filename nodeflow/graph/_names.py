@@ -79,10 +79,10 @@ def listed(names: object, argument: str) -> list[Hashable]:
     """Return names as a list of plain Python objects; raises TypeError or ValueError for what cannot be one."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
         raise TypeError(f"{argument} must be a list of names, got {describe(names)}")
-    found = names.tolist() if hasattr(names, "tolist") else list(names)
-    for at, name in enumerate(found):
+    keys = names.tolist() if hasattr(names, "tolist") else list(names)
+    for at, name in enumerate(keys):
         if name is None or name != name:  # NaN, as data frames mark missing entries
             raise ValueError(f"{argument}[{at}] is {name!r}: a name is missing")
         if not isinstance(name, Hashable):
             raise TypeError(f"{argument}[{at}] must be hashable, such as a str, got {describe(name)}")
-    return found
+    return keys

@@ -130,25 +130,25 @@ def _by_degree(part: Part, messages: Messages, reducer: ColumnsOfNodes) -> dict[
 
     if not buckets:  # a call with no nodes tells which columns there are, and their shapes
         rows = [torch.zeros(0, dtype=torch.int64, device=structure.device)]
-    found: list[dict[str, Tensor]] = []
+    results: list[dict[str, Tensor]] = []
     for k, row in enumerate(rows):
         seen = Columns(part.dst, part.dst.where, partial(column, k))
         box = Columns(messages.names, "the mailbox", partial(mailbox, k))
         nodes = NodeBatch(seen, partial(part.some_destinations, row), len(row), box)
         degree = buckets[k].degree if buckets else 1
         with explained(reducer, "reduce function", f"{part}, {len(row)} nodes of degree {degree}", seen, box):
-            found.append(columns_of(reducer(nodes), len(nodes), reducer, "reduce function", "node"))
-            if found[-1].keys() != found[0].keys():
+            results.append(columns_of(reducer(nodes), len(nodes), reducer, "reduce function", "node"))
+            if results[-1].keys() != results[0].keys():
                 raise ValueError(
                     f"the reduce function {name_of(reducer)} must return the same columns for every degree, got "
-                    f"{sorted(found[0])} and {sorted(found[-1])}"
+                    f"{sorted(results[0])} and {sorted(results[-1])}"
                 )
-            for name, values in found[-1].items():
-                if values.shape[1:] != found[0][name].shape[1:]:
+            for name, values in results[-1].items():
+                if values.shape[1:] != results[0][name].shape[1:]:
                     raise ValueError(
                         f"the reduce function {name_of(reducer)} must return rows of one shape for every degree, got "
-                        f"{tuple(found[0][name].shape[1:])} for degree {buckets[0].degree} and "
+                        f"{tuple(results[0][name].shape[1:])} for degree {buckets[0].degree} and "
                         f"{tuple(values.shape[1:])} for degree {degree} in column {name!r}: reduce over dimension 1"
                     )
     with explained(reducer, "reduce function", part):
-        return {name: ops.join_rows(structure, [columns[name] for columns in found]) for name in found[0]}
+        return {name: ops.join_rows(structure, [columns[name] for columns in results]) for name in results[0]}

@@ -214,8 +214,7 @@ def _apply_layer(batch: NodeFlow, number: int, func: object, v: SomeIds) -> None
 def _flow(batch: NodeFlow, flow: FlowLike | RangeLike) -> Flow:
     if isinstance(flow, (slice, _All)):
         raise TypeError("one flow is computed at a time: give its number or a pair of layers, or call forward()")
-    found: Flow = batch.flows[flow]
-    return found
+    return batch.flows[flow]
 
 
 def _distinct(value: object, name: str, upper: int, what: str) -> Ints:
