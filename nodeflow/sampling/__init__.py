@@ -1,4 +1,25 @@
-"""Samplers: the protocol, and one file per family."""
+"""Samplers: base classes, and one file per family.
+
+A new family starts as a copy of the nearest one:
+
+- Every row draws on its own, in a compiled loop: ``RowSampler.draw_rows``. Copy ``_bernoulli.py`` and its loop,
+  ``_kernels/draw/bernoulli.py``.
+- A flow's destinations draw together, or the chosen edges are not in the graph: ``Sampler.choose``. Copy
+  ``_random_walk.py``, or for torch operations the example in docs/sampling.md.
+- All layers share one subgraph: ``SubgraphSampler.choose_nodes``. Copy ``_cluster.py``.
+
+In the copy:
+
+- ``__init__`` names every argument and keeps it in an attribute of that name. Its signature then gives the settings:
+  ``repr``, the comparison of loader states, and attributes that are set once.
+- ``draws_as`` is a new name: families of equal names share their random numbers.
+- ``read_graph`` reads columns and makes tables of them; draws read ``self.reader`` and what ``read_graph`` has set.
+- A draw depends on its arguments and on settings only, and changes no attribute: it runs on several threads.
+
+The file of a family may be changed freely, as long as its golden values stay. ``_base``, ``_bound``, ``_reader``,
+``_sampler``, ``_rows``, ``_choice`` and ``_assemble`` serve all families; a new one needs no change there.
+docs/architecture.md lists the rest of a new family: an entry in this file, tests, golden values and a page.
+"""
 
 from nodeflow.graph._edges import Edges, edges_along
 from nodeflow.sampling._assemble import assemble

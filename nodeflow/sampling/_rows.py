@@ -1,4 +1,4 @@
-"""Samplers whose rows draw on their own: every destination chooses among its edges, whatever the others choose."""
+"""Samplers in which every destination draws among its own edges, whatever the others draw."""
 
 from __future__ import annotations
 
@@ -34,17 +34,22 @@ class Rows(NamedTuple):
     contexts: Ints | None
 
     def where(self, mask: NDArray[np.bool_], index: Ints | None = None) -> Rows:
-        """Some of the rows, under other indices where these are given (one for every row)."""
-        taken = self.numbers if index is None else index
-        return Rows(taken[mask], self.ident[mask], None if self.contexts is None else self.contexts[mask])
+        """The rows that ``mask`` selects, with the numbers ``index`` ``[n]`` where these are given."""
+        numbers = self.numbers if index is None else index
+        return Rows(numbers[mask], self.ident[mask], None if self.contexts is None else self.contexts[mask])
 
 
 class Drawn(NamedTuple):
-    """What rows drew: ``indptr`` ``[n + 1]``, and per drawn edge its position and its neighbour, ``[E]``.
+    """The edges that n rows drew, grouped by row.
 
-    Positions are int32 or int64, neighbours int64 (they become local ids in place). ``inverse`` gives 1 / probability
-    (with replacement: 1 / number of times drawn on average), ``[E]``; None is 1. ``varies``
-    says whether it may differ between the drawn edges of a node; None: compare the weights when somebody asks.
+    Attributes:
+        indptr: where the edges of each row begin and end, int64 ``[n + 1]``.
+        positions: position of each drawn edge in the edge arrays, int32 or int64 ``[E]``.
+        src: parent id of the neighbour, int64 ``[E]``, in an array of its own: it is overwritten by local ids.
+        inverse: a function that returns 1 / probability of each drawn edge, ``[E]``; with replacement, 1 / the mean
+            number of times that the edge is drawn. None: 1.
+        varies: whether ``inverse`` may differ between the drawn edges of one node. None: unknown, so the weights are
+            compared when ``Flow.needs_weight`` is read.
     """
 
     indptr: Ints
@@ -55,14 +60,44 @@ class Drawn(NamedTuple):
 
 
 class RowSampler(Sampler):
-    """Base of samplers in which every row draws on its own; they say how in ``draw_rows``.
+    """Base of the samplers in which every row draws on its own, whatever the others draw.
 
-    Edge filters, edges left out, several rows per node and estimator weights are dealt with here.
+    A subclass implements ``draw_rows``; a row is a node, or with edge types one node and type. This class turns what is
+    drawn into a ``Choice``: it handles edge filters, edges left out, several rows per node and the ``weight`` column.
+
+    Key random numbers by ``rows.ident``, not by the index of a row in the call: then a row draws the same, whichever
+    other rows draw with it.
+
+    A family with a compiled loop starts as a copy of two files: ``_bernoulli.py`` here, and the loop in
+    ``_kernels/draw/bernoulli.py``.
+
+    >>> from nodeflow import Graph
+    >>> class OneNeighbor(RowSampler):
+    ...     '''Every row draws one of its edges, uniformly.'''
+    ...     def draw_rows(self, edges, rows, step):
+    ...         begin, end = edges.indptr[rows.numbers], edges.indptr[rows.numbers + 1]
+    ...         some, degree = end > begin, end - begin
+    ...         rank = step.random.integers(rows.ident[some], degree[some]).numpy()
+    ...         positions = begin[some] + rank
+    ...         indptr = np.append(0, np.cumsum(some))
+    ...         src = edges.indices[positions].astype(np.int64)
+    ...         return Drawn(indptr, positions, src, inverse=lambda: degree[some].astype(float), varies=False)
+    >>> sampler = OneNeighbor(Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0]), num_flows=1, seed=2)
+    >>> flow = sampler([0]).flows[0]
+    >>> flow.parent_eid, flow.weight  # one edge of four stands for all of them
+    (tensor([0]), tensor([4.]))
     """
 
     @abstractmethod
     def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
-        """Draw for ``rows`` of ``edges``, which may be an excerpt of the whole (then ``edges`` has no patch)."""
+        """Draw edges for ``rows``.
+
+        Args:
+            edges: the sampler's edge arrays (``self.reader.edges``). For rows of which edges are left out, copies of
+                these rows without them, with positions of their own.
+            rows: the rows that draw; ``rows.numbers`` are rows of ``edges``.
+            step: the flow, and its random numbers.
+        """
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose edges of the destinations ``dst`` for flow ``step.flow``."""
@@ -82,7 +117,7 @@ class RowSampler(Sampler):
         return Choice.of_kernel(indptr, drawn.positions, drawn.src, weight, needs_weight=needed)
 
     def _draw_patched(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
-        """Rows that lack edges for a while draw from an excerpt; the others from the whole."""
+        """Rows of which edges are left out draw from the copies in the patch, the others from the whole."""
         patch = edges.patch
         assert patch is not None
         index = np.minimum(np.searchsorted(patch.rows, rows.numbers), max(len(patch.rows) - 1, 0))
