@@ -16,7 +16,7 @@ _call = CPUDispatcher.__call__
 
 
 class Loop(CPUDispatcher):
-    """A compiled loop whose call raises what a signal handler raised meanwhile, not a SystemError about it."""
+    """A compiled loop whose call raises the error of a signal handler, not a SystemError about it."""
 
     def __call__(self, *args: Any) -> Any:
         """Run the loop."""

@@ -1,4 +1,4 @@
-"""What the threads of an OpenMP region run: a function called at an address, by as many of them as are wanted."""
+"""The function that the threads of an OpenMP region run: some of them call a function at an address."""
 
 from __future__ import annotations
 

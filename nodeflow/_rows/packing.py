@@ -1,6 +1,6 @@
 """Tensors as plain byte arrays and back, for pickling.
 
-Memory that several tensors share is stored once, memory that none of them uses is left out. A tensor that maps a file
+Memory that several tensors share is stored once. Memory that no tensor uses is left out. A tensor that maps a file
 read-only is stored as the name of the file.
 """
 
@@ -24,7 +24,7 @@ Piece = tuple[NDArray[np.uint8], torch.dtype]
 
 
 class Pool:
-    """Collects tensors, and stores each piece of memory that some of them use once."""
+    """A collection of tensors that stores each piece of shared memory once."""
 
     def __init__(self) -> None:
         self._spans: dict[tuple[int, torch.dtype], list[list[Any]]] = {}
@@ -52,7 +52,7 @@ class Pool:
         return reference
 
     def memory(self) -> list[Piece]:
-        """Return the pieces as byte arrays, and point every reference handed out into them."""
+        """Return the pieces as byte arrays. The references that ``add`` returned now point into them."""
         pieces: list[Piece] = []
         for (_, dtype), spans in self._spans.items():
             spans.sort(key=lambda span: span[0])

@@ -20,7 +20,7 @@ _WORDS = tuple(np.dtype(kind) for kind in (np.uint64, np.uint32, np.uint8))
 
 
 def from_numpy(array: Array) -> Tensor:
-    """Return a tensor that shares the array's memory, also when that is read-only (then never write to it)."""
+    """Return a tensor that shares the array's memory. Never write to it where the array is read-only."""
     remember(array)
     if array.flags.writeable:
         return torch.from_numpy(array)

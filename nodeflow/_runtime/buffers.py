@@ -22,7 +22,7 @@ _SPARE: Final = 8  # a new buffer has one part in so many to spare, since the ne
 
 
 class _Buffer:
-    """Memory; equal to itself only, so that one can be taken out of many."""
+    """A piece of memory. It equals only itself, so that ``deque.remove`` finds it."""
 
     __slots__ = ("memory",)
 
@@ -59,7 +59,7 @@ def as_tensor(array: NDArray[np.uint8], dtype: torch.dtype, shape: tuple[int, ..
 
 
 def _fitting(size: int) -> _Buffer:
-    """A buffer of that many bytes, or some more: the smallest that there is, else a new one."""
+    """A buffer of ``size`` bytes or up to a quarter more: the smallest that is free, else a new one."""
     most = size + 2 * (size // _SPARE)
     fitting = [buffer for buffer in tuple(_free) if size <= len(buffer.memory) <= most]
     for buffer in sorted(fitting, key=lambda buffer: len(buffer.memory)):

@@ -1,8 +1,8 @@
-"""Large arrays outside the heap.
+"""Large arrays outside the heap, in anonymous memory maps.
 
-On the heap, what lives longer soon lies between large arrays that come and go, so that every batch needs new memory for
-them, and what they have left does not go back to the system. Here it does; and an array may be far too long at first,
-since only the pages that are written to take memory.
+On the heap, small objects that live long come to lie between large arrays that are made and freed for every batch. The
+gaps cannot be used again, nor go back to the system. Maps go back at once. An array may also be longer than needed:
+only pages that are written to take memory.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from nodeflow._base.types import Array
 
 
 def outside(size: int, kind: DTypeLike) -> Array:
-    """Return zeros that are in no other process, also not in its forks."""
+    """Return an array of ``size`` zeros. A child made by fork has a copy of its own."""
     memory = mmap.mmap(-1, max(size, 1) * np.dtype(kind).itemsize, access=mmap.ACCESS_COPY)
     return np.frombuffer(memory, kind)[:size]
 
 
 def copied_outside(array: Array, kind: DTypeLike | None = None) -> Array:
-    """Return a copy, of another type where one is given."""
+    """Return a copy of ``array`` outside the heap, with the type ``kind`` where one is given."""
     out = outside(len(array), array.dtype if kind is None else kind)
     out[:] = array
     return out

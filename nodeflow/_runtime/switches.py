@@ -13,6 +13,6 @@ def _is_on(variable: str) -> bool:
 
 
 reuse_buffers = _is_on("NODEFLOW_REUSE_BUFFERS")
-"""Whether large results, and the scratch memory of batches, lie in memory that earlier ones have left."""
+"""Whether results and batches use memory that earlier ones have freed."""
 torch_threads = _is_on("NODEFLOW_TORCH_THREADS")
-"""Whether work is shared between the threads that torch keeps; else threads are started for every call."""
+"""Whether the threads that torch keeps share the work; else threads are started for every call."""

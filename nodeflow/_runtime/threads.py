@@ -1,8 +1,8 @@
-"""Work shared between threads: those that torch keeps for its own operations, where they can be had.
+"""Work shared between the threads that torch keeps for its own operations, or others where these cannot be used.
 
-torch's threads spin for some milliseconds after each operation, waiting for the next. Threads of our own would have to
+After each operation torch's threads spin for some milliseconds while they wait for the next. Other threads would
 compete with them for the cores: with two cores, sums right after a matrix product took as long as on one thread. So the
-work goes to the very same threads, through the OpenMP library that torch has loaded.
+work goes to torch's own threads, through the OpenMP library that torch has loaded.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from nodeflow._runtime.workers import Workers
 _Called = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _forked = False
 _team_ran = False
-"""Whether this process has run OpenMP's threads, so that in a child made by fork OpenMP waits for threads not there."""
+"""Whether this process has run work on OpenMP's threads. A child made by fork would wait for them."""
 
 
 def run_all(run: Callable[[int], None], count: int, threads: int | None = None) -> None:
     """Call ``run(0)``, ..., ``run(count - 1)``, in this thread and others beside it, and wait for all.
 
-    At most ``threads`` of them run at a time; None: as many as torch has. After an error no more are begun, and that of
-    the lowest number is raised.
+    At most ``threads`` of them run at a time; None: as many as torch has. After an error no further call is begun, and
+    the error of the lowest number is raised.
     """
     errors: dict[int, BaseException] = {}
     ended: list[None] = []
@@ -74,7 +74,7 @@ def run_all(run: Callable[[int], None], count: int, threads: int | None = None) 
 
 @cache
 def _openmp() -> ctypes.CDLL | None:
-    """The OpenMP library of torch, if it has the entry point of GNU's (LLVM's has it too); None: it has not."""
+    """The OpenMP library of torch; None where it lacks the entry point of GNU's library, which LLVM's has too."""
     if "parallel backend: OpenMP" not in torch.__config__.parallel_info() or os.name == "nt":
         return None
     library = ctypes.CDLL(None)  # torch makes the symbols of what it is linked with global

@@ -28,17 +28,17 @@ def control_variate(flow: Flow, h: Tensor) -> Tensor:
     """Estimate the full propagation of ``h`` with the history as control variate (Chen, Zhu, Song 2018, equation 5).
 
     ``CV_v = sum over drawn u of (n(v) / D) P_vu (h_u - history_u) + sum over all u of P_vu history_u``. It is unbiased
-    whatever the history is, and exact with all edges, or where the history is ``h``. Gradients flow through the drawn
-    ``h`` only.
+    whatever the history is. It is exact with all edges, and where the history equals ``h``. Gradients flow through the
+    drawn ``h`` only.
 
     Args:
         flow: flow i of a batch that has the columns ``h_i`` in layer i and ``agg_h_i`` in layer i + 1
-            (``ControlVariateSampler``, or ``History.pull``). With only ``agg_h_0``, the sums of inputs, that is the
-            result: the history of inputs is the inputs. So it is with all edges, in ``FlowModel.inference`` and in
-            full passes, where there is nothing to be estimated.
-        h: ``[num_src, width]``, the very rows whose earlier values the history has.
+            (``ControlVariateSampler``, or ``History.pull``). Where flow 0 has only ``agg_h_0``, the exact sums of the
+            inputs, these are the result. In full passes and ``FlowModel.inference`` the result is the sum over all
+            edges.
+        h: ``[num_src, width]``, the rows whose earlier values the history has.
 
-    Returns ``[num_dst, width]``. Raises ValueError for a batch without these columns, or of another width.
+    Returns ``[num_dst, width]``. Raises ValueError for a batch without these columns, or with columns of another width.
     """
     if isinstance(flow, FullFlow):
         return neighbor_sampling(flow, h)
@@ -55,9 +55,9 @@ def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor
     """Estimate the propagation of ``h``, rows under dropout, and of ``mean``, their means (Chen, Zhu, Song 2018, CVD).
 
     ``CVD_v = sum over drawn u of sqrt(n(v) / D) P_vu (h_u - mean_u) + CV_v(mean)``. The noise of dropout is independent
-    from node to node, so its sum over D of n nodes, times sqrt(n / D), has the variance of the sum over all: unbiased,
-    as CV is, but dropout adds no more variance than it does to the full propagation, where each D of the n are equally
-    likely. (Draws with replacement and with ``prob`` stay unbiased, but are noisier than that.)
+    from node to node, so its sum over D of n nodes, times sqrt(n / D), has the variance of the sum over all n. The
+    estimate is unbiased, as CV is. Where each D of the n nodes are equally likely, dropout adds no more variance than
+    to the full propagation; draws with replacement and with ``prob`` are noisier.
 
     Args:
         flow: as for ``control_variate``, with the column ``scale`` in layer i + 1 (n(v) / D).
@@ -79,7 +79,7 @@ def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor
 
 
 def exact_sums(flow: Flow) -> Tensor:
-    """Return the sums of the inputs over all neighbours, ``[num_dst, width]``, which a history with ``inputs`` has.
+    """Return the sums of the inputs over all neighbours, ``[num_dst, width]``, of a history with ``inputs``.
 
     Raises ValueError for a batch without them.
     """

@@ -33,27 +33,27 @@ class History(nn.Module):
 
     Args:
         graph: the parent graph; it is never written to.
-        widths: from number of layer to width of its rows, as ``{1: 256}``; layer 0 are the inputs.
+        widths: by layer, the width of its rows, as ``{1: 256}``. Layer 0 are the inputs.
         weight, direction, edge_filter: the propagation P, see ``Propagation``.
-        aggregated: "on demand": ``agg_h_i`` is computed when it is pulled, from the rows as they then are, for the rows
-            that are asked for. "stored": it is kept for all nodes, ``[num_nodes, width]`` more per layer; then rows
-            change only when an ``Updater`` makes all of them anew, since a sum must be that of the very rows it is used
-            with.
-        dtype: of the rows: torch.float32, float64, bfloat16 or float16. Sums are float32 at least.
-        device: where they lie. ``.to`` moves them later.
-        folder: keep them in memory-mapped files there, which may be larger than memory. A folder that a history of the
-            same propagation, widths and types has left is gone on with. One history at a time may have it.
+        aggregated: "on demand": ``agg_h_i`` is computed when it is pulled, for the nodes of the batch, from the present
+            rows. "stored": sums are kept for all nodes, ``[num_nodes, width]`` more per layer. Then rows change only
+            when an ``Updater`` makes all of them anew, since a sum must belong to the very rows that it is used with.
+        dtype: type of the rows: torch.float32, float64, bfloat16 or float16. Sums are float32 at least.
+        device: device of the rows. ``.to`` moves them later.
+        folder: keep the rows in memory-mapped files there, which may be larger than memory. A folder that a history of
+            the same propagation, widths and types has left is continued. One history at a time may use it.
         inputs: rows of the input layer for all nodes, finite: dense, sparse CSR, or an object with ``shape``, ``dtype``
-            and ``fetch(ids, out=None)``. They never change, so their sums
-            over all neighbours are exact: they are computed once, and batches get them as ``agg_h_0``, in place of
-            whatever rows a model is given. They take as much memory as dense inputs; of sparse ones, more. (They are no
-            buffer: a checkpoint does not have them.)
+            and ``fetch(ids, out=None)``. They never change, so their sums over all
+            neighbours are computed once. Batches get these exact sums as ``agg_h_0``, and a model uses them in place of
+            the rows it is given. The sums take as much memory as dense inputs, and more than sparse ones. They are no
+            buffer: a checkpoint does not have them.
 
-    It is an ``nn.Module`` whose tensors are buffers: ``state_dict`` has all of it, and a hash of the propagation, so
-    that the state of another one is refused.
+    It is an ``nn.Module`` whose tensors are buffers. ``state_dict`` has all of them, and a hash of the propagation, so
+    that the state of another propagation is refused.
 
-    Raises TypeError and ValueError for arguments that are none of these; what ``Propagation`` raises; for ``folder``
-    what ``Files`` raises.
+    Raises TypeError and ValueError for arguments that are none of these, and the errors of ``Propagation``. For
+    ``folder`` raises ValueError where it holds something else, is damaged, or a commit was interrupted; OSError where
+    the disk cannot hold the rows.
 
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
     >>> history = History(graph, {1: 1}, weight="p")
@@ -153,7 +153,10 @@ class History(nn.Module):
         return self._rows(layer, self._ids(nodes))
 
     def age(self, layer: int, nodes: IdsLike | None = None) -> Tensor:
-        """Return how many commits ago rows were written, int64: 0 is by the last one, -1 never. ``nodes`` None: all."""
+        """Return how many commits ago the rows of ``nodes`` were written, int64; None: of all nodes.
+
+        0 is the last commit, -1 means never.
+        """
         return self._age(layer, None if nodes is None else self._ids(nodes))
 
     def aggregated_rows(self, layer: int, nodes: IdsLike) -> Tensor:
@@ -165,8 +168,8 @@ class History(nn.Module):
 
         Args:
             batch: a NodeFlow of this graph.
-            missing: what a row is that was never written: "zero" takes zeros (control variates are unbiased with any
-                history); "mask" does too, and adds the bool column ``known_i``; "refuse" raises ValueError.
+            missing: how to treat rows that were never written. "zero" takes zeros: control variates are unbiased with
+                any history. "mask" takes zeros too, and adds the bool column ``known_i``. "refuse" raises ValueError.
 
         Returns the mean age of the rows that were ever written, a scalar; NaN where there were none. All columns are
         set, or none.
@@ -201,7 +204,7 @@ class History(nn.Module):
     # ---- writing
 
     def push(self, batch: NodeFlow, rows: Mapping[int, Tensor] | None = None) -> None:
-        """Take new rows of the nodes of a batch, to be written by ``commit``.
+        """Take new rows of the nodes of a batch, which ``commit`` writes.
 
         Args:
             batch: a NodeFlow of this graph.
@@ -209,7 +212,7 @@ class History(nn.Module):
                 columns "h" of these layers, where they have one.
 
         Raises ValueError for a batch of another graph, widths that differ, numbers that are not finite, and a layer
-        that holds a node twice; then nothing is taken.
+        that holds a node twice. Then nothing is taken.
         """
         self._check_batch(batch)
         if rows is None:
@@ -229,7 +232,7 @@ class History(nn.Module):
             raise
 
     def write(self, layer: int, nodes: IdsLike, rows: Tensor) -> None:
-        """Take new rows ``[len(nodes), width]`` of some nodes, to be written by ``commit``; as ``push``."""
+        """Take new rows ``[len(nodes), width]`` of some nodes, which ``commit`` writes. Raises as ``push``."""
         ids = self._ids(nodes)
         if len(torch.unique(ids)) < len(ids):
             raise ValueError(f"layer {layer} holds a node twice, but the history has one row of it")
@@ -257,7 +260,7 @@ class History(nn.Module):
         self._staged[layer] = (ids, new)
 
     def commit(self) -> None:
-        """Write what was pushed: all of it, or, if anything raises, nothing; then nothing waits any more."""
+        """Write all rows that were pushed. If anything raises, nothing is written. Either way none wait any more."""
         staged, self._staged = self._staged, {}
         step = int(self.step) + 1
         undo: list[tuple[StoredRows, Tensor, Tensor]] = []
@@ -281,10 +284,10 @@ class History(nn.Module):
 
     @contextmanager
     def renewal(self) -> Iterator[dict[str, Tensor]]:
-        """Give tensors ``h_i`` (and ``agg_h_i``, where sums are stored) for all nodes, to be filled within the block.
+        """Yield tensors ``h_i`` (and ``agg_h_i``, where sums are stored) for all nodes, to be filled within the block.
 
-        At its end they take the place of the old ones, at once, as one commit; if anything raises, the old ones stay.
-        What was pushed and waits for a commit is dropped. This is what an ``Updater`` does.
+        At the end of the block they replace the old ones at once, as one commit. If anything raises, the old ones stay.
+        Rows that were pushed and not committed are dropped. ``Updater`` renews a history in this way.
         """
         if self._files is not None:
             name, new = self._files.successor()
@@ -339,12 +342,12 @@ class History(nn.Module):
             self._files.end()
 
     def extra_repr(self) -> str:
-        """Return what it holds, for ``repr``."""
+        """Return the layers, number of nodes, sums and folder, for ``repr``."""
         where = "" if self._files is None else f", in {self._files.folder}"
         return f"{self.widths}, {self.graph.num_nodes} nodes, sums {'stored' if self.stored else 'on demand'}{where}"
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Change type or device, as ``.to`` does; files stay what they are, and stored sums float32 at least."""
+        """Change type or device, as ``.to`` does. Files cannot change; stored sums stay float32 at least."""
         if self._files is not None:
             for name, buffer in self.named_buffers():
                 other = fn(buffer[:0] if buffer.ndim else buffer)
@@ -370,7 +373,7 @@ class History(nn.Module):
         """Do nothing: the hash has been compared before."""
 
     def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, meta: Any, *rest: Any) -> None:
-        """Refuse the state of another history before a single row of it is taken over; note a copy that fails."""
+        """Refuse the state of another history before any row is copied. Mark files in which copying fails."""
         hashed = state.get(prefix + "_extra_state")
         if hashed is not None and int(hashed) != self.propagation.fingerprint:
             raise ValueError("the state is of another history: its graph, edge weights, direction or filter are others")
@@ -396,6 +399,6 @@ def _described(shapes: Shapes) -> dict[str, Any]:
 
 
 def finite(values: Tensor) -> bool:
-    """Return whether all numbers are."""
-    # a sum that is finite says so of its terms, in a fraction of the time; one that is not may only be large
+    """Return whether all numbers are finite."""
+    # a finite sum has finite terms, and takes a fraction of the time; a sum that is not finite may only be too large
     return bool(torch.isfinite(values.sum()) or torch.isfinite(values).all())

@@ -17,26 +17,30 @@ from nodeflow.sampling import NeighborSampler
 class ControlVariateSampler(NeighborSampler):
     """Neighbour sampling whose batches carry the history of their nodes (Chen, Zhu, Song 2018, section 4).
 
-    Draws, weights and options are those of ``NeighborSampler``; the propagation P (column, direction and filter) is
-    that of the history. Every batch has, for every history layer i, the columns ``h_i`` in layer i (rows of the
-    history), ``agg_h_i`` in layer i + 1 (their sums over *all* edges of its nodes), and in every layer but the first
-    ``scale``, float32: n(v) / D, the edges of a node over those drawn. They are those of the moment at which the batch
-    is taken: a ``NodeFlowLoader`` draws ahead, and adds them in the caller's thread.
+    Draws, weights and options are those of ``NeighborSampler``. The propagation P (column, direction and filter) is
+    that of the history. Every batch has these columns:
+
+    - for every history layer i, ``h_i`` in layer i: rows of the history;
+    - ``agg_h_i`` in layer i + 1: the sums of the history over *all* edges of its nodes;
+    - in every layer but the first ``scale``, float32: n(v) / D, the number of edges of a node over those drawn.
+
+    The rows are read when the batch is taken: a ``NodeFlowLoader`` draws ahead, and adds these columns in the caller's
+    thread.
 
     Args:
         graph: the parent graph, that of the history.
-        fanouts: one number per flow in flow order; one or two are enough. Where the history has the ``inputs``, whose
-            sums are exact, the first may be 0: then nothing is drawn there, and layer 0 are the nodes of layer 1.
+        fanouts: one number per flow in flow order; one or two neighbours are enough. The first may be 0 where the
+            history has ``inputs``, whose sums are exact: nothing is drawn there, and layer 0 has the nodes of layer 1.
         history: see ``History``.
-        missing: what rows are that were never written, see ``History.pull``.
+        missing: how to treat rows that were never written, see ``History.pull``.
         replace, prob, include_dst, reuse, seed: see ``NeighborSampler``. Every edge that counts in P must have a
-            ``prob`` above 0: what is never drawn is in the sums, but not in the estimate.
+            ``prob`` above 0: an edge that is never drawn would be in the sums, but not in the estimate.
 
-    Cost: that of ``NeighborSampler``, of gathering the rows, and with ``aggregated="on demand"`` of reading the
-    history of *all* neighbours of the nodes in layers 1 and above.
+    Cost beside that of ``NeighborSampler``: gathering the rows, and with ``aggregated="on demand"`` reading the history
+    of *all* neighbours of the nodes in layers 1 and above.
 
-    Raises TypeError for what is no History, ValueError for one of another graph, another ``missing``, such a ``prob``,
-    and an edge column that has changed since the history was made; and what ``NeighborSampler`` raises.
+    Raises TypeError for anything but a History. Raises ValueError for a history of another graph, another ``missing``,
+    a ``prob`` of 0, and an edge column that has changed since the history was made; also as ``NeighborSampler``.
 
     >>> import torch
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})

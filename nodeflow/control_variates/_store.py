@@ -1,4 +1,4 @@
-"""Where the rows of a history lie: tensors in memory or on a device, or files larger than memory."""
+"""Files: the arrays of a history in a folder, which may be larger than memory."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
 
 
 class Files:
-    """Named arrays in a folder, memory-mapped; a whole new set of them takes the place of the old one at once.
+    """Named arrays in a folder, memory-mapped. A whole new set can replace the old one at once.
 
     Args:
-        folder: made when missing. What is there must be of the same ``description``, else ValueError.
-        shapes: of every array its shape and dtype.
-        description: what the arrays belong to, in JSON.
+        folder: made when missing. Files that are there must have the same ``description``, else ValueError.
+        shapes: by name, the shape and dtype of every array.
+        description: the arrays' owner, as JSON: graph, propagation, widths.
 
     Raises ValueError for a folder of something else, a file of the wrong size, or a commit that was interrupted;
     OSError when the disk cannot hold the arrays, which leaves the folder as it was.
@@ -33,20 +33,18 @@ class Files:
 
     def __init__(self, folder: Path, shapes: Shapes, description: Mapping[str, Any]) -> None:
         self.folder, self.shapes = folder, dict(shapes)
-        told = {"format": _FORMAT, **description}
-        there = (folder / _POINTER).exists()
-        self.is_new = not there
-        if there:
+        description = {"format": _FORMAT, **description}
+        if (folder / _POINTER).exists():
             try:
                 known = json.loads((folder / _DESCRIPTION).read_text())
             except (OSError, ValueError):
                 raise ValueError(
-                    f"{folder / _DESCRIPTION} is damaged or missing, so nothing tells whose rows lie there"
+                    f"{folder / _DESCRIPTION} is damaged or missing, so the owner of the rows is unknown"
                 ) from None
-            wrong = [name for name in told if known.get(name) != told[name]]
+            wrong = [name for name in description if known.get(name) != description[name]]
             if wrong:
                 what = {"propagation": "of another graph, edge weights, direction or filter"}.get(
-                    wrong[0], f"with {wrong[0]} {known.get(wrong[0])}, not {told[wrong[0]]}"
+                    wrong[0], f"with {wrong[0]} {known.get(wrong[0])}, not {description[wrong[0]]}"
                 )
                 raise ValueError(f"{folder} holds a history {what}; choose another folder, or delete that one")
             if (folder / _OPEN).exists():
@@ -58,7 +56,7 @@ class Files:
             folder.mkdir(parents=True, exist_ok=True)
             if any(folder.iterdir()):
                 raise ValueError(f"{folder} holds other files; a history needs a folder of its own")
-            (folder / _DESCRIPTION).write_text(json.dumps(told))
+            (folder / _DESCRIPTION).write_text(json.dumps(description))
             try:
                 self._point_to(self._make("0"))
             except OSError:
@@ -67,21 +65,21 @@ class Files:
         self.arrays = self._map((folder / _POINTER).read_text())
 
     def begin(self) -> None:
-        """Note that rows are being written: found on the next opening, if the process ends before ``end``."""
+        """Mark that rows are being written. If the process ends before ``end``, the next opening finds the mark."""
         (self.folder / _OPEN).touch()
 
     def end(self) -> None:
-        """Note that all rows are written."""
+        """Remove the mark of ``begin``: all rows are written."""
         (self.folder / _OPEN).unlink()
 
     def successor(self) -> tuple[str, dict[str, Tensor]]:
-        """Make a second set of arrays, zeros, and return its name and them."""
+        """Make a second set of arrays, all zeros. Return its name and the arrays."""
         name = str(int((self.folder / _POINTER).read_text()) + 1)
         shutil.rmtree(self.folder / name, ignore_errors=True)  # of a pass that did not end
         return self._make(name), self._map(name)
 
     def replace(self, name: str) -> None:
-        """Let the set ``name`` take the place of the present one."""
+        """Replace the present set by the set ``name``."""
         old = (self.folder / _POINTER).read_text()
         self._point_to(name)
         self.arrays = self._map(name)

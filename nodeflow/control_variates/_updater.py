@@ -1,4 +1,4 @@
-"""Updater: full passes that make the whole history anew."""
+"""Updater: full passes of the model that make the whole history anew."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class Layered(Protocol):
     def layers(
         self, propagation: Propagation, h: Tensor | Rows, *, chunk_size: int | None = None, progress: bool = False
     ) -> Iterable[Tensor]:
-        """Give the rows of all nodes that enter each convolution, and at last the outputs, without dropout."""
+        """Yield the rows of all nodes that enter each convolution, then the outputs, without dropout."""
 
 
 class Updater:
     """Makes the whole history anew from time to time, by a full pass of the model that is trained.
 
     A pass computes the rows of every history layer from full neighbourhoods, without dropout, and their sums where the
-    history stores them; at its end all take the place of the old ones at once. If it raises, the old ones stay.
+    history stores them. At its end they replace all old rows at once. If it raises, the old rows stay.
 
     Args:
         model: a ``FlowModel``; it is run, not copied.
-        history: what is written; its propagation says along which edges and with which weights.
+        history: the history that is written. Its propagation says along which edges and with which weights.
         x: rows of the input layer for all nodes, ``[num_nodes, in_features]``, as ``FlowModel.inference`` takes.
-        every: ``step`` runs a pass on every so many-th call, the first included; None: on the first call only.
+        every: ``step`` runs a pass on the first call and every ``every`` calls from then on; None: on the first only.
         chunk_size: number of nodes computed at a time (see ``FlowModel.inference``); None: all at once.
         progress: show a bar.
 
@@ -68,7 +68,7 @@ class Updater:
         self.calls = 0
 
     def step(self) -> bool:
-        """Run a pass if it is time for one; return whether."""
+        """Run a pass if one is due. Return whether one was."""
         due = self.calls == 0 if self.every is None else self.calls % self.every == 0
         if due:
             self.run()
@@ -80,7 +80,7 @@ class Updater:
         return {"calls": self.calls}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Let the schedule go on where ``state`` was taken; raises ValueError for what is no such state."""
+        """Let the schedule go on from ``state``. Raises ValueError for anything that ``state_dict`` did not return."""
         if not isinstance(state, Mapping) or set(state) != {"calls"}:
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
         self.calls = as_count(state["calls"], "state['calls']")
@@ -88,11 +88,11 @@ class Updater:
     def run(self) -> None:
         """Run a pass.
 
-        Raises ValueError where the model's rows do not fit the history, or are not finite; the history then stays.
+        Raises ValueError where the model's rows do not fit the history, or are not finite. The history then stays.
         """
         history = self.history
         left = set(history.widths)
-        # what is kept is neither recorded nor bound to inference mode, whatever the caller does
+        # rows that are kept must not be inference tensors, nor recorded, whatever the caller's modes
         with torch.inference_mode(False), torch.no_grad(), history.renewal() as new:
             rows = self.model.layers(history.propagation, self.x, chunk_size=self.chunk_size, progress=self.progress)
             passing = iter(rows)
@@ -110,7 +110,7 @@ class Updater:
                     if history.stored:
                         new[f"agg_h_{i}"].copy_(history.propagation(target))
                     left.discard(i)
-                    if not left:  # what follows is not wanted
+                    if not left:  # the layers above have no history
                         break
             finally:
                 if isinstance(passing, Generator):

@@ -43,7 +43,7 @@ class LayeredModel(Protocol):
 
 
 def check_features(h: object) -> None:
-    """Raise TypeError for what are no rows of features that models take."""
+    """Raise TypeError unless ``h`` is a tensor that models take as rows of features."""
     if not isinstance(h, Tensor):
         if isinstance(h, str):
             hint = f"pass the rows themselves, such as batch.ldata[0][{h!r}] or graph.ndata[{h!r}]"
@@ -57,9 +57,9 @@ def check_features(h: object) -> None:
 
 
 class FullPass:
-    """Computes a model from full neighbourhoods; arguments as for ``FlowModel.inference``.
+    """Computes a model layer by layer from full neighbourhoods. Arguments as for ``FlowModel.inference``.
 
-    ``index`` says which rows of the outputs are those of ``nodes``, int64 ``[len(nodes)]``; None: all, in order.
+    ``index``, int64 ``[len(nodes)]``, is the row of each of ``nodes`` in the outputs; None: all, in order.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class FullPass:
                 wanted = propagation.needed(wanted) if i else wanted
 
     def __call__(self, h: Tensor | Rows) -> Iterator[Tensor]:
-        """Give the rows of the nodes needed that enter each convolution, before dropout, and at last the outputs."""
+        """Yield the rows that enter each convolution, before dropout, then the outputs: of the nodes needed."""
         if not isinstance(h, Rows):
             check_features(h)
         model, count = self.model, self.propagation.graph.num_nodes
@@ -132,8 +132,8 @@ class FullPass:
     def _entering(self, i: int, h: Tensor, start: int, stop: int) -> tuple[Flow, Tensor]:
         """The flow into a range of nodes, and the rows of its sources."""
         nodes, size = self.needed[i + 1], self.propagation.graph.num_nodes
-        # a range with fewer edges than there are nodes gets the rows of its neighbours only: what a convolution
-        # multiplies first would else be the rows of all nodes, range by range; with more, the copy does not pay
+        # a convolution that multiplies first would multiply the rows of all nodes for every range; gathering the rows
+        # of the neighbours saves that, and costs more than it saves where a range has more edges than there are nodes
         if nodes is None and (stop - start == size or self.propagation.num_edges(start, stop) >= size):
             return self.propagation.flow(start, stop, h.device), h
         flow = self.propagation.flow_into(np.arange(start, stop) if nodes is None else nodes[start:stop], h.device)
@@ -145,6 +145,6 @@ class FullPass:
         return h if nodes is None else take_rows(h, self._rows(i, torch.from_numpy(nodes)))
 
     def _rows(self, i: int, nodes: Tensor) -> Tensor:
-        """Where in layer ``i`` the rows of nodes are."""
+        """Positions of nodes among the rows computed for layer ``i``."""
         held = self.needed[i]
         return nodes if held is None else torch.searchsorted(torch.from_numpy(held).to(nodes.device), nodes)

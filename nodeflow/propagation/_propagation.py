@@ -34,7 +34,7 @@ _SHARED = 2**16  # numbers in a result from which on threads share the work
 _WORDS = {
     torch.float64: torch.float64, torch.float32: torch.float32, torch.bfloat16: torch.uint16, torch.float16: torch.int16
 }  # fmt: skip
-"""What ``sum_rows`` takes the rows of a type as."""
+"""The type in which ``sum_rows`` reads rows of each type."""
 
 
 class Propagation(Frozen):
@@ -42,12 +42,12 @@ class Propagation(Frozen):
 
     Args:
         graph: the parent graph.
-        weight: name of the edge column P, finite numbers; None: 1. ``transform.edge_norm`` makes those of a mean and
-            of a GCN. It is read once: do not write to it in place afterwards.
+        weight: name of the edge column P, finite numbers; None: 1. ``transform.edge_norm`` makes the weights of a mean
+            and of a GCN. The column is read once: do not write to it in place afterwards.
         direction: "out" sums over the edges v -> u instead.
-        edge_filter: edges that do not count, as for a ``Sampler``.
+        edge_filter: the edges that are summed, in the forms that a ``Sampler`` takes; None: all.
 
-    Raises KeyError for an unknown column, ValueError for one that is not finite, what a sampler raises for a filter.
+    Raises KeyError for an unknown column, ValueError for one that is not finite; for a filter the errors of a sampler.
 
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
     >>> mean = Propagation(graph, weight="p")
@@ -121,8 +121,8 @@ class Propagation(Frozen):
                 ``shape``, ``dtype`` and ``fetch(ids, out=None)``, whose rows are fetched for a million edges at a time.
             nodes: parent ids, repeats allowed; None: all nodes in order.
 
-        float16 and bfloat16 give float32. Memory beside the result: about ten MB (on another device than the CPU, the
-        gathered rows too). Not recorded for gradients.
+        The sums are float64 for float64 rows, else float32. They are not recorded for gradients. Memory beside the
+        result: about ten MB; on another device than the CPU the gathered rows too.
 
         Raises ValueError for a wrong number of rows.
         """
@@ -132,9 +132,9 @@ class Propagation(Frozen):
         return self.sums_at(h, None if nodes is None else as_ids(nodes, "nodes", size))
 
     def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:
-        """Return the flow of all edges into the nodes ``start`` to ``stop - 1``, from all nodes; its weights are P.
+        """Return the flow of all edges into the nodes ``start`` to ``stop - 1``, from all nodes.
 
-        The weights are float64 where the column is, else float32.
+        Its weights are P: float64 where the column is float64, else float32.
 
         Its source layer holds all nodes of the graph in order, so that ``conv(flow, h)`` computes a range of rows from
         the rows ``h`` of all nodes. Its layers have the columns "in_degree" and "out_degree" where the graph has them.
@@ -150,7 +150,7 @@ class Propagation(Frozen):
         return int(self._edges.indptr[stop] - self._edges.indptr[start])
 
     def flow_into(self, nodes: Ints, device: torch.device | str = "cpu") -> FullFlow:
-        """Return the flow of all edges into ``nodes``, from these and their neighbours only; its weights are P.
+        """Return the flow of all edges into ``nodes``, from these and their neighbours only. Its weights are P.
 
         ``nodes`` are distinct parent ids, int64; they are trusted. The source layer begins with them, and goes on with
         the others in order of first appearance.
@@ -185,7 +185,7 @@ class Propagation(Frozen):
         return flow
 
     def _layer(self, nodes: Tensor) -> Layer:
-        """Some nodes, with the columns of degrees that the graph has."""
+        """A layer of ``nodes`` with the degree columns that the graph has."""
         columns = {name: self.graph.ndata[name] for name in DEGREES if name in self.graph.ndata}
         known = {name: take_rows(column, nodes).to(nodes.device) for name, column in columns.items()}
         return Layer.trusted(len(nodes), nodes, Frame(len(nodes), known))
@@ -205,7 +205,7 @@ class Propagation(Frozen):
         return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]
 
     def sums_at(self, h: Tensor | Rows, nodes: Ints | None) -> Tensor:
-        """Return the same sums as a call, for rows and ids (int64) that are known to be those of the graph."""
+        """Return the same sums as a call, for arguments that are trusted: rows of all nodes, and int64 parent ids."""
         if isinstance(h, Tensor):
             h = h.detach()
             if h.layout != torch.strided:
@@ -283,7 +283,7 @@ class Propagation(Frozen):
 
 
 def _as_words(h: Tensor) -> tuple[Array, int] | None:
-    """Flat memory of the rows of ``h`` for ``sum_rows``, and the distance of one row from the next; None: has none."""
+    """Flat memory of the rows of ``h`` for ``sum_rows``, and the distance between rows; None: unreadable."""
     if h.device.type != "cpu" or h.dtype not in _WORDS:
         return None
     h = h.resolve_neg()
