@@ -184,17 +184,37 @@ def several(
     return [_tensor(out) for out in outs], _tensor(ties)
 
 
-def share_deviations(structure: Structure, x: Tensor, mean: Tensor, g: Tensor) -> Tensor:
-    """The gradient of the sums of squared deviations, with respect to the rows of the sources."""
-    numbers, means, given = _flat(x), _flat(mean), _flat(g)
-    size = x.shape[1:].numel()
+def share_several(
+    structure: Structure, x: Tensor, mean: Tensor | None, outs: Sequence[Tensor], ties: Tensor,
+    grads: Sequence[Tensor | None],
+) -> Tensor:  # fmt: skip
+    """The gradient of ``several`` for the rows of the sources; a gradient that is None counts as 0."""
+    numbers, size = _flat(x), x.shape[1:].numel()
+    none = numbers[:0]
+    means, held = none if mean is None else _flat(mean), _flat(ties)
+    largest, smallest = _flat(outs[1]), _flat(outs[2])
+    total, high, low, squares = (none if g is None else _flat(g) for g in grads)
     indptr, indices = _ints(structure.indptr), _ints(structure.indices)
     out = _new(tuple(x.shape), numbers.dtype)
     out.fill(0)
     if out.size and structure.num_dst:
         _in_threads(
-            lambda _a, _b, c, d: kernels.several.share_deviations(
-                indptr, indices, numbers, means, given, size, out.reshape(-1), c, d
+            lambda _a, _b, c, d: kernels.several.share_several(
+                indptr,
+                indices,
+                numbers,
+                size,
+                means,
+                largest,
+                smallest,
+                held,
+                total,
+                high,
+                low,
+                squares,
+                out.reshape(-1),
+                c,
+                d,
             ),
             _column_ranges(1, size, structure.num_edges),
         )

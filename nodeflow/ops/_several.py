@@ -78,14 +78,5 @@ class _Several(Function):
                     [apart[k] for k, _ in given], x, [g for _, g in given], create_graph=torch.is_grad_enabled()
                 )
             return None, found, None
-        parts = []
-        for k, g in given:
-            if k == 0:
-                parts.append(Spmm.apply(structure, g, None, "u"))
-            elif k == 3:
-                parts.append(native.share_deviations(structure, h, _mean(structure, outs[0]), g))
-            else:
-                parts.append(native.share(structure, "u", h, outs[k], ties[k - 1], g))
-        for part in parts[1:]:
-            parts[0] += part
-        return None, parts[0], None
+        mean = None if grads[3] is None else _mean(structure, outs[0])
+        return None, native.share_several(structure, h, mean, outs, ties, grads), None

@@ -1,7 +1,8 @@
-"""Sums, extremes and squared deviations of the rows of each destination's sources, from one reading of the rows."""
+"""Sums, extremes and squared deviations of the rows of each destination's sources, and their gradients, in one loop."""
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from nodeflow._kernels.reduce.row_sums import prefetch_distance, prefetch_row
@@ -61,17 +62,42 @@ def several_rows(indptr, indices, x, width, total, largest, smallest, ties, squa
 
 
 @njit(nogil=True, cache=True)
-def share_deviations(indptr, indices, x, mean, g, width, out, first, last):
-    """Add ``2 * g[v] * (x[u] - mean[v])`` to ``out[u]`` for every edge from u to v, in the columns first to last."""
-    end, ahead = indptr[indptr.shape[0] - 1], prefetch_distance(width)
-    two = splat(x.dtype.type(2))
+def share_several(indptr, indices, x, width, mean, largest, smallest, ties, g_total, g_largest, g_smallest, g_squares,
+                  out, first, last):  # fmt: skip
+    """Add to ``out[u]`` the gradients of the four reductions for every edge from u, in the columns first to last.
+
+    A gradient that is empty counts as 0. Rows that share an extreme share its gradient equally.
+    """
+    end, ahead, half = indptr[indptr.shape[0] - 1], prefetch_distance(width), ties.shape[0] // 2
+    zero, two = splat(x.dtype.type(0)), splat(x.dtype.type(2))
+    total, squares = g_total.shape[0] > 0, g_squares.shape[0] > 0
+    high, low = g_largest.shape[0] > 0, g_smallest.shape[0] > 0
+    highs, lows = np.empty(width, x.dtype), np.empty(width, x.dtype)
     for v in range(indptr.shape[0] - 1):
-        for e in range(indptr[U64(v)], indptr[U64(v + 1)]):
+        a, b = indptr[U64(v)], indptr[U64(v + 1)]
+        if a < b:  # without edges there are no ties to divide by
+            for c in range(first, last, LANES):
+                n, i = min(LANES, last - c), v * width + c
+                if high:
+                    store(highs, c, n, div(load(g_largest, i, n), load(ties, i, n)))
+                if low:
+                    store(lows, c, n, div(load(g_smallest, i, n), load(ties, half + i, n)))
+        for e in range(a, b):
             if e + ahead < end:
-                prefetch_row(x, indices[U64(e + ahead)] * width + first, last - first)
-                prefetch_row(out, indices[U64(e + ahead)] * width + first, last - first)
+                later = indices[U64(e + ahead)] * width + first
+                if squares or high or low:
+                    prefetch_row(x, later, last - first)
+                prefetch_row(out, later, last - first)
             o = indices[U64(e)] * width
             for c in range(first, last, LANES):
                 n, i = min(LANES, last - c), v * width + c
-                value = mul(mul(two, load(g, i, n)), sub(load(x, o + c, n), load(mean, i, n)))
-                store(out, o + c, n, add(load(out, o + c, n), value))
+                value, found = load(x, o + c, n), load(out, o + c, n)
+                if total:
+                    found = add(found, load(g_total, i, n))
+                if squares:
+                    found = mul_add(mul(two, load(g_squares, i, n)), sub(value, load(mean, i, n)), found)
+                if high:
+                    found = add(found, where_equal(value, load(largest, i, n), load(highs, c, n), zero))
+                if low:
+                    found = add(found, where_equal(value, load(smallest, i, n), load(lows, c, n), zero))
+                store(out, o + c, n, found)
