@@ -59,8 +59,8 @@ class GraphSAGE(_Stack):
         dropout, activation, norm, residual, jumping: see ``FlowModel``.
         conv: further keywords go to every convolution.
 
-    With ``torch.relu``, the default, and no ``norm``, ``residual`` or ``jumping``, every convolution but the last applies
-    the ReLU itself (``relu=True``), which is faster. Forward hooks then see its result after the ReLU. With
+    With ``torch.relu``, the default, and no ``norm``, ``residual`` or ``jumping``, every convolution but the last
+    applies the ReLU itself (``relu=True``), which is faster. Forward hooks then see its result after the ReLU. With
     ``activation=torch.nn.ReLU()`` the ReLU is a step of its own. It also is one in subclasses that override
     ``activate``, and for convolutions that override ``forward``.
 
