@@ -1,4 +1,4 @@
-"""Convolutions and models; each file is short enough to be the example one copies."""
+"""Convolutions, models, and the base classes for your own; the files are short, to be read and copied."""
 
 from nodeflow.nn._conv import FlowConv, IgnoredWeightWarning
 from nodeflow.nn._edge import EdgeConv, GINEConv

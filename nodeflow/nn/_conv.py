@@ -1,4 +1,4 @@
-"""What every convolution shares: it is called with a flow, or with a batch and the number of a flow."""
+"""FlowConv, the base class of convolutions: called with a flow, or with a batch and the number of a flow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EQUAL_PROBABILITY = "use a layer that reads flow.weight, or a sampler that draws
 
 
 class IgnoredWeightWarning(UserWarning):
-    """A layer ignores estimator weights that its batches need: its sums or means over the neighbours are biased."""
+    """A layer ignores the estimator weights of a batch, so its sums or means over the neighbours are biased."""
 
 
 class FlowConv(nn.Module):
@@ -39,7 +39,7 @@ class FlowConv(nn.Module):
     """
 
     weight_advice: str | None = None
-    """What to do about flows with ``needs_weight``, for a layer that ignores ``flow.weight``; None: it uses them."""
+    """Advice for flows with ``needs_weight``, of a layer that ignores ``flow.weight``; None: the layer uses it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,9 +86,9 @@ def check_width(conv: nn.Module, h: Tensor, width: int) -> None:
 
 
 def edge_rows(flow: Flow, given: Tensor | None, column: str) -> Tensor:
-    """Return what a convolution reads per edge, ``[num_edges, ...]``: ``given``, or the flow's column without it.
+    """Return the rows that a convolution reads per edge, ``[num_edges, ...]``: ``given``, else a column of the flow.
 
-    Both are in the order of the flow's edges: of a column of the graph that is ``column[flow.parent_eid]``.
+    Rows are in the order of the flow's edges. Of a column of the graph, ``column[flow.parent_eid]`` is in this order.
 
     Raises KeyError for a flow without the column, ValueError for another number of rows.
 

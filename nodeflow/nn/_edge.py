@@ -1,4 +1,4 @@
-"""Convolutions whose messages depend on an edge: on both of its ends, or on its features."""
+"""Convolutions with a message per edge, which depends on both ends of the edge or on its features."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ class EdgeConv(FlowConv):
     ``h'_v = max over the edges u -> v of mlp([h_v, h_u - h_v])``, entry by entry; 0 for a node without edges.
 
     Args:
-        mlp: a module that maps rows of width ``2 * in_features`` (plus that of the edge features) to others.
-        edge_column: a column of ``flow.data``, whose rows are appended to the ends': ``mlp([h_v, h_u - h_v, e_uv])``;
-            None: none is.
+        mlp: a module that maps rows of width ``2 * in_features``, plus the width of the edge features, to rows of the
+            result.
+        edge_column: a column of ``flow.data`` with features of the edges: ``mlp([h_v, h_u - h_v, e_uv])``; None: the
+            messages depend on the ends only.
 
-    Memory: what ``mlp`` needs for a row per edge.
+    Memory: ``mlp`` is computed for a row per edge.
 
     >>> from nodeflow import flow_from_edges, create_node_flow
     >>> batch = create_node_flow([flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)], [[7, 8], [7]])
@@ -34,7 +35,7 @@ class EdgeConv(FlowConv):
     def forward(self, flow: Flow, h: Tensor, edge_features: Tensor | None = None) -> Tensor:
         """Return ``[num_dst, out_features]`` for dense ``h`` ``[num_src, in_features]``.
 
-        ``edge_features`` ``[num_edges, k]`` are appended in the place of the flow's column. Raises ValueError when a
+        ``edge_features`` ``[num_edges, k]`` take the place of the flow's column. Raises ValueError when a
         destination is not in the source layer (sample with ``include_dst=True``) or for a wrong number of rows,
         TypeError for sparse ``h``, KeyError for a flow without the column.
         """
@@ -48,16 +49,16 @@ class EdgeConv(FlowConv):
 class GINEConv(FlowConv):
     """Graph isomorphism convolution with edge features (Hu et al. 2020, "Strategies for pre-training").
 
-    ``h'_v = mlp((1 + eps) h_v + sum of relu(h_u + W_e e_uv) over the edges u -> v)``. The sum is that over the edges
-    that the flow has, without estimator weights: it is for full neighbourhoods.
+    ``h'_v = mlp((1 + eps) h_v + sum of relu(h_u + W_e e_uv) over the edges u -> v)``. The sum
+    goes over the edges of the flow and ignores estimator weights, so it is for full neighbourhoods.
 
     Args:
-        mlp: a module that maps rows of width ``in_features`` to others.
+        mlp: a module that maps rows of width ``in_features`` to rows of the result.
         in_features: width of the rows of ``h``.
-        edge_features: width of the rows of the edges, which a learned ``W_e`` maps; None: they are as wide as ``h``,
-            and added as they are.
+        edge_features: width of the edge features, which a learned ``W_e`` maps to ``in_features``; None: they have this
+            width already and are added without a map.
         eps: start value of ``eps``; it is learned with ``train_eps``.
-        edge_column: the column of ``flow.data`` with the rows of the edges, for calls that do not give them.
+        edge_column: the column of ``flow.data`` with the edge features, for calls without them.
 
     Memory: two rows of ``in_features`` per edge.
 

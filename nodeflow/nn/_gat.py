@@ -1,4 +1,4 @@
-"""Attention: graph attention networks, and their second version, whose ranking of neighbours depends on the node."""
+"""Convolutions with attention: GAT, and GATv2, in which the ranking of neighbours depends on the node."""
 
 from __future__ import annotations
 
@@ -29,28 +29,27 @@ class AttentionOptions(TypedDict, total=False):
 
 
 class AttentionConv(FlowConv):
-    """What convolutions with attention share: everything but the scores.
+    """The base class of convolutions with attention; subclasses define ``scores``.
 
-    ``h'_v = sum of alpha_vu W h_u`` over the neighbours u of v and, with ``self_loops``, v itself; per head. ``alpha``
-    is the softmax of scores over these. Attention weighs the edges that the flow has: estimator weights play no part,
-    and a flow with ``needs_weight`` gives an ``IgnoredWeightWarning``.
-    Nothing of ``[num_edges, heads * out_features]`` is made here.
+    Per head, ``h'_v = sum of alpha_vu W h_u`` over the neighbours u of v and, with ``self_loops``, v itself. ``alpha``
+    is the softmax of their scores. Attention weighs the edges of the flow and ignores estimator weights: a flow with
+    ``needs_weight`` gives an ``IgnoredWeightWarning``. No matrix ``[num_edges, heads * out_features]`` is made here.
 
     Args:
         in_features: width of the rows of ``h``.
         out_features: width of one head.
         heads: number of heads.
-        concat: give the heads side by side, ``[num_dst, heads * out_features]``; False: their mean,
+        concat: return the heads side by side, ``[num_dst, heads * out_features]``; False: return their mean,
             ``[num_dst, out_features]``.
-        attention_dropout: probability of an ``alpha`` to be zeroed while training.
-        negative_slope: of the LeakyReLU in the scores.
-        self_loops: a node attends to itself too. The flow gets no edges for that; edges from a node to itself that it
-            has count beside.
+        attention_dropout: probability that an ``alpha`` is set to zero while training.
+        negative_slope: slope of the LeakyReLU in the scores for negative numbers.
+        self_loops: a node attends to itself too. No edge is added to the flow for that. Edges from a node to itself
+            count in addition.
         residual: add a linear map of a node's own row.
         bias: add a learned bias.
-        edge_features: width of the rows of edges that scores depend on; None: on the ends of an edge only. The score of
-            a node for itself is that of an edge whose row is 0.
-        edge_column: the column of ``flow.data`` with these rows, for calls that do not give them.
+        edge_features: width of the edge features that the scores depend on; None: the scores depend on the ends of an
+            edge only. For the score of a node for itself the edge features are 0.
+        edge_column: the column of ``flow.data`` with the edge features, for calls without them.
 
     Raises ValueError for sizes below 1.
     """
@@ -84,8 +83,8 @@ class AttentionConv(FlowConv):
     def scores(self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Return scores of the edges ``[num_edges, heads]``, and of destinations for themselves ``[num_dst, heads]``.
 
-        ``z`` is W h, ``[num_src, heads, out_features]``; ``edge`` the rows of the edges, where scores depend on them.
-        Without ``self_loops`` the second is None.
+        ``z`` is W h, ``[num_src, heads, out_features]``. ``edge`` has the edge features, if scores depend on them.
+        Without ``self_loops`` the second result is None.
         """
 
     def forward(self, flow: Flow, h: Tensor, edge_features: Tensor | None = None) -> Tensor:
@@ -96,9 +95,9 @@ class AttentionConv(FlowConv):
             h: ``[num_src, in_features]``, dense or sparse CSR.
             edge_features: ``[num_edges, edge_features]``; None: the flow's column.
 
-        float16 and bfloat16 are summed, and their softmax made, in float32. Raises ValueError when a destination is not
-        in the source layer (sample with ``include_dst=True``), or for a wrong number of rows; KeyError for a flow
-        without the column; TypeError for rows of edges that it takes none of.
+        The softmax and the sums of float16 and bfloat16 rows are computed in float32. Raises ValueError when a
+        destination is not in the source layer (sample with ``include_dst=True``) or for a wrong number of rows,
+        KeyError for a flow without the column, TypeError for edge features that the layer was not made for.
         """
         if self.edge_features is None and edge_features is not None:
             raise TypeError(
@@ -111,8 +110,8 @@ class AttentionConv(FlowConv):
         near = near.to(torch.promote_types(near.dtype, torch.float32))
         if own is None:
             out = flow.aggregate(z, "sum", weight=self.dropout(flow.softmax(near)).unsqueeze(-1))
-        else:  # the softmax over one score more; divided where there are fewest numbers
-            with torch.no_grad():  # the largest is taken away, so that large scores do not overflow
+        else:  # the softmax has one score more than edges; divided per destination, where numbers are fewest
+            with torch.no_grad():  # the largest score is subtracted, so that exp does not overflow
                 largest = torch.where(flow.in_degrees.unsqueeze(1) > 0, flow.aggregate_edges(near, "max"), own)
                 largest = largest.maximum(own)
             near, own = (near - flow.gather_dst(largest)).exp(), (own - largest).exp()
@@ -131,8 +130,8 @@ class AttentionConv(FlowConv):
 class GATConv(AttentionConv):
     """Graph attention (Velickovic et al. 2018, equations 1 to 6); arguments as for ``AttentionConv``.
 
-    The score of u for v is ``LeakyReLU(a_dst . W h_v + a_src . W h_u)``: the halves of the paper's one vector. Rows of
-    edges add ``w_edge . e_uv`` inside. Memory beside ``W h``: a few numbers per edge and head.
+    The score of u for v is ``LeakyReLU(a_dst . W h_v + a_src . W h_u)``; ``a_dst`` and ``a_src`` are the halves of the
+    paper's vector. Edge features add ``w_edge . e_uv`` inside. Memory: ``W h``, and a few numbers per edge and head.
 
     >>> from nodeflow import flow_from_edges, create_node_flow
     >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
@@ -162,8 +161,8 @@ class GATConv(AttentionConv):
 class GATv2Conv(AttentionConv):
     """Graph attention, version 2 (Brody, Alon, Yahav 2022, equation 7); arguments as for ``AttentionConv``.
 
-    The score of u for v is ``a . LeakyReLU(W_dst h_v + W h_u)``: a score of both, where that of ``GATConv`` ranks the
-    neighbours of every node alike. Rows of edges add ``W_edge e_uv`` inside.
+    The score of u for v is ``a . LeakyReLU(W_dst h_v + W h_u)``. It ranks the neighbours of every node differently,
+    where the score of ``GATConv`` ranks them alike. Edge features add ``W_edge e_uv`` inside.
 
     >>> from nodeflow import flow_from_edges
     >>> flow = flow_from_edges([], [], num_src=1, num_dst=1)

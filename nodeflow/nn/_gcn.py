@@ -1,4 +1,4 @@
-"""The graph convolution."""
+"""GraphConv, the graph convolution of Kipf and Welling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.transform import IN_DEGREE, OUT_DEGREE
 
 NORMS: Final = ("right", "none", "both")
-"""What the argument ``norm`` of ``GraphConv`` may be."""
+"""Values of the argument ``norm`` of ``GraphConv``."""
 
 
 class GraphConv(LinearConv):
@@ -27,12 +27,13 @@ class GraphConv(LinearConv):
     - ``norm="both"``: ``p_uv = ((d_out(u) + l) (d_in(v) + l))^-1/2``, equation 2 of the paper;
     - ``norm="none"``: ``p_uv = 1``.
 
-    ``degrees="sampled"`` counts edges of the flow, and estimator weights play no part: it is for samplers that draw all
-    edges of a node with equal probability, such as ``NeighborSampler`` without ``prob``, and for whole graphs. Other
+    ``degrees="sampled"`` counts the edges of the flow and ignores estimator weights. It is for whole graphs, and for
+    samplers that draw all edges of a node with equal probability, such as ``NeighborSampler`` without ``prob``. Other
     batches (``flow.needs_weight``) give an ``IgnoredWeightWarning``.
-    ``degrees="parent"`` takes the degrees of the parent graph and multiplies each edge by its estimator weight, so that
-    the sum is an unbiased estimate of that over all edges, for every sampler whose weights are. The degrees are columns
-    that the layers need: "in_degree" for "right", and "out_degree" too for "both" (see ``transform.degrees``).
+    ``degrees="parent"`` takes the degrees of the parent graph and multiplies each edge by its estimator weight. The sum
+    is then an unbiased estimate of the sum over all edges, for every sampler with unbiased weights. The degrees are
+    node columns of the batch: "in_degree" for "right", "in_degree" and "out_degree" for "both" (see
+    ``transform.degrees``).
 
     Args:
         in_features, out_features: widths of the rows of ``h`` and of the result.
@@ -81,7 +82,7 @@ class GraphConv(LinearConv):
         edge, own, scale = self._factors(flow, torch.promote_types(h.dtype, torch.float32))
         if not self.self_loops:
             out = flow.aggregate(h, "sum", weight=edge)
-        else:  # in place: further matrices of this size cost more than what is done with them
+        else:  # in place: allocating another matrix of this size costs more than the arithmetic
             rows, h = flow.share_dst(h)
             out = flow.aggregate(h, "sum", weight=edge)
             out = out.add_(rows) if own is None else out.addcmul_(rows.to(out.dtype), own)
@@ -90,7 +91,7 @@ class GraphConv(LinearConv):
         return out.to(h.dtype)
 
     def _factors(self, flow: Flow, dtype: torch.dtype) -> _Factors:
-        """What edges, own rows and sums are multiplied by; made in ``dtype``."""
+        """Return the factors of edges, own rows and sums, in ``dtype``."""
         edge = flow.weight.to(dtype) if self.degrees == "parent" else None
         if self.norm == "none":
             return _Factors(edge, None, None)
@@ -105,7 +106,7 @@ class GraphConv(LinearConv):
             return _Factors(edge * each[flow.structure.dst], each.unsqueeze(1), None)
         if self.degrees == "parent":
             leaving = degree_column(flow.src_layer, OUT_DEGREE, "source")
-        else:  # a flow of all edges into some nodes knows how many leave a source for others
+        else:  # a flow of all edges into some nodes knows the out-degrees of its sources in the whole graph
             leaving = flow.all_out_degrees if isinstance(flow, FullFlow) else flow.out_degrees
         each = _inverse((leaving.to(dtype) + int(self.self_loops)).sqrt())
         end = _inverse(entering.sqrt())
@@ -114,7 +115,7 @@ class GraphConv(LinearConv):
         return _Factors(along if edge is None else edge * along, own, None)
 
     def extra_repr(self) -> str:
-        """What differs between graph convolutions."""
+        """The norm, the self-loops and the degrees, for ``repr``."""
         words = [f"norm={self.norm!r}, self_loops={self.self_loops}, degrees={self.degrees!r}", super().extra_repr()]
         return ", ".join(filter(None, words))
 
@@ -128,12 +129,12 @@ class _Factors(NamedTuple):
 
 
 def _inverse(x: Tensor) -> Tensor:
-    """1 / x, and 0 where x is 0: there are no edges there."""
+    """Return 1 / x, and 0 where x is 0, for nodes without edges."""
     return torch.where(x > 0, x.reciprocal(), 0.0)
 
 
 def degree_column(layer: Layer, name: str, which: str, option: str = "degrees='parent'") -> Tensor:
-    """The degrees of a layer's nodes."""
+    """Return the column ``name`` of a layer, ``[num_nodes]``; ValueError where it is missing or has another shape."""
     if name not in layer.data:
         raise ValueError(
             f"{option} needs the column {name!r} in the {which} layer, which has "

@@ -1,4 +1,4 @@
-"""The graph isomorphism convolution."""
+"""GINConv, the graph isomorphism convolution."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from nodeflow.flow import Flow
 from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv
 
 AGGREGATORS: Final = ("sum", "mean", "max")
-"""What the argument ``aggregator`` of ``GINConv`` may be."""
+"""Values of the argument ``aggregator`` of ``GINConv``."""
 
 
 class GINConv(FlowConv):
     """Graph isomorphism convolution (Xu, Hu, Leskovec, Jegelka 2019, equation 4.1).
 
-    ``h'_v = mlp((1 + eps) h_v + sum of h_u for u in N(v))``. Only the sum tells multisets of neighbours apart; mean and
-    maximum are the paper's comparisons (section 5). Estimator weights play no part: with sampled neighbours the sum is
-    one over the sample, and a flow with ``needs_weight`` gives an ``IgnoredWeightWarning``.
+    ``h'_v = mlp((1 + eps) h_v + sum of h_u for u in N(v))``. Only the sum tells multisets of neighbours apart; the
+    paper compares it with mean and maximum (section 5). The sum goes over the edges of the flow and ignores estimator
+    weights: a flow with ``needs_weight`` gives an ``IgnoredWeightWarning``.
 
     Args:
-        mlp: module that maps ``[num_dst, in_features]`` to the result's rows, usually two linear maps with batch
+        mlp: a module that maps ``[num_dst, in_features]`` to rows of the result, usually two linear maps with batch
             normalisation and ReLU.
-        eps: how much more a node's own row counts than 1.
-        train_eps: learn ``eps``, starting from the number given.
+        eps: the weight of a node's own row, minus 1.
+        train_eps: learn ``eps``, starting from the given number.
         aggregator: "sum", "mean" or "max".
 
     Raises ValueError for another ``aggregator``, TypeError for an ``mlp`` that is no module.
@@ -55,7 +55,7 @@ class GINConv(FlowConv):
             self.register_buffer("eps", number)
 
     def forward(self, flow: Flow, h: Tensor) -> Tensor:
-        """Return what ``mlp`` makes of ``[num_dst, in_features]``, for dense ``h`` ``[num_src, in_features]``.
+        """Return ``[num_dst, out_features]``, the rows of ``mlp``, for dense ``h`` ``[num_src, in_features]``.
 
         Raises ValueError when a destination is not in the source layer (sample with ``include_dst=True``), TypeError
         for sparse rows.
@@ -64,6 +64,6 @@ class GINConv(FlowConv):
         return out
 
     def extra_repr(self) -> str:
-        """The aggregator, and whether eps is learned."""
+        """The aggregator and eps, for ``repr``."""
         learned = isinstance(self.eps, nn.Parameter)
         return f"aggregator={self.aggregator!r}, eps={self.initial_eps:g}{' (learned)' if learned else ''}"

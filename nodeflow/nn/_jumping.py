@@ -11,10 +11,10 @@ from nodeflow.ops import linear_sum
 
 
 class Jumping(nn.Module):
-    """A linear map of what a node was in every layer (Xu et al. 2018, section 4).
+    """A linear map of the rows that a node had in every layer (Xu et al. 2018, section 4).
 
     Args:
-        mode: "cat" puts the rows of all layers side by side, "max" takes the largest of every entry.
+        mode: "cat" concatenates the rows of all layers, "max" takes the maximum of every entry.
         width: width of the rows of every layer.
         num_layers: number of layers.
         out_features: width of the result.

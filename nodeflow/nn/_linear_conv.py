@@ -1,4 +1,4 @@
-"""Convolutions whose sum over the neighbours is linear, so that it may come before or after the matrix."""
+"""LinearConv: convolutions whose sum over the neighbours may come before or after the matrix product."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from nodeflow.ops import linear_sum
 from nodeflow.ops._opaque import opaque
 
 ORDERS: Final = ("auto", "aggregate", "transform")
-"""What the argument ``order`` of a convolution may be."""
+"""Values of the argument ``order`` of a convolution."""
 
 EDGE_COST: Final = 10
-"""Time of adding one number of a neighbour's row, over that of one operation inside a matrix product."""
+"""Time to add one number of a neighbour's row, in operations of a matrix product."""
 
 ROW_COST: Final = 60
-"""Likewise, time of one number of a new matrix between sum and product: new memory is dear.
+"""Time to make one number of a new matrix between sum and product, in operations of a matrix product.
 
-Both are measured: see "The cheaper order" in docs/layers.md.
+Both costs are measured, see "The cheaper order" in docs/layers.md.
 """
 
 
 class LinearConv(FlowConv):
     """A convolution ``h' = A h W^T (+ h_own W_own^T) + b``, with A a linear map from source rows to destination rows.
 
-    ``(A h) W^T`` and ``A (h W^T)`` are the same: the first sums rows as wide as the inputs and multiplies a row per
-    destination, the second sums rows as wide as the outputs and multiplies a row per source. Both give the same values
-    and gradients up to rounding. Sparse CSR rows are always multiplied first, since their sums would be dense.
+    ``(A h) W^T`` and ``A (h W^T)`` are equal up to rounding, and so are their gradients. The first sums rows as wide as
+    the inputs and multiplies a row per destination. The second sums rows as wide as the outputs and multiplies a row
+    per source. Sparse CSR rows are always multiplied first, since their sums would be dense.
 
-    Of the ``nn.Linear`` modules the weights and biases are read; their own ``forward``, and hooks on it, are not called
-    (``torch.nn.utils.parametrize`` works, the old ``weight_norm`` does not).
+    The convolution reads the weights and biases of its ``nn.Linear`` modules. It does not call their ``forward``, nor
+    hooks on it (``torch.nn.utils.parametrize`` works, the old ``weight_norm`` does not).
 
     Subclasses call ``set_maps`` in their ``__init__``, and define ``aggregate``.
 
     Args:
-        order: "aggregate" (sum first), "transform" (multiply first), or "auto": the cheaper one, from the sizes of the
-            flow and of the matrix, and whether gradients are wanted.
-        relu: return the positive part of h', which costs less than to take it afterwards.
+        order: "aggregate" (sum first), "transform" (multiply first), or "auto", the cheaper one for the sizes of the flow
+            and of the matrix, and for whether gradients are needed.
+        relu: apply ReLU to h', which is faster than applying it afterwards.
 
     Raises ValueError for another order.
 
@@ -60,10 +60,10 @@ class LinearConv(FlowConv):
     """
 
     weighted = False
-    """Whether ``aggregate`` multiplies the rows by numbers on the edges (two operations per number then, not one)."""
+    """Whether ``aggregate`` multiplies rows by weights of the edges, which takes two operations per number, not one."""
 
     loops = False
-    """Whether ``aggregate`` adds a node's own row to the sum; its gradient takes two matrices of its own."""
+    """Whether ``aggregate`` adds a node's own row to the sum, whose gradient takes two more matrices."""
 
     def __init__(self, order: str = "auto", *, relu: bool = False) -> None:
         super().__init__()
@@ -72,22 +72,22 @@ class LinearConv(FlowConv):
         self.order, self.relu = order, bool(relu)
 
     def set_maps(self, neigh: str, own: str | None = None) -> None:
-        """Say which ``nn.Linear`` modules hold W (with the bias) and W_own: names of attributes."""
+        """Name the attributes that hold the ``nn.Linear`` modules of W (with the bias) and of W_own."""
         self._names = neigh, own
         self._joins_own = promised(self.aggregate, "own")
 
     @property
     def maps(self) -> tuple[nn.Linear, nn.Linear | None]:
-        """The linear maps of the summed rows and of a node's own row; the second may be missing."""
+        """The linear maps of the summed rows and of a node's own row, or None for the second."""
         neigh, own = self._names
         return getattr(self, neigh), None if own is None else getattr(self, own)
 
     def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
-        """Return A h, ``[num_dst, width]``, for dense rows ``h`` ``[num_src, width]`` of any width, in their type."""
+        """Return A h, ``[num_dst, width]``, in the type of ``h``: dense rows ``[num_src, width]`` of any width."""
         raise NotImplementedError(f"{type(self).__name__} must define aggregate(flow, h)")
 
     @promises("relu")
-    @opaque  # the order depends on sizes, and a model is not to be compiled again for every size
+    @opaque  # the order depends on sizes: traced, a model would be compiled again for every size
     def forward(self, flow: Flow, h: Tensor) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
 
@@ -128,16 +128,16 @@ class LinearConv(FlowConv):
         return min(work, key=lambda order: work[order].cost)  # of equal ones the first, "aggregate"
 
     def flops(self, flow: Flow, h: Tensor | None = None, *, backward: bool = False) -> dict[str, int]:
-        """Return how many floating-point operations each order takes on a flow: ``{"aggregate": n, "transform": m}``.
+        """Return the number of floating-point operations of each order, ``{"aggregate": n, "transform": m}``.
 
-        Counted are matrix products (a multiplication and an addition each) and sums over edges (an addition for every
-        number, and a multiplication where edges have weights), as ``flop_counter`` counts them while a model runs;
-        what is done once per number of a row (bias, division by degrees) is not.
+        Matrix products count two operations per product of two numbers. Sums over edges count one operation for every
+        number that is added, two where edges have weights. ``flop_counter`` counts the same while a model runs.
+        Operations done once per number of a row (bias, division by degrees) are not counted.
 
         Args:
             flow: the flow.
-            h: its rows; None stands for dense rows that need a gradient. For sparse rows there is one order.
-            backward: add those of the backward pass: gradients of the matrices, and of ``h`` where it needs one.
+            h: its rows; None stands for dense rows that need a gradient. Sparse rows have one order.
+            backward: add the operations of the backward pass: gradients of the matrices, and of ``h`` if it needs one.
         """
         neigh, own = self.maps
         per_sum = 2 if self.weighted else 1
@@ -155,11 +155,11 @@ class LinearConv(FlowConv):
         return {order: part.products + per_sum * part.sums + extra for order, part in work.items()}
 
     def _work(self, flow: Flow, backward: bool, needed: bool) -> dict[str, _Work]:
-        """What each order does; the product with a node's own row, which both have, is left out."""
+        """Return the work of each order, without the product with own rows, which both orders have."""
         neigh, _ = self.maps
         wide, narrow = neigh.in_features, neigh.out_features
         product = 2 * wide * narrow * _passes(backward, needed)
-        # summed first, the rows get a gradient through the edges only where they need one; the matrix always does
+        # a backward sum over the edges: in "aggregate" only if the rows need a gradient, in "transform" always
         first, after = 2 if backward and needed else 1, 2 if backward else 1
         loops = 2 * flow.num_src if self.loops else 0
         rows = flow.num_dst * first + loops * (first - 1), flow.num_src * after + loops * (after - 1)
@@ -169,7 +169,7 @@ class LinearConv(FlowConv):
         }
 
     def extra_repr(self) -> str:
-        """The order where it is forced, and the ReLU where there is one."""
+        """The order, unless "auto", and the ReLU, for ``repr``."""
         words = ["" if self.order == "auto" else f"order={self.order!r}", "relu=True" if self.relu else ""]
         return ", ".join(filter(None, words))
 
@@ -177,10 +177,7 @@ class LinearConv(FlowConv):
 def map_rows(
     maps: tuple[nn.Linear, nn.Linear | None], total: Tensor, own: Tensor | None, *, relu: bool = False
 ) -> Tensor:
-    """Return the result for summed rows ``total`` and own rows ``own``, ``[num_dst, in_features]`` each.
-
-    ``maps`` are those of a ``LinearConv``; ``own`` is read where there is a second map.
-    """
+    """Return the rows that ``maps``, of a ``LinearConv``, make of summed and own rows, ``[num_dst, in_features]`` each."""
     neigh, mine = maps
     pairs = [(total, neigh.weight)]
     if mine is not None and own is not None:
@@ -189,7 +186,7 @@ def map_rows(
 
 
 class _Work(NamedTuple):
-    """Operations of the matrix product, numbers added along edges, and numbers of matrices between the two steps."""
+    """Operations of the matrix product, numbers added along edges, and numbers in matrices between the two steps."""
 
     products: int
     sums: int
@@ -197,10 +194,10 @@ class _Work(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """Time, in operations of a matrix product."""
+        """The estimated time, in operations of a matrix product."""
         return self.products + EDGE_COST * self.sums + ROW_COST * self.rows
 
 
 def _passes(backward: bool, needed: bool) -> int:
-    """Matrix products per layer: the result, the gradient of the matrix, and that of the rows."""
+    """Return the number of matrix products: the result, the gradient of the matrix, the gradient of the rows."""
     return 1 + backward + (backward and needed)

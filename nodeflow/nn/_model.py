@@ -23,7 +23,7 @@ from nodeflow.propagation import Propagation
 from nodeflow.propagation._full_pass import FullPass, check_features
 
 NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
-"""What ``norm`` of a model may be."""
+"""The modules by the argument ``norm`` of a model."""
 
 
 class FlowModel(nn.Module):
@@ -32,19 +32,20 @@ class FlowModel(nn.Module):
     Args:
         convs: modules that map ``(flow, h)`` to the rows of the flow's destinations.
         dropout: probability of an entry to be zeroed before every convolution but the first, while training.
-        widths: the width of the inputs and of every convolution's outputs, which ``norm``, ``residual`` and ``jumping``
-            need to know.
-        activation: the function that the rows of every inner layer go through; None: none, for convolutions that
+        widths: the width of the inputs and of every convolution's outputs; needed for ``norm``, ``residual`` and
+            ``jumping``.
+        activation: the function applied to the rows of every inner layer; None: no function, for convolutions that
             activate their own results.
-        norm: "batch" or "layer": normalise them before (Ioffe, Szegedy 2015; Ba, Kiros, Hinton 2016); None: not.
-        residual: add to the rows that a convolution gives a node those that it had; a learned linear map of them where
-            the widths differ.
-        jumping: "cat" or "max": compute the outputs from the rows of all layers (see ``Jumping``), the last one being
-            normalised and activated as the others; None: they are what the last convolution gives.
+        norm: "batch" (Ioffe, Szegedy 2015) or "layer" (Ba, Kiros, Hinton 2016): normalise the rows of inner layers
+            before the activation; None: no normalisation.
+        residual: add a node's row in the layer before to the result of the convolution, through a learned linear map
+            where the widths differ.
+        jumping: "cat" or "max": compute the outputs from the rows of all layers (see ``Jumping``), where the last
+            layer is normalised and activated like the others; None: the outputs are the rows of the last convolution.
         out_features: width of the outputs, with ``jumping``.
 
     Raises ValueError for an unknown ``norm`` or ``jumping``, and for ``widths`` that are missing or not one more than
-    the convolutions.
+    the convolutions; TypeError for an ``activation`` that cannot be called.
     """
 
     def __init__(
@@ -89,12 +90,12 @@ class FlowModel(nn.Module):
         """Return the outputs of the seeds, ``[layer_sizes[-1], out_features]``.
 
         Args:
-            batch: a NodeFlow with as many flows as the model has convolutions, from each layer to the next, else
-                ValueError.
+            batch: a NodeFlow with one flow per convolution, each from a layer to the next.
             h: rows of the input layer, ``[layer_sizes[0], in_features]``, dense or sparse CSR.
 
-        With ``residual`` or ``jumping``, raises ValueError when a destination is not in the source layer (sample with
-        ``include_dst=True``).
+        Raises ValueError for other flows and other numbers of rows and, with ``residual`` or ``jumping``, when a
+        destination is not in the source layer (sample with ``include_dst=True``); TypeError for arguments of another
+        type.
         """
         check_batch(self, batch, h)
         check_features(h)
@@ -103,7 +104,7 @@ class FlowModel(nn.Module):
                 f"h must have {batch.layer_sizes[0]} rows, one per node of the input layer, got shape "
                 f"{tuple(h.shape)}: of rows x of all nodes take x[batch.layers[0].parent_nid]"
             )
-        kept: list[Tensor] = []  # with jumping: the rows of the layers passed, of the nodes that are still there
+        kept: list[Tensor] = []  # with jumping: rows of earlier layers, of the nodes in the present layer
         for i, flow in enumerate(batch.flows):
             h = self.step(i, h)
             if self.jumping is not None and i:
@@ -114,7 +115,7 @@ class FlowModel(nn.Module):
     def step(self, i: int, h: Tensor) -> Tensor:
         """Return the rows of layer ``i`` as they enter convolution ``i``: ``activate``, then dropout.
 
-        The inputs (layer 0) stay as they are. The last layer passes here with ``jumping`` only.
+        The inputs (layer 0) stay as they are. The last layer has a step with ``jumping`` only.
         """
         h = self.activate(i, h)
         return self.dropout(h) if i else h
@@ -145,7 +146,7 @@ class FlowModel(nn.Module):
                     conv.relu = True
 
     def convolve(self, i: int, flow: Flow, h: Tensor) -> Tensor:
-        """Return the result of convolution ``i`` for the rows that enter it, plus the residual where there is one.
+        """Return the result of convolution ``i`` for the rows that enter it, plus the residual if there is one.
 
         Errors get a note that names the layer.
         """

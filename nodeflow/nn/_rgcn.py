@@ -1,4 +1,4 @@
-"""The relational graph convolution, for edges of several types."""
+"""RGCNConv, the relational graph convolution, for edges of several types."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ class RGCNConv(FlowConv):
     """Relational graph convolution (Schlichtkrull et al. 2018, equations 2 and 3).
 
     ``h'_v = W_0 h_v + sum over relations r of W_r mean(h_u for the edges u -> v of type r) + b``. With bases, ``W_r =
-    sum of a_rb V_b`` (equation 3). The means are plain, without estimator weights: they are for samplers that draw all
-    edges of a node and type with equal probability, such as ``NeighborSampler`` with ``edge_type``. Other batches give
-    an ``IgnoredWeightWarning``.
+    sum of a_rb V_b`` (equation 3). The means ignore estimator weights. They are for samplers that draw all edges of a
+    node and type with equal probability, such as ``NeighborSampler`` with ``edge_type``; other batches give an
+    ``IgnoredWeightWarning``.
 
     Args:
         in_features, out_features: widths of the rows of ``h`` and of the result.
         num_relations: number of types; types are 0 to ``num_relations - 1``.
-        num_bases: number of bases; None: a matrix of its own for every relation.
-        own: the term ``W_0 h_v`` of a node's own row.
+        num_bases: number of bases; None: every relation has its own matrix.
+        own: add the term ``W_0 h_v`` of a node's own row.
         bias: add a learned bias.
         edge_type: the column of ``flow.data`` with the types, integers ``[num_edges]``, for calls without them.
 
-    No edge has a matrix. Memory without bases: a row of ``in_features`` and one of ``out_features`` for every pair of a
-    destination and a type that occurs. With bases: a number per edge and basis, and for every basis rows ``[num_dst,
-    in_features]``, or ``[num_src, out_features]`` where ``out_features`` is the smaller width. Sparse ``h`` is
-    multiplied first: a row of ``out_features`` for every pair of a source and a type (every basis: for every source).
+    Memory without bases: a row of ``in_features`` and a row of ``out_features`` for every pair of a destination and a
+    type that occurs. Memory with bases: a number per edge and basis, and per basis rows ``[num_dst, in_features]``, or
+    ``[num_src, out_features]`` if ``out_features`` is smaller. Sparse ``h`` is multiplied first, which takes a row of
+    ``out_features`` for every pair of a source and a type, or of a source and a basis.
 
     >>> from nodeflow import flow_from_edges
     >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1, data={"type": torch.tensor([0, 2])})
@@ -94,7 +94,7 @@ class RGCNConv(FlowConv):
 
     @opaque
     def _check_weight_by_type(self, weight: Tensor, of: Tensor, count: int) -> None:
-        """Fanouts per type give the types of a node different weights, which do not bias the mean of each."""
+        """Warn about weights that differ within a node and type; weights that differ between types bias no mean."""
         one_of_each = weight.new_empty(count).index_put_((of,), weight)
         if not torch.equal(one_of_each[of], weight):
             self.warn_ignored_weight(
@@ -102,7 +102,7 @@ class RGCNConv(FlowConv):
             )
 
     def _by_basis(self, flow: Flow, h: Tensor, weights: Tensor) -> Tensor:
-        """The sum over the edges once per basis, with weights ``[num_edges, bases]``."""
+        """Return the sum over the edges, once per basis, with weights ``[num_edges, bases]``."""
         pairs = list(zip(self.weight, weights.unbind(1), strict=True))
         if h.layout != torch.strided or self.weight.shape[1] < self.weight.shape[2]:
             parts = [flow.aggregate(sparse_linear(h, matrix), "sum", weight=weight) for matrix, weight in pairs]
@@ -110,7 +110,7 @@ class RGCNConv(FlowConv):
         return linear_sum(*((flow.aggregate(h, "sum", weight=weight).to(h.dtype), matrix) for matrix, weight in pairs))
 
     def _by_relation(self, flow: Flow, h: Tensor, types: Tensor, share: Tensor) -> Tensor:
-        """Every relation's matrix on the means of its edges; sparse rows are multiplied first, and then summed."""
+        """Return the means of every relation times its matrix; sparse rows are multiplied first, then averaged."""
         (src, dst), dense = flow.edges(), h.layout == torch.strided
         ends, count = (dst, flow.num_dst) if dense else (src, flow.num_src)
         pairs, of, sizes = torch.unique(types * count + ends, return_inverse=True, return_counts=True)

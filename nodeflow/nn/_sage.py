@@ -1,4 +1,4 @@
-"""The GraphSAGE convolution."""
+"""SAGEConv, the GraphSAGE convolution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nodeflow.ops import sparse_linear
 from nodeflow.transform import IN_DEGREE
 
 AGGREGATORS: Final = ("mean", "gcn", "pool")
-"""What the argument ``aggregator`` of ``SAGEConv`` may be."""
+"""Values of the argument ``aggregator`` of ``SAGEConv``."""
 
 
 class SAGEConv(LinearConv):
@@ -25,13 +25,13 @@ class SAGEConv(LinearConv):
 
     - ``aggregator="mean"``: ``h'_v = W_own h_v + W_neigh mean(h_u for u in N(v)) + b`` (algorithm 1);
     - ``aggregator="gcn"``: ``h'_v = W_neigh mean(h_u for u in N(v) and v itself) + b`` (equation 2);
-    - ``aggregator="pool"``: ``h'_v = W_own h_v + W_neigh max(relu(W_pool h_u + b_pool) for u in N(v)) + b``, number by
-      number (equation 3).
+    - ``aggregator="pool"``: ``h'_v = W_own h_v + W_neigh max(relu(W_pool h_u + b_pool) for u in N(v)) + b``, with the
+      maximum of every entry (equation 3).
 
-    W_own and W_neigh are the halves of the matrix that the paper applies to the concatenation, and start as that one
-    matrix would. A node without neighbours has a mean and a maximum of 0. Means are plain, without estimator weights,
-    unless ``weighted``: they are for samplers that draw all edges of a node with equal probability, such as
-    ``NeighborSampler`` without ``prob``. Other batches (``flow.needs_weight``) give an ``IgnoredWeightWarning``.
+    W_own and W_neigh are the halves of the matrix that the paper applies to the concatenation, and are initialised as
+    that matrix. A node without neighbours has a mean and a maximum of 0. Unless ``weighted``, means ignore estimator
+    weights. They are for samplers that draw all edges of a node with equal probability, such as ``NeighborSampler``
+    without ``prob``; other batches (``flow.needs_weight``) give an ``IgnoredWeightWarning``.
 
     Args:
         in_features, out_features: widths of the rows of ``h`` and of the result.
@@ -43,7 +43,7 @@ class SAGEConv(LinearConv):
             along which edges it was drawn: for ``direction="out"`` sample from ``transform.reverse(graph)`` instead,
             with the degrees of that graph.
         bias: add a learned bias b.
-        order, relu: see ``LinearConv``. A maximum comes before the matrix: with "pool" only "auto" and "aggregate".
+        order, relu: see ``LinearConv``. With "pool" only "auto" and "aggregate", since a maximum is not linear.
 
     Raises ValueError for another ``aggregator`` or ``order``, and for ``weighted`` with another aggregator than "mean".
 
@@ -77,7 +77,7 @@ class SAGEConv(LinearConv):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights: uniform in +-1/sqrt(fan-in), the fan-in that of the concatenated matrix."""
+        """Draw new weights, uniform in +-1/sqrt(fan-in) for the fan-in of the concatenated matrix."""
         linear, own = self.maps
         bound = (linear.in_features * (1 if own is None else 2)) ** -0.5
         for parameter in (*linear.parameters(), *(() if own is None else own.parameters())):
@@ -102,7 +102,7 @@ class SAGEConv(LinearConv):
         return "aggregate" if self.aggregator == "pool" else super().order_for(flow, h)
 
     def flops(self, flow: Flow, h: Tensor | None = None, *, backward: bool = False) -> dict[str, int]:
-        """Return the operations of each order: see ``LinearConv``. ValueError with "pool", which has one order."""
+        """Return the operations of each order, see ``LinearConv``; with "pool", which has one order, raise ValueError."""
         if self.aggregator == "pool":
             raise ValueError("with aggregator='pool' there is one order; count operations with nn.flop_counter()")
         return super().flops(flow, h, backward=backward)
@@ -128,5 +128,5 @@ class SAGEConv(LinearConv):
         return flow.weight.to(dtype) / degree[flow.structure.dst]
 
     def extra_repr(self) -> str:
-        """The aggregator, and the order where it is forced."""
+        """The aggregator, the order and the ReLU, for ``repr``."""
         return ", ".join(filter(None, [f"aggregator={self.aggregator!r}", super().extra_repr()]))
