@@ -40,8 +40,8 @@ class LinearConv(FlowConv):
     Subclasses call ``set_maps`` in their ``__init__``, and define ``aggregate``.
 
     Args:
-        order: "aggregate" (sum first), "transform" (multiply first), or "auto", the cheaper one for the sizes of the flow
-            and of the matrix, and for whether gradients are needed.
+        order: "aggregate" (sum first), "transform" (multiply first), or "auto", the cheaper one for the sizes of the
+            flow and of the matrix, and for whether gradients are needed.
         relu: apply ReLU to h', which is faster than applying it afterwards.
 
     Raises ValueError for another order.
@@ -159,7 +159,7 @@ class LinearConv(FlowConv):
         neigh, _ = self.maps
         wide, narrow = neigh.in_features, neigh.out_features
         product = 2 * wide * narrow * _passes(backward, needed)
-        # a backward sum over the edges: in "aggregate" only if the rows need a gradient, in "transform" always
+        # a backward sum over edges: for "aggregate" only if the rows need a gradient, for "transform" always
         first, after = 2 if backward and needed else 1, 2 if backward else 1
         loops = 2 * flow.num_src if self.loops else 0
         rows = flow.num_dst * first + loops * (first - 1), flow.num_src * after + loops * (after - 1)
@@ -177,7 +177,7 @@ class LinearConv(FlowConv):
 def map_rows(
     maps: tuple[nn.Linear, nn.Linear | None], total: Tensor, own: Tensor | None, *, relu: bool = False
 ) -> Tensor:
-    """Return the rows that ``maps``, of a ``LinearConv``, make of summed and own rows, ``[num_dst, in_features]`` each."""
+    """Return the result of ``maps`` for summed rows and own rows, ``[num_dst, in_features]`` each."""
     neigh, mine = maps
     pairs = [(total, neigh.weight)]
     if mine is not None and own is not None:

@@ -102,7 +102,7 @@ class SAGEConv(LinearConv):
         return "aggregate" if self.aggregator == "pool" else super().order_for(flow, h)
 
     def flops(self, flow: Flow, h: Tensor | None = None, *, backward: bool = False) -> dict[str, int]:
-        """Return the operations of each order, see ``LinearConv``; with "pool", which has one order, raise ValueError."""
+        """Return the operations of each order, see ``LinearConv``; ValueError with "pool", which has one order."""
         if self.aggregator == "pool":
             raise ValueError("with aggregator='pool' there is one order; count operations with nn.flop_counter()")
         return super().flops(flow, h, backward=backward)
