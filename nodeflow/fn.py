@@ -93,10 +93,10 @@ def _check_names(made: MessageFunction | ReduceFunction, names: tuple[str, ...])
             raise TypeError(f"{field.name} must be the name of a column, a str, got {describe(value)}")
 
 
-def _taken(
+def _arguments(
     name: str, spellings: tuple[tuple[str, ...], ...], args: tuple[str, ...], given: dict[str, str]
 ) -> list[str]:
-    """The arguments of a call in order, in whichever of the ``spellings`` its keywords are; TypeError for a mixture."""
+    """Return the arguments of a call in order. Its keywords must all be of one of the ``spellings``, else TypeError."""
     for names in spellings:
         rest = names[len(args) :]
         if len(args) <= len(names) and given.keys() == set(rest):
@@ -114,7 +114,7 @@ def _copier(name: str, kind: str, doc: str, *firsts: str) -> CopyMaker:
     spellings = tuple((first, "out") for first in firsts)
 
     def make(*args: str, **keywords: str) -> MessageFunction:
-        column, out = _taken(name, spellings, args, keywords)
+        column, out = _arguments(name, spellings, args, keywords)
         return MessageFunction("copy", kind, column, None, None, out)
 
     return _named(make, name, doc, spellings[0])
@@ -125,7 +125,7 @@ def _binary(left: str, op: str, right: str) -> BinaryMaker:
     spellings = ("lhs", "rhs", "out"), ("lhs_field", "rhs_field", "out")
 
     def make(*args: str, **keywords: str) -> MessageFunction:
-        lhs, rhs, out = _taken(name, spellings, args, keywords)
+        lhs, rhs, out = _arguments(name, spellings, args, keywords)
         return MessageFunction(op, left, lhs, right, rhs, out)
 
     doc = f"Message ``out``: column ``lhs`` of {_ENDS[left]} {_WORDS[op]} column ``rhs`` of {_ENDS[right]}."
@@ -138,7 +138,7 @@ def _old(left: str, op: str, right: str) -> Callable[..., MessageFunction]:
     names = (left, right, "out") if left != right else ("lhs", "rhs", "out")
 
     def make(*args: str, **keywords: str) -> MessageFunction:
-        lhs, rhs, out = _taken(name, (names,), args, keywords)
+        lhs, rhs, out = _arguments(name, (names,), args, keywords)
         return MessageFunction(op, _OLD[left], lhs, _OLD[right], rhs, out)
 
     return _named(make, name, f"Older spelling of ``{_OLD[left]}_{op}_{_OLD[right]}``.", names)
@@ -148,7 +148,7 @@ def _reducer(name: str, doc: str) -> ReduceMaker:
     spellings = ("message", "out"), ("msg", "out")
 
     def make(*args: str, **keywords: str) -> ReduceFunction:
-        message, out = _taken(name, spellings, args, keywords)
+        message, out = _arguments(name, spellings, args, keywords)
         return ReduceFunction(name, message, out)
 
     return _named(

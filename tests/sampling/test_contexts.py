@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.sampler_families import FAMILIES, graph_of_all, sampled
 from _support.sampler_reference import fingerprint, picked_positions, random_graph
 from hypothesis import given
 from hypothesis import strategies as st
@@ -229,3 +230,16 @@ def test_append_refuses_other_contexts(graph, batch):
     swapped = full(graph, 1)(joint.parent_nid, inputs=1 - joint.context)
     with pytest.raises(ValueError, match="parent node 3 is only in the first"):
         swapped.append(batch[1:])
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_which_samplers_hold_a_node_twice(name: str) -> None:
+    """The table in docs/nodeflow.md."""
+    batch = sampled(name, FAMILIES[name](graph_of_all()))
+    in_contexts = name.startswith(("temporal", "shadow"))
+    for layer in batch.layers:
+        assert (layer.context is not None) == in_contexts
+        keys = layer.parent_nid if layer.context is None else torch.stack([layer.context, layer.parent_nid], 1)
+        assert len(torch.unique(keys, dim=0)) == layer.num_nodes
+    twice = [len(torch.unique(layer.parent_nid)) < layer.num_nodes for layer in batch.layers]
+    assert any(twice) == in_contexts
