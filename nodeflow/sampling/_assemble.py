@@ -20,9 +20,9 @@ from nodeflow.ops import Structure
 from nodeflow.sampling._choice import Choice
 
 Choose = Callable[..., Choice]
-"""Chooses edges for the destinations (parent ids, int64) of a flow, given by number.
+"""A function of the destinations (parent ids, int64) and the number of a flow that returns the chosen edges.
 
-With contexts it is told the context of every destination too, as its third argument.
+With contexts, its third argument is the context of every destination.
 """
 
 
@@ -44,14 +44,14 @@ def assemble(
         edges: its edge arrays in the direction of sampling.
         seeds: parent ids of the last layer, repeats allowed.
         num_flows: number of flows.
-        choose: called with the destinations of a flow and its number, last flow first. With ``reuse`` it sees only the
-            destinations that no flow before had.
+        choose: called with the destinations of a flow and its number, last flow first. With ``reuse``, only with the
+            destinations that no earlier call had.
         include_dst: begin every layer with the nodes of the next one.
         reuse: keep the edges of a node that is a destination again.
-        contexts: int64, a number for every seed: nodes reached from it belong to this context, and the same parent node
-            in two contexts is two nodes. None: all in one.
+        contexts: context of every seed, int64 ``[num_seeds]``. Nodes reached from a seed belong to its context; a
+            parent node in two contexts is two nodes. None: all belong to one context.
 
-    Raises TypeError or IndexError for what are no seeds, and ValueError for a Choice that does not fit.
+    Raises TypeError or IndexError for seeds that are not ids, ValueError for a Choice that does not fit.
     """
     asked = as_ids(seeds, "seeds", graph.num_nodes).copy()
     parts = _Parts(graph, edges, num_flows, choose, contexts is not None)
@@ -71,7 +71,7 @@ def assemble(
 
 
 class _Parts:
-    """Makes layers and flows.
+    """Makes the layers and flows of a NodeFlow.
 
     With contexts, a node is numbered by the key ``context * num_nodes + parent id``; without, by its parent id, which
     is the same for context 0.
@@ -81,7 +81,7 @@ class _Parts:
         self.graph, self.edges, self.num_flows, self.choose, self.contexts = graph, edges, num_flows, choose, contexts
 
     def resampled(self, numbering: Numbering) -> tuple[list[Layer], list[Flow]]:
-        """Every flow draws afresh; a layer is what was numbered so far, so one numbering serves all of them."""
+        """Every flow draws afresh. A layer holds all nodes numbered so far, so one numbering serves all layers."""
         layers, flows = [self.layer(numbering.nodes)], []
         for i in reversed(range(self.num_flows)):
             choice, src = self.chosen(numbering.nodes, i)
@@ -207,7 +207,7 @@ def _joined_weight(choices: list[Choice]) -> Lazy[Tensor]:
 
 
 def _check(graph: Graph, edges: Edges, choice: Choice, dst: Ints) -> None:
-    """Raise IndexError or ValueError for a Choice of edges that are not there, or not at these destinations."""
+    """Raise IndexError or ValueError unless the edges of a Choice exist and belong to these destinations."""
     if choice.positions is None:
         as_ids(choice.src, "src of the Choice", graph.num_nodes)
         if choice.eid is not None:

@@ -1,4 +1,4 @@
-"""What every sampler is: bound to a graph, fixed when it is made, called with seeds, reproducible."""
+"""The base class of all samplers: bound to a graph, fixed when made, called with seeds, reproducible."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from nodeflow.random import derive_key, hash_ids
 
 
 class Draw(NamedTuple):
-    """Which draw a call of a sampler is.
+    """The random keys of one call of a sampler.
 
-    ``key`` is a random key of this very call, ``epoch_key`` one that all batches of the epoch share; ``batch_number``
-    is None where its seeds tell it apart.
+    Attributes:
+        key: the random key of this call.
+        epoch_key: the random key that all batches of the epoch share.
+        batch_number: the number of the batch; None where a hash of the seeds tells batches apart.
     """
 
     key: int
@@ -71,7 +73,7 @@ def _names(kind: type[SamplerBase]) -> frozenset[str]:
 
 
 class _Missing:
-    """Stands for the graph until ``SamplerBase.__init__`` has set it: says what a subclass has forgotten."""
+    """Stands in for the graph until ``SamplerBase.__init__`` sets it; its error names the call that was forgotten."""
 
     def __get__(self, sampler: Any, kind: type) -> Any:
         if sampler is None:
@@ -80,30 +82,30 @@ class _Missing:
 
 
 class SamplerBase(ABC):
-    """Base of all samplers; to write one that chooses edges layer by layer, start from ``Sampler`` instead.
+    """Base of all samplers. To write one that chooses edges layer by layer, start from ``Sampler`` instead.
 
     Args:
         graph: the parent graph; it is never written to.
         num_flows: number of flows, L.
         seed: any integer.
 
-    Raises TypeError for what is no graph, ValueError for no flows.
+    Raises TypeError if ``graph`` is not a Graph, ValueError if ``num_flows`` is below 1.
     """
 
     draws_as: ClassVar[str] = "custom"
-    """Name that goes into the key of all random numbers, so that samplers of different names draw independently.
+    """Part of the key of all random numbers: samplers of different names draw independently.
 
-    A subclass draws as its base does, unless it has a name of its own.
+    A subclass without a name of its own draws as its base class does.
     """
 
     numbered: bool = False
-    """Whether a loader must number the batches of an epoch, which else are told apart by their seeds."""
+    """Whether a loader must number the batches of an epoch; else a hash of their seeds tells batches apart."""
 
     takes_times: bool = False
-    """Whether it is called with ``times``, a time for every seed."""
+    """Whether a call needs ``times``, one time per seed."""
 
     most_seeds: int | None = None
-    """How many seeds a call takes at most; None: any number."""
+    """The largest number of seeds of a call; None: any number."""
 
     _from_graph: frozenset[str] = frozenset()
     """Names of the attributes that ``read_graph`` has set."""
@@ -119,12 +121,12 @@ class SamplerBase(ABC):
 
     @property
     def num_seeds(self) -> int:
-        """Seeds are integers from 0 to ``num_seeds - 1``: nodes, unless the sampler says otherwise."""
+        """The number of possible seeds, which are the integers below it: the number of nodes, in most samplers."""
         return self.graph.num_nodes
 
     @property
     def seed_kind(self) -> str:
-        """What a seed is, in words: "node", unless the sampler says otherwise."""
+        """The word for a seed in messages: "node", in most samplers."""
         return "node"
 
     @property
@@ -161,12 +163,12 @@ class SamplerBase(ABC):
         The result is a pure function of the sampler's settings and these arguments, on any thread and in any process.
 
         Args:
-            seeds: parent ids of the nodes whose outputs are wanted; repeats collapse, and ``seed_index`` restores them.
-                Of shape ``[B, m]``, such as pairs, they give a ``seed_index`` of this shape. A list of ids works too:
-                a sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader`` (which does not tell it the
-                epoch: equal batches are then equal draws; see ``functools.partial``).
-            epoch: another epoch is another, independent draw.
-            batch_number: number that tells this batch from the others of its epoch; None takes a hash of the seed ids.
+            seeds: parent ids of the nodes whose outputs are wanted, ``[B]`` or ``[B, m]``, such as pairs. Each node has
+                one row in the last layer; ``seed_index``, of the shape of ``seeds``, says which. A sampler can be the
+                ``collate_fn`` of a ``torch.utils.data.DataLoader``, which passes lists. That loader does not pass the
+                epoch, so equal batches are equal draws; ``functools.partial`` can pass it.
+            epoch: number of the epoch. Draws of different epochs are independent.
+            batch_number: number of the batch in its epoch; None takes a hash of the seed ids instead.
             inputs: anything that the sampler may look at beside its settings, such as present activations.
 
         Raises TypeError for float or bool seeds, IndexError for an id out of range.
@@ -176,14 +178,14 @@ class SamplerBase(ABC):
     def draw_batch(
         self, seeds: SeedsLike, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None
     ) -> NodeFlow:
-        """Sample the NodeFlow of ``seeds`` without what ``complete`` adds; arguments as for a call."""
+        """Sample the NodeFlow of ``seeds`` without the columns that ``complete`` adds; arguments as for a call."""
         ids, shape = self._seeds(seeds)
         return self._shaped(self._sample(ids, self._draw(epoch, batch_number, hash_ids(ids)), inputs), ids, shape)
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
-        """Add what depends on the moment at which a batch is used, such as history: nothing, unless a sampler has it.
+        """Add the columns that must be as new as possible, such as history; most samplers have none.
 
-        A loader draws batches ahead, in its threads, and completes each in the caller's thread when it is taken.
+        A loader draws batches ahead in its threads. It completes each batch in the caller's thread, when it is taken.
         """
         return batch
 
@@ -192,7 +194,7 @@ class SamplerBase(ABC):
         """Make the NodeFlow of checked seeds."""
 
     def _seeds(self, seeds: SeedsLike) -> tuple[Ints, tuple[int, ...]]:
-        """The seeds one after another, and the shape in which they were given: ``[B]`` or ``[B, m]``."""
+        """The checked seeds in one dimension, and the shape in which they were given: ``[B]`` or ``[B, m]``."""
         asked, shape = self.flat_seeds(_stack(seeds))
         try:
             ids = as_ids(asked, "seeds", self.num_seeds, self.seed_kind)
@@ -204,7 +206,7 @@ class SamplerBase(ABC):
         return ids, shape or (len(ids),)
 
     def flat_seeds(self, seeds: SeedsLike) -> tuple[Any, tuple[int, ...] | None]:
-        """Seeds one after another, and their shape where it is ``[B, m]``, which seeds that are nodes may have."""
+        """Return the seeds in one dimension, and their shape if it is ``[B, m]``, as only nodes may have it."""
         ids, shape = flat(seeds)
         if shape is not None and self.seed_kind != "node":
             raise ValueError(
@@ -224,14 +226,14 @@ class SamplerBase(ABC):
         return batch.with_seeds(seed_index=index.reshape(shape))
 
     def _draw(self, epoch: int, batch_number: int | None, *identity: int) -> Draw:
-        """The draw of a batch told apart by its number, or else by ``identity``."""
+        """The keys of the batch with this number, or without a number, of the batch that ``identity`` hashes."""
         # the leading word keeps numbered batches and hashed ones apart
         named = (0, *identity) if batch_number is None else (1, as_int(batch_number, "batch_number"))
         number = as_int(epoch, "epoch")
         return Draw(self._key(number, *named), self._key(number, 2), batch_number)
 
     def _key(self, *words: int) -> int:
-        """A key that belongs to the family, its seed and ``words``. Neighbour sampling has no name, thus no word."""
+        """A key made of ``draws_as``, the seed and ``words``. The name of neighbour sampling is empty, and no word."""
         name = (int.from_bytes(self.draws_as.encode(), "big"),) if self.draws_as else ()
         return derive_key(*name, self.seed, *words)
 
@@ -258,7 +260,7 @@ class SamplerBase(ABC):
 
 
 def flat(seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
-    """Seeds one after another, and their shape where it is ``[B, m]``; else they as they are, and None."""
+    """Return seeds of shape ``[B, m]`` in one dimension, and this shape; other seeds as they are, and None."""
     nested = isinstance(seeds, Sequence) and any(isinstance(seed, (Sequence, Tensor, np.ndarray)) for seed in seeds)
     if isinstance(seeds, str) or not (nested or getattr(seeds, "ndim", 1) == 2):
         return seeds, None
@@ -270,7 +272,7 @@ def flat(seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
 
 
 def _stack(seeds: Any) -> Any:
-    """A torch DataLoader over a tensor hands its ``collate_fn`` a list of zero-dimensional tensors."""
+    """Join a list of zero-dimensional tensors, which a torch DataLoader over a tensor passes to ``collate_fn``."""
     if isinstance(seeds, Sequence) and seeds and all(isinstance(seed, Tensor) and seed.ndim == 0 for seed in seeds):
         return torch.stack(list(seeds))
     return seeds

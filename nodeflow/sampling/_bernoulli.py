@@ -1,4 +1,4 @@
-"""Neighbour sampling in which every edge is kept or not on its own."""
+"""Neighbour sampling in which every edge is kept or left on its own."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class BernoulliSampler(RowSampler):
 
     Estimator weights: A / p (Horvitz and Thompson 1952), where A is the ``weight`` column (1 without). With them the
     weighted sum over the kept edges is unbiased for the sum of A times value over all in-edges; its variance is the sum
-    of (1 - p) / p (A value)^2. The number of kept edges is random. A node without neighbours, or with bad luck, gets
-    no edges; the only edge of a node has p = 1 under ``fanouts``.
+    of (1 - p) / p (A value)^2. The number of kept edges is random: a node may get none of its edges. The only edge of a
+    node has p = 1 under ``fanouts``.
 
     Args:
         graph: the parent graph; it is never written to.
         fanouts: k, one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
             inputs; -1 keeps all.
         rates: instead of ``fanouts``, p itself, one number above 0 and at most 1 per flow, in the same order.
-        direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``. An ``edge_filter`` and
-            ``without_edges`` count before d does.
+        direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``. Edges that
+            ``edge_filter`` or ``without_edges`` leaves out do not count in d.
 
     Cost: one logarithm per kept edge, whatever the degrees. Jumps from one kept edge to the next come from uniforms of
     53 bits and float64 logarithms: the probability of every jump is exact to about 2^-52, p itself to about 2^-52 p.
 
-    Raises TypeError for what are no lists of numbers, ValueError for neither or both of ``fanouts`` and ``rates``, and
-    for numbers out of range.
+    Raises TypeError for arguments that are not lists of numbers, ValueError for neither or both of ``fanouts`` and
+    ``rates``, and for numbers out of range.
 
     >>> graph = Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0])
     >>> flow = BernoulliSampler(graph, [2], seed=1)([0]).flows[0]

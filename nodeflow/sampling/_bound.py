@@ -1,4 +1,4 @@
-"""Samplers that read the edges of a graph: along in- or out-edges, through a filter, with weights."""
+"""The base class of samplers that look up edges: their direction, filter and weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ S = TypeVar("S", bound="BoundSampler")
 
 
 class BoundSampler(SamplerBase):
-    """Base of the samplers that look up edges; what these options do is the same in all of them.
+    """Base of the samplers that look up edges: in a direction, through a filter, with weights.
 
     A subclass calls ``bind()`` at the end of its ``__init__``. Its draws look up edges and weights in ``reader``. To
     read more from the graph, such as another column, it overrides ``read_graph``.
@@ -72,9 +72,9 @@ class BoundSampler(SamplerBase):
     def without_edges(self: S, eid: IdsLike) -> S:
         """Return a sampler like this one that does not draw the edges ``eid`` (parent edge ids).
 
-        They are left out before the draw, so fanouts stay full. Where nodes draw on their own, those without such an
-        edge draw what they drew; where a layer draws as a whole, all of it may change. Meant for one batch, such as the
-        edges whose presence is to be predicted; for what holds for long, ``edge_filter`` makes faster samplers.
+        They are left out before the draw, so fanouts stay full. If nodes draw on their own, nodes without such an edge
+        draw the same as before; if a layer draws as a whole, all of it may change. Meant for one batch, such as the
+        edges whose presence is to be predicted. To leave edges out for long, use ``edge_filter``: its draws are faster.
 
         Raises IndexError for an id out of range.
         """
@@ -90,9 +90,9 @@ class BoundSampler(SamplerBase):
     def estimand(self) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
 
-        The ``weight`` column, or 1; 0 for edges that the filter or ``without_edges`` leaves out. A sampler of your own
-        that never draws other edges either, or counts edges otherwise, overrides this: ``assert_unbiased`` compares its
-        weighted sums with the sums by these numbers (example in docs/sampling.md).
+        It is the ``weight`` column, or 1, and 0 for edges that the filter or ``without_edges`` leaves out. A sampler of
+        your own overrides this if it never draws some other edges, or counts edges otherwise: ``assert_unbiased``
+        compares its weighted sums with the sums by these numbers (example in docs/sampling.md).
         """
         weights, mask, left_out = self.reader.weights, self.reader.mask, self.reader.left_out
         number = np.ones(self.graph.num_edges) if weights is None else weights.astype(np.float64)

@@ -1,4 +1,4 @@
-"""What a sampler chooses from, and what it chose."""
+"""The edges that a sampler may choose from, and the edges that it chose."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ class Choice(Frozen):
 
     Args:
         indptr: int64 ``[num_dst + 1]``: where the edges of each destination begin and end.
-        positions: int64 ``[E]``: positions in the graph's edge arrays (what ``Candidates.select`` gives).
-        src: int64 ``[E]``: parent ids of the sources, for edges that are no edges of the parent graph; give this or
-            ``positions``.
-        eid: int64 ``[E]``: with ``src``, parent ids of the edges, -1 for one that has none (default all -1).
+        positions: int64 ``[E]``: positions in the sampler's edge arrays, such as ``Candidates.positions``.
+        src: int64 ``[E]``: instead of ``positions``, the parent ids of the sources of edges that the parent graph does
+            not have.
+        eid: int64 ``[E]``: with ``src``, parent ids of the edges, -1 for an edge without one. None: all -1.
         weight: estimator weights, float32 ``[E]``, or a function without arguments that makes them when first asked
             for. None: 1.
         edata: columns with a row per chosen edge, for the frame of the flow.
-        ndata: columns with a row per node of ``nodes`` (parent ids, distinct, sources of chosen edges), for the frame
-            of the source layer, where the other nodes get zeros.
+        nodes: parent ids that the rows of ``ndata`` belong to: distinct sources of chosen edges.
+        ndata: columns with a row per node of ``nodes``, for the frame of the source layer; other nodes get zeros.
+
+    Raises TypeError for arrays that are not integers, ValueError for arrays that do not fit each other.
     """
 
     __slots__ = (
@@ -101,10 +103,11 @@ class Choice(Frozen):
         nodes: Tensor | None = None,
         ndata: Mapping[str, Tensor] | None = None,
     ) -> Choice:
-        """A Choice made by a compiled kernel, whose arrays need no checks; ``src`` are the sources at ``positions``.
+        """Return a Choice of arrays that a compiled loop made, which are not checked.
 
-        ``positions`` None is for edges that are no edges of the parent graph. ``needs_weight`` says whether weights may
-        vary within a destination (see ``Flow.needs_weight``), None that they must be compared.
+        ``src`` are the sources of the edges at ``positions``; None is for edges that the parent graph does not have.
+        ``needs_weight`` says whether weights may vary within a destination (see ``Flow.needs_weight``). None: unknown,
+        so weights are compared.
         """
         self = cls.__new__(cls)
         cell = None if weight is None else Lazy(weight)
@@ -141,8 +144,8 @@ def _weight(value: Any, size: int) -> Tensor:
 class Candidates(Frozen):
     """All edges that a set of destinations could draw, grouped by destination, in the graph's order.
 
-    ``dst_nid`` are the destinations' parent ids ``[num_dst]``; ``indptr`` ``[num_dst + 1]``; the properties below have
-    one row per candidate edge. What a filter or ``without_edges`` leaves out is no candidate.
+    ``dst_nid`` are the destinations' parent ids ``[num_dst]``. ``positions`` are the positions of the candidates in the
+    sampler's edge arrays, int64 ``[E]``. Edges that a filter or ``without_edges`` leaves out are no candidates.
     """
 
     __slots__ = ("_edges", "_exact", "_indptr", "_weights", "dst_nid", "positions")
@@ -173,7 +176,7 @@ class Candidates(Frozen):
 
     @property
     def rows(self) -> Tensor:
-        """Which of the destinations, 0 to ``num_dst - 1``, each edge belongs to, int64 ``[E]``."""
+        """Index of each edge's destination, from 0 to ``num_dst - 1``, int64 ``[E]``."""
         return torch.from_numpy(np.repeat(np.arange(len(self.dst_nid)), np.diff(self._indptr)))
 
     @property
@@ -209,11 +212,12 @@ class Candidates(Frozen):
         Args:
             keep: which candidate edges are chosen; a row number may be repeated.
             weight: estimator weight of the chosen edges, ``[chosen]`` or one number for all.
-            prob: instead of ``weight``, the probability with which each was chosen (or how often it is drawn in the
-                mean), likewise: its estimator weight is then that of the edge (see ``edge_weight``) / prob. None: 1.
+            prob: instead of ``weight``, the probability with which each edge was chosen, or the mean number of times
+                that it is drawn, ``[chosen]`` or one number for all. Estimator weights are ``edge_weight / prob``.
+                None: 1.
 
-        Raises ValueError for rows that are not ascending, for both ``weight`` and ``prob``, and for a ``prob`` that is
-        not positive; IndexError for a row out of range.
+        Raises ValueError for row numbers that are not ascending, for both ``weight`` and ``prob``, and for a ``prob``
+        that is not positive; IndexError for a row number out of range.
         """
         size = len(self.positions)
         if isinstance(keep, np.ndarray) and keep.dtype == np.bool_:

@@ -1,4 +1,4 @@
-"""Cluster-GCN: subgraphs that are unions of parts of the graph."""
+"""Cluster-GCN: subgraphs that are unions of parts of a partition of the graph."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _MOST = 2**31 - 1
 
 
 def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
-    """Cut the nodes into parts of about equal size with few edges between them, with METIS (Karypis, Kumar 1998).
+    """Cut the nodes into parts of about equal size with few edges between them, by METIS (Karypis, Kumar 1998).
 
     Edges count once per pair of nodes, whatever their direction; self-loops do not count.
 
     Args:
         graph: the graph to cut.
         num_parts: number of parts, at most the number of nodes. Parts may be empty where nodes are few.
-        seed: any integer. The same seed gives the same parts with the same build of METIS, so save parts that are to
-            last. On small graphs all seeds may give the same.
+        seed: any integer. The same seed gives the same parts with the same build of METIS: save parts that you will
+            need again. On small graphs all seeds may give the same parts.
 
     Returns the part of every node, int64 ``[num_nodes]``. Cost: about proportional to the number of edges.
 
-    Raises ValueError for too many parts, ImportError, with the line that installs it, without pymetis.
+    Raises ValueError for more parts than nodes, ImportError without pymetis.
 
     >>> ring = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0])
     >>> partition(ring, 2).bincount()
@@ -89,27 +89,27 @@ class ClusterSampler(SubgraphSampler):
     joins q random parts at a time: the paper's stochastic multiple partitions. The nodes come part by part in the order
     of the seeds, ascending within a part.
 
-    Estimator weights, for q parts out of p: edges within a part are surely there with their destination, and weigh A,
-    the ``weight`` column or 1; edges between parts are there with probability (q - 1) / (p - 1), and weigh
-    A (p - 1) / (q - 1). So where every set of q >= 2 parts is equally likely, and given that v is in the subgraph, the
-    weighted sum over its edges there is unbiased for the sum over all its edges. With q = 1 edges between parts are
-    never seen: the sum is that over the edges within the part.
+    Estimator weights, for q parts out of p: an edge within a part is always in the subgraph of its destination and has
+    the weight A, the ``weight`` column or 1. An edge between parts is in it with probability (q - 1) / (p - 1) and has
+    the weight A (p - 1) / (q - 1). If every set of q >= 2 parts is equally likely, then given that v is in the
+    subgraph, the weighted sum over its edges there is unbiased for the sum over all its edges. With q = 1,
+    edges between parts are never seen: the sum is that over the edges within the part.
 
     Args:
         graph: the parent graph; it is never written to.
         num_flows: number of flows, L.
         parts: the part of every node, integers ``[num_nodes]`` from 0; or a number of parts, into which ``partition``
             then cuts the graph.
-        direction, edge_filter, weight, seed: see ``SubgraphSampler``. Nothing is random but the partition: the seed is
-            for it, and epochs do not matter.
+        direction, edge_filter, weight, seed: see ``SubgraphSampler``. Only the partition is random: the seed is for it,
+            and all epochs are alike.
 
     Parts named twice count once. A part without nodes adds nothing, but counts among the p parts. All nodes are equally
     likely to be in a batch of an epoch, so losses need no weights.
 
     Cost: the sum of the degrees of the nodes.
 
-    Raises ValueError for parts of another length than there are nodes, IndexError for a negative one, and what
-    ``partition`` raises.
+    Raises ValueError unless ``parts`` has one entry per node, IndexError for a negative one, and the errors of
+    ``partition``.
 
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
     >>> sampler = ClusterSampler(graph, 2, parts=[0, 0, 1, 2])

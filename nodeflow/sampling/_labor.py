@@ -38,7 +38,7 @@ class LaborSampler(RowSampler):
     """Layer-neighbour sampling: as good as neighbour sampling for every destination, with fewer sources in all.
 
     LABOR of Balin and Catalyurek (NeurIPS 2023, arXiv:2210.13339). Every source t has one uniform random number r_t per
-    flow, and the edge t -> s is drawn when ``r_t < c_s pi_t``: what one destination draws, others draw too. For k =
+    flow, and the edge t -> s is drawn when ``r_t < c_s pi_t``. So destinations tend to draw the same sources. For k =
     fanout and d = degree of s, c_s is such that ``sum_t 1 / min(1, c_s pi_t) = d**2 / min(k, d)``, so that the variance
     of a mean over neighbours is that of k neighbours drawn without replacement, where their values are uncorrelated.
 
@@ -84,7 +84,7 @@ class LaborSampler(RowSampler):
     up to less than a quarter of the nodes, in proportion to them; more iterations, in proportion to the degrees too. A
     sequential sampler with ``iterations=0`` reads all edges of the graph once when it is made.
 
-    Raises TypeError or ValueError for arguments other than these.
+    Raises TypeError or ValueError for arguments of another type or value.
 
     >>> import torch
     >>> graph = Graph.from_edges(torch.arange(100).repeat(5), torch.arange(100, 105).repeat_interleave(100))
@@ -136,7 +136,7 @@ class LaborSampler(RowSampler):
         super().__init__(graph, len(self.fanouts), **options)
 
     def read_graph(self) -> None:
-        """Find also the edges that repeat another one's ends, where these have a number each."""
+        """Find also the parallel edges, which have a random number each with "sequential"."""
         super().read_graph()
         if self.method == "sequential" and self.iterations == 0:
             edges, size = self.reader.edges, self.graph.num_nodes
@@ -250,7 +250,7 @@ class LaborSampler(RowSampler):
     def _inverse(
         self, indptr: Ints, degree: Ints, inverse: Callable[[], NDArray[np.float64]]
     ) -> Callable[[], NDArray[np.float64]]:
-        """1 / probability as the estimator takes it."""
+        """1 / probability, scaled by degree / its sum over the row for the Hajek estimator."""
         if self.estimator == "horvitz-thompson":
             return inverse
 
@@ -263,7 +263,7 @@ class LaborSampler(RowSampler):
         return scaled
 
     def _numbers(self, step: Step) -> _Numbers:
-        """Where the numbers r_t of this draw come from."""
+        """The keys of the numbers r_t of this draw."""
         period = self.batch_dependency
         if period == 1:
             key = (step.batch_random if self.layer_dependency else step.random).key
@@ -281,7 +281,12 @@ class LaborSampler(RowSampler):
 
 
 class _Numbers(NamedTuple):
-    """Two keys of numbers and the key that decides between them, uint64 ``[3]``: the kernels' ``keys``, ``early``."""
+    """The keys that the loops make r_t from.
+
+    Attributes:
+        keys: uint64 ``[3]``: two keys of numbers, and the key that decides which of them a node uses.
+        early: share of the nodes that use the second one, in units of 2**-32.
+    """
 
     keys: NDArray[np.uint64]
     early: np.uint32
@@ -292,14 +297,14 @@ class _Numbers(NamedTuple):
 
 
 def _repeats_of(edges: Edges) -> tuple[Ints, Ints]:
-    """What ``find_repeats`` finds in an excerpt, at a cost that does not depend on the size of the graph."""
+    """Find the parallel edges of a few rows, at a cost that does not depend on the size of the graph."""
     nodes, local = np.unique(edges.indices, return_inverse=True)
     repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, local, len(nodes))
     return repeats
 
 
 def _rates(fanout: int, degree: Ints, indptr: Ints) -> NDArray[np.float64]:
-    """1 / probability of every drawn edge: the draw compares integers below 2**32, so probabilities are multiples."""
+    """1 / probability of every drawn edge; draws compare 32-bit integers: probabilities are multiples of 2**-32."""
     inverse = np.ones(len(degree))
     some = degree > fanout if fanout >= 0 else np.zeros(len(degree), np.bool_)
     inverse[some] = _WORDS / np.ceil(fanout / degree[some] * _WORDS)

@@ -1,4 +1,4 @@
-"""Layer-wise samplers: the destinations of a flow together draw one set of source nodes, and get all edges from it."""
+"""Layer-wise samplers: all destinations of a flow share one drawn set of sources, and get all edges from it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _NONE: Ints = np.zeros(0, np.int64)
 
 
 class LayerSampler(Sampler):
-    """All destinations of a flow together draw one set of their neighbours, and get all edges from it.
+    """All destinations of a flow share one drawn set of their neighbours, and get all edges from it.
 
     The candidates are the nodes that have an edge to one of the destinations; candidate u has the probability
     q_u = score / sum of the scores: the same for all without ``score``, else what ``score`` says (adaptive sampling,
     Huang, Zhang, Rong, Huang 2018). With A the ``weight`` column (1 without) the estimator weight of an edge
-    e from u is ``A_e * times / mean``: how often u was drawn, over how often on average. Weighted sums over the drawn
+    e from u is ``A_e * times / mean``: the number of times that u was drawn over its mean. Weighted sums over the drawn
     edges are then unbiased for the sum over all edges of the destination, but for candidates with score 0. With
     replacement their variance is ``(sum_u (A_vu h_u)^2 / q_u - (sum_u A_vu h_u)^2) / t`` for destination v, with
     "poisson" it is ``sum_u (A_vu h_u)^2 (1 / pi_u - 1)``.
@@ -49,9 +49,10 @@ class LayerSampler(Sampler):
         graph: the parent graph; it is never written to.
         layer_sizes: number of draws t per flow **in flow order**: ``layer_sizes[-1]`` is for the sources of the seeds.
         score: ``score(candidates, step)`` gets ``LayerCandidates`` and the ``Step`` (``step.inputs`` is what the
-            sampler was called with as ``inputs=``) and returns a score per candidate, ``[n]``, finite and not negative;
-            an ``nn.Module`` is fine, and a gradient is kept. It must be a pure function, but may change between calls
-            (by training): then so do the draws. Not called where there is no candidate. None: all alike.
+            sampler was called with as ``inputs=``). It returns a score per candidate, ``[n]``, finite and not negative.
+            It may be an ``nn.Module``, and gradients are kept. It must be a pure function. It may change between calls,
+            as a module does in training; then the draws change too. It is not called without candidates. None: equal
+            scores.
         draw: "replacement": t draws with replacement (with ``mean = t * q_u``). "poisson": every candidate on its own,
             with probability pi_u = min(1, c q_u), t of them on average (Balin, Catalyurek 2023). "systematic": exactly
             t distinct ones, with the same probabilities (Deville 1998). In both c makes the pi_u add up to t; with no
@@ -69,8 +70,8 @@ class LayerSampler(Sampler):
 
     Cost: proportional to the number of edges of the destinations.
 
-    Raises TypeError or ValueError for sizes that are not at least 1, another ``draw``, or a score that is no function;
-    and in a call for scores of another shape, that are negative or not finite, or that are 0 for all candidates.
+    Raises TypeError or ValueError for sizes below 1, another ``draw``, or a score that is not a function. A call raises
+    them for scores of another shape, negative or infinite scores, and scores that are 0 for all candidates.
 
     >>> graph = Graph.from_edges([0, 1, 2, 3, 0, 1], [4, 4, 4, 4, 5, 5])
     >>> batch = LayerSampler(graph, [2], draw="systematic", seed=1)([4, 5])
@@ -133,7 +134,7 @@ class LayerSampler(Sampler):
         return self._chosen(dst.numpy(), indptr, candidates.positions[kept], source[kept], ids, picked, columns)
 
     def _scores(self, candidates: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
-        """Scores of the candidates as numbers, and as the user's score gave them."""
+        """The scores of the candidates as float64 numbers, and as the tensor that ``score`` returned."""
         if self.score is None or len(candidates) == 0:
             return np.ones(len(candidates)), None
         return read_scores(self.score(candidates, step), candidates.nid, step.flow)
@@ -148,7 +149,7 @@ class LayerSampler(Sampler):
         picked: Picked,
         columns: Mapping[str, Tensor] | None = None,
     ) -> Choice:
-        """The Choice of the edges at ``positions``, whose sources are ``ids[source]``, and ``picked`` says how."""
+        """The Choice of the edges at ``positions``, whose sources are ``ids[source]``, drawn as ``picked``."""
         factor = picked.times / picked.mean
         weight = self._weight(dst, indptr, positions, lambda: factor[source])
         nodes = None if columns is None else torch.from_numpy(ids)
@@ -161,11 +162,11 @@ class LayerSampler(Sampler):
 
     @property
     def _needs_weight(self) -> bool:
-        """Whether weights vary within a destination: only without replacement and score are all nodes alike."""
+        """Whether weights may vary within a destination."""
         return self.score is not None or self.draw == "replacement" or self.weight is not None
 
     def _finished(self, dst: Ints, indptr: Ints, weight: Floats) -> Floats:
-        """Estimator weights as they are given to the flow."""
+        """Return the estimator weights of the flow; a subclass may scale them."""
         return weight
 
     def _left_out(self) -> Ints:
@@ -174,12 +175,12 @@ class LayerSampler(Sampler):
 
 
 class LadiesSampler(LayerSampler):
-    """A layer is drawn among the neighbours of the layer above, the more likely the more they give it: LADIES.
+    """LADIES: a layer is drawn among the neighbours of the next one, in proportion to their squared weights.
 
     Candidate u is drawn in proportion to the sum of A_e^2 over its edges to the destinations of this flow (Zou, Hu,
     Wang, Jiang, Sun, Gu 2019, algorithm 1). Estimator weights are ``A_e * times / mean`` and unbiased, as for
-    ``LayerSampler``. This differs from the authors' program, which draws without replacement but weights as if with it,
-    and puts the destinations into the set: that is biased.
+    ``LayerSampler``. The authors' program is biased: it draws without replacement but weights as if with it, and puts
+    the destinations into the set.
 
     Args:
         graph, layer_sizes, draw: see ``LayerSampler``.
@@ -188,11 +189,11 @@ class LadiesSampler(LayerSampler):
             must not be negative.
         direction, include_dst, edge_filter, weight, seed: see ``Sampler``.
 
-    An edge with A = 0 gives its source no chance; where all are 0, nothing is drawn, and the estimate 0 is exact.
-    Repeated edges count one by one.
+    Edges with A = 0 do not count: if all are 0, nothing is drawn, and the estimate 0 is exact. Parallel edges count one
+    by one.
 
-    Cost: with replacement one pass over the edges of the destinations, and over those with weights a second, partial
-    one; else their union is numbered too, about ten times as slow.
+    Cost: with replacement, one pass over the edges of the destinations, or two with weights. The other draws number
+    all candidates, which takes about ten times as long.
 
     >>> graph = Graph.from_edges([0, 1, 2, 3, 0, 1], [4, 4, 4, 4, 5, 5])
     >>> LadiesSampler(graph, [2, 3], seed=2)([4, 5])
@@ -284,12 +285,12 @@ class LadiesSampler(LayerSampler):
 
 
 class FastGCNSampler(LayerSampler):
-    """Every layer is drawn among all nodes of the graph, in proportion to what they give it as a whole: FastGCN.
+    """FastGCN: every layer is drawn among all nodes of the graph, in proportion to their squared weights.
 
     Node u has the probability q_u in proportion to the sum of A_e^2 over all its edges in the graph (Chen, Ma, Xiao
-    2018, algorithm 2), after the edge filter, made once when the sampler is made. Estimator weights
+    2018, algorithm 2), after the edge filter. These are computed when the sampler is made. Estimator weights
     are ``A_e * times / mean`` and unbiased, as for ``LayerSampler``. A drawn node without an edge to the destinations
-    is not in the layer, so on sparse graphs most draws may be in vain, and many destinations without edges.
+    is not in the layer. So on sparse graphs few drawn nodes may be used, and many destinations get no edges.
 
     Args:
         graph: the parent graph; it is never written to.
@@ -297,9 +298,9 @@ class FastGCNSampler(LayerSampler):
         draw: see ``LayerSampler``. The order of "systematic" is fixed by ``seed``, one for all draws.
         direction, include_dst, edge_filter, weight, seed: see ``Sampler``.
 
-    A node whose edges all have A = 0 is never drawn; it would give 0. ``without_edges`` does not change q.
+    A node whose edges all have A = 0 is never drawn. ``without_edges`` does not change q.
 
-    Cost: one pass over the edges of the destinations, beside layer_sizes draws. Made: a pass over all edges.
+    Cost of a call: one pass over the edges of the destinations, and the draws; of making one: a pass over all edges.
 
     >>> graph = Graph.from_edges([0, 1, 2, 3, 0, 1], [4, 4, 4, 4, 5, 5])
     >>> FastGCNSampler(graph, [2], draw="systematic", seed=1)([4, 5])

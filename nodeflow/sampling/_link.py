@@ -1,4 +1,4 @@
-"""Batches whose seeds are edges: the ends of each edge, and negatives that take the place of its destination."""
+"""Link prediction: batches whose seeds are edges or pairs, with negatives that replace one of their ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NEGATIVES = 0x6E65676174697665  # keeps the negatives apart from what another s
 
 
 class _Call(NamedTuple):
-    """The arguments of a call beside the seeds; ``number`` is the batch number for the sampler of nodes."""
+    """Arguments of a call without the seeds; ``number`` is the batch number for the sampler of nodes."""
 
     epoch: int
     number: int | None
@@ -73,7 +73,7 @@ class LinkSampler(SamplerBase):
             ends of a seed edge, in both directions, parallel ones too. They are left out before the draw, so fanouts
             stay full. None: none, so a seed edge may be part of its own input.
         filter_known: never draw a negative n for a source u when the graph has an edge u -> n, or when n is u. The
-            others keep the proportions of their probabilities, exactly and without trial and error.
+            other nodes keep the exact proportions of their probabilities; there are no repeated trials.
         seed: any integer; of the negatives only.
 
     Settings of the sampler stay its own. ``filter_known`` looks at all edges of the graph, also those that the sampler
@@ -84,9 +84,9 @@ class LinkSampler(SamplerBase):
     over the edges; with "reverse" or ``filter_known`` their ends in sorted order, 8 bytes an edge, and 4 (uniform) or
     12 (degree) more for ``filter_known``. A graph with edge ids of its own takes 8 bytes an edge to look up their ends.
 
-    Raises TypeError for a sampler that is none, whose seeds are not nodes, or that cannot leave edges out while
-    ``exclude`` is set; ValueError for other values than those above, or ``chunk`` with ``filter_known`` (shared
-    negatives would have to suit all their sources).
+    Raises TypeError if ``sampler`` is not a sampler, has seeds that are not nodes, or cannot leave edges out for
+    ``exclude``; ValueError for values other than those above, and for ``chunk`` with ``filter_known`` (shared
+    negatives would have to be unknown to all their sources).
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 0])
@@ -196,7 +196,7 @@ class LinkSampler(SamplerBase):
 
     @property
     def takes_times(self) -> bool:  # type: ignore[override]
-        """Whether the sampler of nodes does."""
+        """Whether the sampler of nodes takes times."""
         return self.sampler.takes_times
 
     @property
@@ -251,7 +251,7 @@ class LinkSampler(SamplerBase):
         return self.complete(self.draw_batch(seeds, epoch=epoch, batch_number=batch_number, inputs=inputs, times=times))
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
-        """Add what the sampler of nodes adds."""
+        """Add the columns that the sampler of nodes adds."""
         return self.sampler.complete(batch)
 
     def draw_batch(
@@ -330,7 +330,7 @@ class LinkSampler(SamplerBase):
         return torch.stack([src, dst], -1), labels
 
     def _none_left(self, side: str, node: int, seed: int, times: Array | None, row: int) -> str:
-        """Words for a seed that no negative is left for."""
+        """The message for a seed without a possible negative."""
         direction = "in" if side == "destination" else "out"
         among = {"uniform": "every other node", "degree": f"every node that has {direction}-edges"}
         everything = among.get(self.negatives, "every node with a weight")

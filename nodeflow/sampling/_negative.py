@@ -1,4 +1,4 @@
-"""Which pairs of nodes are edges, and draws of nodes for the pairs that are none."""
+"""The pairs of nodes that are edges, and draws of negatives: nodes for pairs that are not."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def node_weights(graph: Graph, value: object) -> Floats:
 
 
 def birth_times(sampler: SamplerBase, value: object) -> Array:
-    """Return from which time on each node exists, int64 or float64 ``[num_nodes]``."""
+    """Return the time from which on each node exists, int64 or float64 ``[num_nodes]``."""
     graph = sampler.graph
     if value is None:
         column = getattr(sampler, "time", None)

@@ -22,11 +22,12 @@ from nodeflow.sampling._sampler import Step, check_size, check_sizes
 
 
 class NeighborSampler(RowSampler):
-    """Every node draws a fixed number of its neighbours: uniformly (Hamilton, Ying, Leskovec 2017, algorithm 2), or in
-    proportion to an edge column.
+    """Every node draws a fixed number of its neighbours, uniformly or in proportion to an edge column.
 
-    Estimator weights: A over the probability to be drawn (with replacement: over how often it is on average), where A
-    is the ``weight`` column (1 without). For k drawn edges of d this is A d / k without ``prob``; with ``prob``, the
+    This is GraphSAGE's sampling (Hamilton, Ying, Leskovec 2017, algorithm 2).
+
+    Estimator weights: A / probability of being drawn; with replacement, A / mean number of times drawn. A is the
+    ``weight`` column (1 without). For k drawn edges of d this is A d / k without ``prob``; with ``prob``, the
     column w, and W, its sum over the node's edges, it is A W / (k w) with replacement, and A / min(1, c w) without. The
     weighted sum over the drawn edges is thus unbiased for the sum of A times value over all in-edges (with ``prob``:
     those with w above 0); weights of 1 over a mean are what GraphSAGE uses. A node with no more neighbours than its
@@ -36,10 +37,10 @@ class NeighborSampler(RowSampler):
     Args:
         graph: the parent graph; it is never written to.
         fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
-            inputs; -1 takes all neighbours. With ``edge_type``, each may be a dict from edge type to number; types that
-            it does not name draw nothing, and a bare number is for every type.
-        replace: draw with replacement, so that a neighbour may be drawn repeatedly. Without it, and without ``prob``,
-            every subset of the neighbours is equally likely.
+            inputs; -1 takes all neighbours. With ``edge_type``, each may be a dict from edge type to number. Types that
+            are not in the dict draw nothing; a number instead of a dict holds for every type.
+        replace: True: draw with replacement, so that a neighbour may be drawn repeatedly. False: without; then every
+            subset of the neighbours is equally likely, unless there is ``prob``.
         prob: name of an edge column of numbers, finite and at least 0, that draws are proportional to. With
             ``replace``, every draw takes edge e with probability w_e / W. Without, e is among the k edges drawn with
             probability exactly min(1, c w_e), with the c that makes these add up to k; edges for which it is 1 are
@@ -54,10 +55,12 @@ class NeighborSampler(RowSampler):
         direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``.
 
     Cost: proportional to the number of drawn edges, whatever the degrees (all edges for -1). With ``prob``, a draw
-    reads one number of an alias table; but without replacement a node that Sampford's method does not serve is gone
-    through edge by edge. The tables take ``8 num_edges + 24 num_nodes`` bytes (``num_nodes`` times the number of types,
-    with ``edge_type``) beside the weights in the order of the edges. They are exact to 2**-45 W per edge, and float64
-    sums to about 1e-15 W (times the square root of the degree for hubs): an edge below 1e-13 W may never be drawn.
+    reads one number of an alias table. Without replacement, the systematic method reads all edges of the node.
+
+    With ``prob``, tables take ``8 num_edges + 24 num_nodes`` bytes (``num_nodes`` times the number of types, with
+    ``edge_type``), and the weights in the order of the edges as much as the column. Tables are exact to 2**-45 W per
+    edge, and float64 sums to about 1e-15 W (times the square root of the degree for hubs): an edge below 1e-13 W may
+    never be drawn.
 
     Raises TypeError for a bare int, ValueError for no fanouts, 0 or numbers below -1, an edge type that does not occur,
     or a ``prob`` column with a number that is negative, not finite, or (float64) beyond 1e-280 to 1e280; KeyError for
@@ -106,7 +109,7 @@ class NeighborSampler(RowSampler):
         super().__init__(graph, len(self.fanouts), **options)
 
     def _checked(self, fanouts: Fanouts) -> tuple[int, ...]:
-        """Return the fanouts; a subclass may allow others."""
+        """Return the checked fanouts; a subclass may allow other values."""
         return check_sizes(fanouts, "fanouts")
 
     def read_graph(self) -> None:
@@ -135,8 +138,8 @@ class NeighborSampler(RowSampler):
     def estimand(self) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
 
-        The ``weight`` column, or 1; 0 for edges that the filter leaves out, whose ``prob`` is 0, or whose type has
-        fanout 0 in every flow.
+        It is the ``weight`` column, or 1, and 0 for edges that are left out by the filter, whose ``prob`` is 0, or
+        whose type has fanout 0 in every flow.
         """
         number = super().estimand()
         if self.edge_type is not None:
@@ -177,13 +180,13 @@ class NeighborSampler(RowSampler):
 
 
 def inverse_rate(degree: Ints, indptr: Ints) -> NDArray[np.float64]:
-    """Degree / number drawn, for every drawn edge, ``[E]``."""
+    """Return degree / number of drawn edges of the row, for every drawn edge, ``[E]``."""
     drawn = np.diff(indptr)
     return np.repeat(degree / np.maximum(drawn, 1), drawn)
 
 
 def _per_type(fanouts: Fanouts) -> tuple[int | dict[int, int], ...]:
-    """Fanouts that may be dicts from edge type to fanout."""
+    """Check fanouts of which each may be a dict from edge type to fanout."""
     if isinstance(fanouts, (Tensor, np.ndarray)):
         return check_sizes(fanouts, "fanouts")
     if isinstance(fanouts, (str, bytes, Mapping)) or not isinstance(fanouts, Sequence):
@@ -208,7 +211,7 @@ def _of_types(fanout: int | Mapping[int, int], name: str) -> int | dict[int, int
 
 
 def _counts(fanout: int | dict[int, int], types: list[int]) -> Ints:
-    """The fanout of every edge type there is."""
+    """The fanout of every edge type that occurs."""
     if isinstance(fanout, int):
         return np.full(max(len(types), 1), fanout, np.int64)
     unknown = sorted(set(fanout) - set(types))

@@ -1,4 +1,4 @@
-"""Which of a list of candidates are drawn, with probabilities in proportion to their scores (pps)."""
+"""Draws from a list of candidates with probability proportional to size (pps), the size being a score."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ DRAWS = ("replacement", "poisson", "systematic")
 
 
 class Picked(NamedTuple):
-    """Drawn candidates: their places, ascending, how often each was drawn, and how often on average.
+    """The drawn candidates.
 
-    ``places`` int64 ``[k]``, ``times`` int64 ``[k]`` (1 without replacement), ``mean`` float64 ``[k]``: ``size * q``
-    with replacement, else the probability to be drawn. ``times / mean`` is what makes sums over them unbiased.
+    Attributes:
+        places: their indices in the list of candidates, ascending, int64 ``[k]``.
+        times: how often each was drawn, int64 ``[k]``; 1 without replacement.
+        mean: the mean of ``times``, float64 ``[k]``: ``size * q`` with replacement, else the probability of being
+            drawn. Sums over the drawn candidates, weighted by ``times / mean``, are unbiased.
     """
 
     places: Ints
@@ -75,9 +78,13 @@ def inclusion_probabilities(scores: Floats, size: int) -> Floats:
 
 
 class Line(NamedTuple):
-    """Candidates laid one after another for systematic draws: which are ``certain``, and the ``order`` of the others.
+    """Candidates in the order of a systematic draw.
 
-    ``ends`` are the running sums of the probabilities in that order, the last one the integer ``size``.
+    Attributes:
+        certain: places of the candidates with probability 1.
+        order: places of the others, in the order of the draw.
+        ends: running sums of the probabilities in that order; the last one is ``size``.
+        size: the sum of the probabilities of the others, an integer.
     """
 
     certain: Ints
@@ -111,7 +118,7 @@ def pick_systematic(line: Line, prob: Floats, key: int) -> Picked:
 
 
 class Ladder(NamedTuple):
-    """Candidates prepared for draws with replacement: their scores, the running sums of these, and a guide to them."""
+    """Candidates prepared for draws with replacement: scores, their running sums, and a guide for faster search."""
 
     scores: NDArray[np.floating]
     ends: Floats
@@ -119,7 +126,7 @@ class Ladder(NamedTuple):
 
 
 def ladder(scores: NDArray[np.floating], bits: int = 0) -> Ladder:
-    """Prepare scores ``[n]``, of which one is positive; 2**bits near n makes draws fast. Cost: proportional to n."""
+    """Prepare scores ``[n]``, at least one positive. A 2**bits near n makes draws fast. Cost: proportional to n."""
     ends = kernels.pps.cumulated(scores)
     guide = np.empty(2**bits + 1, np.int32 if len(ends) < 2**31 else np.int64)
     kernels.pps.guide_to(ends, guide)
@@ -142,14 +149,14 @@ def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
 
     Args:
         scores: finite, not negative, float64 ``[n]``; candidates with 0 are never drawn.
-        ids: what the random numbers of the candidates belong to, distinct, int64 ``[n]``.
+        ids: ids of the candidates, to which their random numbers belong, distinct, int64 ``[n]``.
         size: how many draws; with "poisson" on average.
         draw: "replacement": each draw takes candidate u with probability q_u = score / sum of the scores.
             "poisson": each candidate is drawn on its own, with probability ``min(1, c * score)``.
             "systematic": exactly ``size`` distinct candidates, with the same probabilities.
         key: the random numbers' key.
 
-    All scores 0 draws nothing.
+    If all scores are 0, nothing is drawn.
 
     >>> picked = pick(np.array([3.0, 0.0, 1.0]), np.array([7, 8, 9]), 2, "systematic", key=0)
     >>> picked.places, picked.mean

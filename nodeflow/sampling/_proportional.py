@@ -1,4 +1,4 @@
-"""Draws in proportion to an edge column: the weights beside the edge arrays, and tables to draw from."""
+"""Draws in proportion to an edge column, from alias tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAST, _MOST = 1e-280, 1e280  # sums, quotients and products of such numbers st
 def edge_weights(graph: Graph, name: str, argument: str) -> Array:
     """Return an edge column that draws may be proportional to, float32 or float64 ``[num_edges]``, shared if it can be.
 
-    Raises ValueError for numbers that are not finite, negative, or (float64) neither 0 nor from 1e-280 to 1e280.
+    Raises ValueError for numbers that are negative, not finite, or (float64) neither 0 nor from 1e-280 to 1e280.
     """
     column = edge_numbers(graph, name, argument, signed=False)
     if column.dtype == np.float64:
@@ -41,8 +41,8 @@ class Proportional(Frozen):
         edges: the edge arrays, without a patch.
         column: weights by edge id, ``[num_edges]``, from ``edge_weights``.
 
-    ``weights`` has them by position: the column itself where positions are edge ids. ``table`` and ``sums`` take
-    ``8 num_edges + 24 num_rows`` bytes (see ``kernels/alias.py``). Made in one pass over all edges.
+    ``weights`` are the weights by position, which is the column itself where positions are edge ids. ``table`` and
+    ``sums`` take ``8 num_edges + 24 num_rows`` bytes (see ``_kernels/draw/alias.py``). Cost: one pass over all edges.
     """
 
     __slots__ = ("column", "sums", "table", "weights")
@@ -59,7 +59,7 @@ class Proportional(Frozen):
         self._set(column=column, weights=weights, table=table, sums=sums)
 
     def draw(self, edges: Edges, rows: Rows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
-        """Draw for ``rows`` of ``edges``, as many as ``fanouts`` (one number per kind of row, -1 = all) says."""
+        """Draw ``fanouts`` edges for each of ``rows``: one number per type of row, -1 for all edges."""
         weights, number = self.weights, np.uint64(key)
         indptr, begin, degree, unit, top, ways, sizes = kernels.weighted.plan_weighted(
             edges.indptr, self.sums, weights, rows.numbers, rows.ident, fanouts, replace

@@ -1,4 +1,4 @@
-"""Neighbours by random walks: the nodes that walks from a node visit most (PinSAGE)."""
+"""PinSAGE's neighbours: the nodes that random walks from a node visit most."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from nodeflow.sampling._sampler import Sampler, Step, check_sizes
 
 
 class RandomWalkSampler(Sampler):
-    """Neighbours of a node are the nodes that short random walks from it visit most (Ying et al. 2018, section 3.2).
+    """The neighbours of a node are the nodes that short random walks from it visit most.
+
+    This is the sampling of PinSAGE (Ying et al. 2018, section 3.2).
 
     Every destination runs ``num_walks`` walks of exactly ``walk_length`` steps. A step follows a uniformly random edge
     of the node where the walk is (``direction="in"``: an in-edge, to its source). Before each step but the first the
-    walk goes back to its start with probability ``restart``; from a node without edges it always does. The nodes that
+    walk returns to its start with probability ``restart``; from a node without edges it always returns. The nodes that
     were visited after some step, without the start itself, are its neighbours, or the ``num_neighbors`` most visited of
     them; of equally often visited ones the one visited first (earlier step, then earlier walk).
 
-    The edges of such a flow are no edges of the graph: ``parent_eid`` is -1. The flow's frame has a column "visits",
+    The graph does not have the edges of such a flow: ``parent_eid`` is -1. The flow's frame has a column "visits",
     int64, and ``flow.weight`` is
 
     - with ``normalize=True``: visits / sum of the visits of the chosen neighbours, which adds up to 1 (the weights of
@@ -49,10 +51,10 @@ class RandomWalkSampler(Sampler):
             ``weight * num_walks * walk_length``).
 
     Cost: ``num_walks * walk_length`` steps per destination, whatever the degrees. A destination without edges gets no
-    neighbours, and neither does one whose walks only come back to it (a lonely self-loop).
+    neighbours, and neither does one whose only edges are self-loops.
 
     Raises ValueError for numbers below 1, a list that has not one entry per flow, a restart outside 0 to 1, or
-    ``num_walks * walk_length`` of 2**31 and more; TypeError for what is no number.
+    ``num_walks * walk_length`` of 2**31 or more; TypeError for arguments that are not numbers.
 
     >>> graph = Graph.from_edges([0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2])  # a path, in both directions
     >>> flow = RandomWalkSampler(graph, num_flows=1, num_neighbors=2, seed=1)([0]).flows[0]
@@ -123,7 +125,7 @@ class RandomWalkSampler(Sampler):
         return super().without_edges(eid)
 
     def estimand(self) -> NoReturn:
-        """Raise TypeError: what walks estimate are probabilities of visits, and not sums over edges of the graph."""
+        """Raise TypeError: walks estimate probabilities of visits, not sums over edges of the graph."""
         raise TypeError(
             "a RandomWalkSampler estimates no sum over edges of the graph, so there is no number per edge; with "
             "normalize=False its weights are unbiased for the probabilities of visits (see the class)"

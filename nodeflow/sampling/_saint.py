@@ -1,4 +1,4 @@
-"""GraphSAINT: random subgraphs with weights that make up for what they lack."""
+"""GraphSAINT: random subgraphs, with weights that make sums over their edges and nodes unbiased."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class SaintSampler(SubgraphSampler):
     """Random subgraphs with the normalisation of GraphSAINT (Zeng et al. 2020, sections 3.2 to 3.4, algorithms 1, 2).
 
     A seed is the number of a subgraph: ``sampler([7])`` is subgraph 7 of the epoch, and
-    ``NodeFlowLoader(sampler, range(50), batch_size=1)`` an epoch of 50. Its nodes are what ``kind`` says, in ascending
-    order, its edges all those among them:
+    ``NodeFlowLoader(sampler, range(50), batch_size=1)`` an epoch of 50. Its nodes, in ascending order, are drawn
+    by ``kind``; its edges are all edges among them:
 
     - "node": ``budget`` nodes with replacement, P(u) proportional to the sum of squared weights of the edges that
       leave u in the flows: the squared norm of column u of A.
@@ -47,21 +47,22 @@ class SaintSampler(SubgraphSampler):
         num_flows: number of flows, L.
         kind: "node", "edge" or "walk".
         budget: number of nodes, edges or roots that are drawn, repeats included.
-        walk_length: steps of a walk; for "walk" only, where it is needed.
+        walk_length: steps of a walk; needed for "walk", refused for the other kinds.
         coefficients: "exact" computes p in closed form ("node" and "edge"); "presampled" counts in ``num_presamples``
-            subgraphs, drawn when the sampler is made, apart from those of training. None: "exact" where there is one.
-        num_presamples: None goes on until nodes have been in 50 subgraphs on average.
+            subgraphs, drawn when the sampler is made, apart from those of training. None: "exact"
+            for "node" and "edge".
+        num_presamples: number of counted subgraphs. None: as many as it takes until nodes have been in 50 on average.
         direction, edge_filter, weight, seed: see ``SubgraphSampler``.
 
-    A node or an edge that none of the counted subgraphs had counts as if one had had it. What can never be drawn
-    (see ``node_probability``) is not estimated: for "node" these are nodes that no edge leaves, for "edge" isolated
-    nodes, and with a single draw the pairs that need two.
+    A node or an edge that was in none of the counted subgraphs counts as if it had been in one. Sums lack the nodes and
+    edges that can never be drawn (see ``node_probability``): for "node" nodes without out-edges, for "edge" isolated
+    nodes, and with a budget of 1 pairs that need two draws.
 
     Cost of a subgraph: the draws, sorting them, and the degrees of the chosen nodes. Counting costs as many subgraphs,
     and an int32 per node and per edge; "exact" a float64 per node.
 
-    Raises ValueError for an unknown kind, arguments that do not belong together, and a graph without anything to draw;
-    calling it raises ValueError for other than one seed.
+    Raises ValueError for an unknown kind, arguments that do not go together, and a graph without anything to draw. A
+    call raises ValueError unless it has exactly one seed.
 
     >>> graph = Graph.from_edges([0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3])
     >>> batch = SaintSampler(graph, 2, kind="node", budget=4)([3])
@@ -114,7 +115,7 @@ class SaintSampler(SubgraphSampler):
     most_seeds = 1
 
     def read_graph(self) -> None:
-        """Read also the probabilities of nodes and edges."""
+        """Make also the object that draws nodes and knows their probabilities."""
         super().read_graph()
         self._kind: Kind
         if self.kind == "node":
@@ -128,12 +129,12 @@ class SaintSampler(SubgraphSampler):
 
     @property
     def num_seeds(self) -> int:
-        """Subgraphs are numbered from 0 to ``num_seeds - 1``."""
+        """2**62: any number below it is the number of a subgraph."""
         return 2**62
 
     @property
     def seed_kind(self) -> str:
-        """A seed is the number of a subgraph."""
+        """The word for a seed: "subgraph"."""
         return "subgraph"
 
     def _seeds(self, seeds: SeedsLike) -> tuple[Ints, tuple[int, ...]]:
@@ -150,7 +151,7 @@ class SaintSampler(SubgraphSampler):
         return np.unique(self._kind.draw(random))
 
     def node_probability(self) -> Tensor:
-        """Return how probable it is that a node is in a subgraph, float64 ``[num_nodes]``.
+        """Return the probability that a node is in a subgraph, float64 ``[num_nodes]``.
 
         Exact, or the share of the counted subgraphs that had it (0 where none had).
         """
@@ -163,9 +164,9 @@ class SaintSampler(SubgraphSampler):
         return torch.from_numpy(probability)
 
     def edge_probability(self) -> Tensor:
-        """Return how probable it is that both ends of an edge are in a subgraph, float64 ``[num_edges]`` by edge id.
+        """Return the probability that both ends of an edge are in a subgraph, float64 ``[num_edges]``.
 
-        Exact, or the share of the counted subgraphs that had it (0 where none had); 0 for what the filter leaves out.
+        Exact, or the share of the counted subgraphs that had it (0 where none had); 0 for edges outside the filter.
         """
         whole, counts = self._whole(), self._counts
         probability = np.zeros(self.graph.num_edges)
@@ -177,7 +178,7 @@ class SaintSampler(SubgraphSampler):
     def estimand(self) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
 
-        The ``weight`` column, or 1; 0 for edges that the filter leaves out, or that no subgraph can have.
+        It is the ``weight`` column, or 1, and 0 for edges that the filter leaves out or that no subgraph can have.
         """
         whole, number = self._whole(), super().estimand()
         number[self.reader.edges.parent_eid(whole.positions[~self._kind.possible(whole)])] = 0
@@ -209,7 +210,7 @@ class SaintSampler(SubgraphSampler):
         return {"loss_weight": torch.from_numpy(weight.astype(np.float32))}
 
     def _whole(self) -> Subgraph:
-        """The whole graph, with the edges that are left out for a while."""
+        """The whole graph, with the edges that ``without_edges`` leaves out."""
         edges = self.reader.edges
         indices = edges.indices.astype(np.int64, copy=False)
         return Subgraph(np.arange(edges.num_rows), edges.indptr, indices, np.arange(len(indices)))
@@ -227,7 +228,7 @@ class SaintSampler(SubgraphSampler):
 
 
 class _Counts(NamedTuple):
-    """In how many of ``total`` subgraphs each node was, and each edge by position: int32."""
+    """The number of subgraphs, out of ``total``, that each node and each edge (by position) was in: int32."""
 
     nodes: NDArray[np.int32]
     edges: NDArray[np.int32]

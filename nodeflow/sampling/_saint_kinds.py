@@ -1,4 +1,4 @@
-"""How GraphSAINT draws nodes, and how probable it is that they, or both ends of an edge, are drawn."""
+"""The kinds of GraphSAINT's draws of nodes, and the probabilities that a node, or both ends of an edge, are drawn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 class Kind(ABC):
-    """How nodes are drawn. The probabilities are for kinds that have a closed form."""
+    """A way to draw nodes. Only kinds with a closed form have the two probabilities."""
 
     @abstractmethod
     def draw(self, random: Random) -> Ints:
@@ -152,8 +152,8 @@ def _at_least_once(rate: Floats, draws: int) -> Floats:
 def _both(a: Floats, b: Floats, joint: Floats, draws: int) -> Floats:
     """The probability that in ``draws`` draws one thing and another occur, of rates a and b, and together ``joint``.
 
-    That is 1 - (1 - a)^m - (1 - b)^m + (1 - a - b + joint)^m, of which rare things would leave nothing but rounding.
-    So it is taken apart into P(first) P(second | first never) and what the second then lacks:
+    That is 1 - (1 - a)^m - (1 - b)^m + (1 - a - b + joint)^m, of which small rates would leave rounding errors only. So
+    it is computed as P(first) P(second | first never), plus the rest of the probability of the second:
 
         f(a) f(c) + (1 - b)^m (r^m - 1),  f(x) = 1 - (1 - x)^m,  c = (b - joint) / (1 - a),
         r = (1 - a - b + joint) / ((1 - a) (1 - b))

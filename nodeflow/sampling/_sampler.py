@@ -1,4 +1,4 @@
-"""The protocol of samplers: choose edges for a set of destinations; the package makes a NodeFlow of them."""
+"""The base class of samplers that choose edges layer by layer; the package makes NodeFlows of the choices."""
 
 from __future__ import annotations
 
@@ -25,12 +25,16 @@ _MOST = int(np.iinfo(np.int64).max)
 
 
 class Step(Frozen):
-    """Which draw a sampler is asked for.
+    """The flow that a sampler chooses edges for, and its random numbers.
 
-    ``flow`` is the flow's number. ``random`` are the numbers that belong to this flow of this batch, ``batch_random``
-    those that all flows of the batch share, ``epoch_random`` those that all batches of the epoch share.
-    ``batch_number`` is None where the seeds tell the batch apart. ``contexts`` is the context of every destination
-    (int64 ``[num_dst]``) in samplers that have contexts, else None. ``inputs`` is what the sampler was called with.
+    Attributes:
+        flow: number of the flow.
+        random: random numbers of this flow of this batch.
+        batch_random: random numbers that all flows of the batch share.
+        epoch_random: random numbers that all batches of the epoch share.
+        batch_number: number of the batch; None where a hash of its seeds tells it apart.
+        contexts: context of every destination, int64 ``[num_dst]``, in samplers that have contexts, else None.
+        inputs: the argument ``inputs`` of the call.
     """
 
     __slots__ = ("batch_number", "batch_random", "contexts", "epoch_random", "flow", "inputs", "random")
@@ -63,17 +67,17 @@ class Step(Frozen):
 class Sampler(BoundSampler):
     """Base of the samplers that choose edges layer by layer, from the seeds down to the inputs.
 
-    A sampler of your own says in ``choose`` which edges the destinations of a flow get; layers, ids, order and weights
-    follow from that.
+    A subclass implements ``choose``, which returns the edges that the destinations of a flow get. This class makes
+    layers, ids, order and weights of them.
 
     Args:
         graph: the parent graph; it is never written to.
         num_flows: number of flows, L.
         direction: "in" walks from a node to the sources of its in-edges, "out" to the destinations of its out-edges.
-        include_dst: every layer begins with the nodes of the next one, in their order; else a layer holds the sampled
-            neighbours only, sorted by parent id.
-        reuse: a node draws once, all flows share that draw, and the structure is stored once (needs ``include_dst``);
-            else every flow draws afresh.
+        include_dst: True: every layer begins with the nodes of the next one, in their order. False: a layer holds the
+            sampled neighbours only, sorted by parent id.
+        reuse: True: a node draws once, all flows share that draw, and the structure is stored once (needs
+            ``include_dst``). False: every flow draws afresh.
         edge_filter: which edges exist for this sampler, decided before any draw, so that fanouts stay full: the name of
             a bool edge column, a bool mask ``[num_edges]`` by edge id, or a function of ``graph.edata`` that returns
             one. It is read once, when the sampler is made. None: all.
@@ -119,8 +123,8 @@ class Sampler(BoundSampler):
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose edges for the destinations ``dst`` (parent ids, int64; distinct unless there are contexts).
 
-        Must depend on ``dst``, ``step`` and the sampler's own fixed settings only, and must not change them: it is
-        called from several threads.
+        The result must depend on ``dst``, ``step`` and the sampler's settings only. The method must not change them: it
+        is called from several threads.
         """
 
     def candidates(self, dst: Tensor) -> Candidates:
@@ -147,7 +151,7 @@ def sample_layers(sampler: Sampler, seeds: Ints, draw: Draw, inputs: Any, contex
 
 
 def check_sizes(sizes: Any, name: str, *, every: bool = True) -> tuple[int, ...]:
-    """Return one number per flow as ints, each at least 1, or -1 (all) with ``every``; else TypeError or ValueError."""
+    """Return one int per flow, each at least 1, or with ``every`` -1 for all; raise TypeError or ValueError."""
     array = isinstance(sizes, (Tensor, np.ndarray)) and sizes.ndim == 1
     if not array and (isinstance(sizes, (str, bytes, Mapping)) or not isinstance(sizes, Sequence)):
         raise TypeError(f"{name} must be a list with one number per flow, as in [10, 25], got {describe(sizes)}")
@@ -157,7 +161,7 @@ def check_sizes(sizes: Any, name: str, *, every: bool = True) -> tuple[int, ...]
 
 
 def check_size(value: object, name: str, *, every: bool = True) -> int:
-    """Return one such number as an int."""
+    """Return one number of ``check_sizes`` as an int."""
     size = as_int(value, name)
     if (size < 1 and size != -1) or (size == -1 and not every):
         rule = "-1 (all neighbours) or at least 1" if every else "at least 1"

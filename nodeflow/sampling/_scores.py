@@ -1,4 +1,4 @@
-"""Scores that users give to candidate nodes: what they look at, how they are checked, their log-probabilities."""
+"""Scores of candidate nodes by a user's function: its argument, the checks of its result, log-probabilities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nodeflow.sampling._pps import Floats, Picked, inclusion_probabilities, scal
 
 
 class LayerCandidates(Frozen):
-    """The nodes that a flow may draw, and the edges from them to the destinations: what a score looks at.
+    """The nodes that a flow may draw, and their edges to the destinations: the argument of a score.
 
     Attributes:
         flow: a full flow from the candidates (its sources) to the destinations: a module can aggregate over it. Its
@@ -52,7 +52,7 @@ class LayerCandidates(Frozen):
 
     @property
     def structure(self) -> Structure:
-        """The edges from candidates (by their place in ``nid``) to destinations."""
+        """The edges from candidates, by their index in ``nid``, to destinations."""
         return self.flow.structure
 
     @property
@@ -65,10 +65,10 @@ class LayerCandidates(Frozen):
 
 
 def read_scores(value: object, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
-    """Return scores as float64 ``[n]``, and as the tensor they are, for the candidates ``nid`` (at least one).
+    """Return the scores of the candidates ``nid`` (at least one) as float64 ``[n]``, and as a tensor.
 
-    Raises TypeError for what are no real numbers; ValueError for another shape, for a score that is negative or not
-    finite, and for scores that are all 0.
+    Raises TypeError for values that are not real numbers; ValueError for another shape, for a score that is negative or
+    not finite, and for scores that are all 0.
     """
     scores = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value)) if _is_array(value) else None
     if scores is None or scores.dtype == torch.bool or scores.is_complex() or scores.layout != torch.strided:
@@ -97,7 +97,7 @@ def _is_array(value: object) -> bool:
 def draw_columns(scores: Tensor | None, values: Floats, picked: Picked, size: int, draw: str) -> dict[str, Tensor]:
     """Return the columns ``log_prob`` and ``draws`` of the picked candidates, ``[k]`` each.
 
-    ``log_prob`` is differentiable in ``scores``, in whose floating type it is; None is for no candidates.
+    ``log_prob`` is differentiable in ``scores`` and has its floating type. ``scores`` None is for no candidates.
     """
     draws = torch.from_numpy(picked.times.astype(np.float32))
     if scores is None:

@@ -1,4 +1,4 @@
-"""ShaDow: every seed computes on a small subgraph of its own, however deep the GNN."""
+"""ShaDow: every seed has a small subgraph of its own, on which a GNN of any depth runs."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class ShadowSampler(BoundSampler):
     The last layer holds the seeds only, and the last flow their edges: a prefix of the structure that all flows share.
     Seeds that repeat have one scope; ``seed_index`` restores them.
 
-    Estimator weights are those of the edges (the ``weight`` column, or 1). What a GNN computes is exact for the scope,
-    not an unbiased estimate for the whole graph: sums over a node's edges lack those that leave the scope. With
+    Estimator weights are those of the edges (the ``weight`` column, or 1). Outputs are exact for the scope. They are
+    not unbiased for the whole graph: sums over the edges of a node lack those from outside the scope. With
     ``fanout=-1`` and ``depth >= num_flows`` the outputs of the seeds are those on the whole graph.
 
     Args:
@@ -49,7 +49,7 @@ class ShadowSampler(BoundSampler):
 
     Cost: the sum of the degrees of all rows, since every edge of a row is looked up in its scope.
 
-    Raises ValueError for a negative depth, and a fanout of 0 or below -1.
+    Raises ValueError for a negative depth, and for a fanout of 0 or below -1.
 
     >>> graph = Graph.from_edges([1, 2, 0, 3, 0], [0, 0, 1, 2, 3])
     >>> batch = ShadowSampler(graph, num_flows=3, depth=1, fanout=2)([0, 3])
@@ -84,7 +84,7 @@ class ShadowSampler(BoundSampler):
         self.bind()
 
     def read_graph(self) -> None:
-        """Make also the sampler that scopes grow by."""
+        """Make also the sampler that draws the nodes of scopes."""
         super().read_graph()
         # a node draws when it is first reached: reuse
         options: dict[str, Any] = {"replace": self.replace, "direction": self.direction, "reuse": True}

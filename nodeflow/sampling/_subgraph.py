@@ -1,4 +1,4 @@
-"""Samplers of subgraphs: choose nodes; every flow holds all edges among them."""
+"""Samplers of subgraphs: a sampler chooses nodes, and every flow holds all edges among them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Subgraph(NamedTuple):
     """Nodes of the parent graph, and the edges among them.
 
     ``nodes`` int64 ``[n]`` are parent ids; ``indptr`` int64 ``[n + 1]`` and ``indices`` int64 ``[E]`` are a CSR
-    structure over destinations, of rows of ``nodes``; ``positions`` ``[E]`` are places in the sampler's edge arrays.
+    structure over destinations, of indices into ``nodes``; ``positions`` ``[E]`` are positions in the sampler's edge
+    arrays.
     """
 
     nodes: Ints
@@ -51,7 +52,7 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
         keys: the nodes, int64 ``[n]``; ``context * num_nodes + node`` for nodes of several contexts, of which only
             those of one context are joined.
         num_nodes: number of nodes of the graph.
-        left_out: leave out what the ``patch`` of the edges leaves out.
+        left_out: whether to leave out the edges that the ``patch`` of ``edges`` leaves out.
 
     Cost: the sum of the nodes' degrees. Raises ValueError for a key that comes twice.
 
@@ -72,15 +73,15 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
 
 
 def weight_of(reader: Reader, part: Subgraph, inverse: NDArray[np.float64] | None = None) -> Tensor:
-    """Return estimator weights of the edges of a subgraph, ``[E]``: those of the graph times ``inverse``."""
+    """Return estimator weights of the edges of a subgraph, ``[E]``: the ``weight`` column times ``inverse``."""
     return reader.estimator_weight(reader.weighted(part.positions, inverse))
 
 
 class SubgraphSampler(BoundSampler):
     """Base of the samplers that run all layers of a GNN on one subgraph: all edges among some nodes.
 
-    A sampler of your own says in ``choose_nodes`` which nodes. All layers hold these nodes, all flows the edges among
-    them, stored once. ``batch.seeds`` are all nodes of the subgraph.
+    A subclass implements ``choose_nodes``. All layers hold the chosen nodes, all flows the edges among them, stored
+    once. ``batch.seeds`` are all nodes of the subgraph.
 
     Args:
         graph: the parent graph; it is never written to.
@@ -89,9 +90,9 @@ class SubgraphSampler(BoundSampler):
             out-edges.
         edge_filter, weight, seed: see ``Sampler``.
 
-    What seeds are is up to ``choose_nodes`` (nodes, unless ``num_seeds`` and ``seed_kind`` say otherwise). Estimator
-    weights are those of the edges times what ``inverse`` says. ``without_edges`` leaves edges out of the subgraphs; the
-    nodes and all other edges stay as they were.
+    Seeds are nodes, unless a subclass overrides ``num_seeds`` and ``seed_kind``. Estimator weights are the ``weight``
+    column times ``inverse``. ``without_edges`` leaves edges out of the subgraphs; the nodes and all other edges stay as
+    they were.
 
     Cost: the sum of the degrees of the chosen nodes.
 
@@ -123,22 +124,23 @@ class SubgraphSampler(BoundSampler):
     def choose_nodes(self, seeds: Ints, random: Random) -> IdsLike:
         """Return the nodes of the subgraph of ``seeds`` (checked, int64): distinct parent ids, in layer order.
 
-        Must depend on the seeds, ``random`` and the sampler's fixed settings only: it is called from several threads.
+        The result must depend on the seeds, ``random`` and the sampler's settings only. It is called from several
+        threads.
         """
 
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
-        """Return what makes up for edges that are not there, float64 ``[E]``; None is 1.
+        """Return 1 / the probability that an edge's source is in the subgraph, given that its destination is.
 
-        That is 1 / (probability that the source is in the subgraph, given that the destination is).
+        Float64 ``[E]``; None is 1.
         """
         return None
 
     def _needs_weight(self, seeds: Ints) -> bool | None:
-        """Whether weights vary within a destination; None where only the weights themselves tell."""
+        """Whether weights may vary within a destination; None: unknown, so they are compared."""
         return None
 
     def node_columns(self, part: Subgraph) -> dict[str, Tensor]:
-        """Return columns ``[n, ...]`` for the frame of the last layer; none unless a sampler has some."""
+        """Return columns ``[n, ...]`` for the frame of the last layer; most samplers have none."""
         return {}
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:

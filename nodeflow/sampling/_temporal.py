@@ -1,4 +1,4 @@
-"""Neighbours from the past: every seed sees the graph as it was at its own time."""
+"""Temporal sampling: every seed sees the graph as it was at its own time."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Stamps = Array
 
 
 class _Call(NamedTuple):
-    """The arguments of a call: the distinct times of its seeds (ascending), by context, and ``inputs``."""
+    """Arguments of a call: the distinct times of its seeds, ascending (a context each), and ``inputs``."""
 
     times: Stamps
     inputs: Any
 
 
 class TemporalNeighborSampler(RowSampler):
-    """Every node draws among its past edges: those not later than the time of the seed that it is reached from.
+    """Every node draws among its past edges: those not later than the time of its seed.
 
     Called with a time per seed: ``sampler(seeds, times=times)``. On every hop the limit is the time of the *seed*, so
     nothing that happened after it can reach its output. Seeds of different times see different pasts: a layer may hold
@@ -42,11 +42,11 @@ class TemporalNeighborSampler(RowSampler):
     ``seed_index`` restores them.
 
     ``strategy="uniform"`` draws as ``NeighborSampler`` does (Hamilton, Ying, Leskovec 2017, algorithm 2), with the past
-    edges as all there are. Estimator weights: number of past edges / number drawn. With them the weighted sum over the
+    edges instead of all. Estimator weights: number of past edges / number drawn. With them the weighted sum over the
     drawn edges is unbiased for the sum over all past edges, with and without replacement. ``strategy="recent"`` takes
     the latest ones (as temporal graph networks do: Rossi et al. 2020, section 4), in ascending order of time; of
-    simultaneous ones those that come later in the graph's order. That is no draw at all: weights are 1 (times the
-    ``weight`` column), and the sum over the latest edges is no unbiased estimate of the sum over the past.
+    simultaneous ones those that come later in the graph's order. Nothing is random then: weights are 1 (times the
+    ``weight`` column), and the sum over the latest edges is a biased estimate of the sum over the past.
 
     Args:
         graph: the parent graph; it is never written to.
@@ -56,8 +56,8 @@ class TemporalNeighborSampler(RowSampler):
             float64). It is read once, when the sampler is made.
         strategy: "uniform" or "recent".
         replace: draw with replacement ("uniform" only): a node with any past draws ``fanout`` times.
-        strict: only edges *before* the seed's time; else also those at that very time. Use it where an event must not
-            see itself or what happens at the same moment.
+        strict: True: only edges *before* the seed's time. False: also edges at that time. Pass True where an event must
+            not see itself or other events of the same moment.
         direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``. With ``include_dst=False`` layers are
             sorted by time and then by parent id; with ``reuse`` a node draws once per time.
 
@@ -67,8 +67,8 @@ class TemporalNeighborSampler(RowSampler):
     Cost of a call: a binary search among the edges of every node reached, and the drawn edges, whatever the degrees. Of
     making one: a sort of all edges and 16 bytes per edge (8 where the edges of every node are in order already).
 
-    Raises KeyError for an unknown column, TypeError for one that holds no numbers, ValueError for one that is not
-    finite or not one-dimensional, for an unknown strategy, and for "recent" with ``replace``.
+    Raises KeyError for an unknown column, TypeError for a column that does not hold numbers, ValueError for one that is
+    not finite or not one-dimensional, for an unknown strategy, and for "recent" with ``replace``.
 
     >>> time = torch.tensor([10, 20, 30, 40])
     >>> graph = Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0], edata={"time": time})
@@ -141,7 +141,7 @@ class TemporalNeighborSampler(RowSampler):
             epoch, batch_number, inputs: see ``SamplerBase``. Without ``batch_number``,
                 seeds and times tell this batch from others.
 
-        Raises what every sampler raises, and TypeError for missing times or floats against an integer column,
+        Raises the errors of every sampler, TypeError for missing times or floats against an integer column, and
         ValueError for times that are not one per seed, or not finite.
         """
         return self.complete(self.draw_batch(seeds, times=times, epoch=epoch, batch_number=batch_number, inputs=inputs))
@@ -206,7 +206,7 @@ class TemporalNeighborSampler(RowSampler):
 
 
 def _time_column(graph: Graph, name: str) -> Stamps:
-    """An edge column of times as int64 or float64 ``[num_edges]``, shared where it is one already."""
+    """An edge column of times as int64 or float64 ``[num_edges]``, shared if it has this type already."""
     column = edge_column(graph, name, "time")
     if column.dtype.kind not in "iuf":
         raise TypeError(f"time: the edge column {name!r} must hold integers or floats, got dtype {column.dtype}")
@@ -230,7 +230,7 @@ def _ascending(stamps: Stamps, indptr: Ints) -> bool:
 
 
 def _times_of_all(times: NumbersLike | None, shape: tuple[int, ...]) -> NumbersLike | None:
-    """A time for each of the seeds, one after another, where these are rows that may share one."""
+    """A time for each of the seeds in one dimension; a row of seeds may share one time."""
     if len(shape) == 1 or times is None:
         return times
     array = _numbers(times)
