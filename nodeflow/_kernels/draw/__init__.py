@@ -12,5 +12,6 @@ The arguments have the same names in all files. Rows are those of ``indptr``; ro
 ``begin[i]`` to ``begin[i] + degree[i] - 1`` in ``indices``, and the random stream of ``ident[i]``. A draw fills
 ``positions`` (in ``indices``) and ``src`` (the sources there), grouped by ``out_indptr``. ``left_out`` are positions,
 ascending, that do not count. A change must leave ``tests/sampling/golden.json`` as it is, unless it is meant to change
-draws. ``tests/sampling/test_planted.py`` plants faults in these files. Time a change with ``benchmarks/compare.py sample``.
+draws. ``tests/sampling/test_planted.py`` plants faults in these files. To time a change:
+``benchmarks/compare.py sample``.
 """
