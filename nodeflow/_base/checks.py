@@ -15,6 +15,10 @@ Ints = NDArray[np.int64]
 """A one-dimensional int64 array."""
 
 
+LARGEST: Final = int(np.iinfo(np.int64).max)
+"""The largest 64-bit integer: the bound of ids where there is no graph to bound them."""
+
+
 class _All:
     """Type of ``ALL``; a class of its own so that it prints and pickles as itself."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nodeflow._base.checks import Ints
+from nodeflow._base.checks import LARGEST, Ints
 from nodeflow._base.types import Array, FileLike
 
 SPLIT_SEED = 0
@@ -128,7 +128,7 @@ def seeded_split(nodes: Ints) -> dict[str, Ints]:
 def _numbers(array: Array, where: str) -> Array:
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{where} must hold integers, floats or bools, got dtype {array.dtype}")
-    if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
+    if array.dtype.kind == "u" and array.size and int(array.max()) > LARGEST:
         raise ValueError(f"{where} holds {array.max()}, beyond the largest 64-bit signed integer")
     # torch computes little with unsigned integers wider than a byte, and nothing with another machine's byte order
     dtype = (

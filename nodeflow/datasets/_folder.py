@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from nodeflow._base.checks import Ints
+from nodeflow._base.checks import LARGEST, Ints
 from nodeflow._base.types import Array, FileLike
 from nodeflow._rows.csr import from_scipy
 from nodeflow.datasets._dataset import Dataset
@@ -168,7 +168,7 @@ def _from_table(path: Path, num_nodes: int | None) -> tuple[int, _Edges]:
     ends = []
     for name in ("src", "dst"):
         ids = columns.pop(name)
-        largest = np.iinfo(np.int64).max if num_nodes is None else num_nodes
+        largest = LARGEST if num_nodes is None else num_nodes
         ends.append(node_ids(ids, f"{path}, array {name!r},", largest))
     src, dst = ends
     for name, column in {"dst": dst, **columns}.items():

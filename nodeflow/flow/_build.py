@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import as_count, as_ids, describe
+from nodeflow._base.checks import LARGEST, as_count, as_ids, describe
 from nodeflow._base.frozen import Lazy
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow._flow import Flow, FlowParts
@@ -24,8 +24,6 @@ from nodeflow.ops import Structure
 if TYPE_CHECKING:
     from nodeflow._base.types import ColumnsLike, IdsLike
     from nodeflow.graph import Graph
-
-_ANY = int(np.iinfo(np.int64).max)
 
 
 def flow_from_edges(
@@ -80,7 +78,7 @@ def flow_from_csr(
     """
     num_src = as_count(num_src, "num_src")
     sources = as_ids(indices, "indices", num_src, "source").copy()
-    ends = as_ids(indptr, "indptr", _ANY, "edge", lower=-_ANY).copy()  # the checks below name its values
+    ends = as_ids(indptr, "indptr", LARGEST, "edge", lower=-LARGEST).copy()  # the checks below name its values
     if len(ends) == 0 or ends[0] != 0 or ends[-1] != len(sources):
         got = f"{ends[0]} to {ends[-1]}" if len(ends) else "nothing"
         raise ValueError(f"indptr must go from 0 to the number of edges {len(sources)}, got {got}")
@@ -103,7 +101,7 @@ def _flow(
     columns = Frame(size, data)
     eid: Tensor | None = None
     if parent_eid is not None:
-        eid = torch.from_numpy(as_ids(parent_eid, "parent_eid", _ANY, "edge", lower=-1).copy())
+        eid = torch.from_numpy(as_ids(parent_eid, "parent_eid", LARGEST, "edge", lower=-1).copy())
         if len(eid) != size:
             raise ValueError(f"parent_eid must have one entry per edge ({size}), got {len(eid)}")
         eid = eid if order is None else eid[order]
@@ -179,7 +177,7 @@ def _layer(i: int, ids: IdsLike | None, flows: Mapping[tuple[int, int], Flow], g
     if ids is None:
         parent_nid = None
     else:
-        upper = _ANY if graph is None else graph.num_nodes
+        upper = LARGEST if graph is None else graph.num_nodes
         parent_nid = torch.from_numpy(as_ids(ids, f"layers[{i}]", upper).copy())
         distinct, counts = torch.unique(parent_nid, return_counts=True)
         if bool((counts > 1).any()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, as_ids, describe
+from nodeflow._base.checks import LARGEST, as_count, as_ids, describe
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike
 from nodeflow.flow._move import Move
@@ -102,8 +102,7 @@ class Layer(Frozen):
                 "a row; compare layer.parent_nid and layer.context instead"
             )
         if not isinstance(parent_nid, Tensor) or parent_nid.dtype != torch.int64:
-            largest = torch.iinfo(torch.int64).max
-            parent_nid = torch.from_numpy(as_ids(parent_nid, "parent_nid", largest, lower=-largest)).to(held.device)
+            parent_nid = torch.from_numpy(as_ids(parent_nid, "parent_nid", LARGEST, lower=-LARGEST)).to(held.device)
         ids, order = self._lookup.get()
         if len(ids) == 0:
             return torch.full_like(parent_nid, -1)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import ALL, _All, as_ids, as_index, describe
+from nodeflow._base.checks import ALL, LARGEST, _All, as_ids, as_index, describe
 from nodeflow._rows.rows import fetch_rows, is_read_only
 from nodeflow.graph import Frame
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from nodeflow.flow._types import NamesLike
     from nodeflow.graph import Graph
 
-_ANY = int(np.iinfo(np.int64).max)
 _K = TypeVar("_K", int, tuple[int, int])  # the number of a layer, or the pair of layers of a flow
 _Owned: TypeAlias = tuple[Frame, str]
 """A frame, and words that say whose it is."""
@@ -84,7 +82,7 @@ def map_from_parent_nid(
         allow_missing: give -1 for a parent node that is not in the layer, instead of raising KeyError.
     """
     i = as_index(layer, "layer", batch.num_layers)
-    upper = _ANY if batch.parent is None else batch.parent.num_nodes
+    upper = LARGEST if batch.parent is None else batch.parent.num_nodes
     ids = torch.from_numpy(as_ids(parent_nid, "parent_nid", upper)).to(batch.device)
     rows = batch.layers[i].rows_of(ids)
     missing = rows < 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from nodeflow._base.checks import LARGEST
 from nodeflow._base.frozen import Lazy
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def check_layer(name: str, layer: Layer, graph: Graph | None) -> None:
     if not layer.has_parent:
         return
     ids = layer.parent_nid
-    upper = torch.iinfo(torch.int64).max if graph is None else graph.num_nodes
+    upper = LARGEST if graph is None else graph.num_nodes
     _require(ids.dtype == torch.int64, f"{name}: parent ids must be int64")
     _require(len(ids) == layer.num_nodes, f"{name}: {layer.num_nodes} nodes but {len(ids)} parent ids")
     _require(_within(ids, 0, upper), f"{name}: a parent id is out of range")
@@ -79,7 +80,7 @@ def _check_parent_edges(
     name: str, flow: Flow, graph: Graph | None, all_ends: Lazy[tuple[Tensor, Tensor]] | None
 ) -> None:
     edges = flow.parent_eid
-    upper = torch.iinfo(torch.int64).max if graph is None else graph.num_edges
+    upper = LARGEST if graph is None else graph.num_edges
     _require(len(edges) == flow.num_edges, f"{name}: wrong number of parent edge ids")
     _require(_within(edges, -1, upper), f"{name}: a parent edge id is out of range")
     kept = edges >= 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeflow._base.checks import as_array, describe, id_range
+from nodeflow._base.checks import LARGEST, as_array, describe, id_range
 from nodeflow._base.types import Array, IdsLike
 from nodeflow._runtime.mapped import file_of
 
@@ -25,7 +25,7 @@ def integers(value: IdsLike, name: str) -> Array:
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {tuple(array.shape)}")
     if array.dtype not in (np.int32, np.int64):
-        if array.size and int(array.max()) > np.iinfo(np.int64).max:
+        if array.size and int(array.max()) > LARGEST:
             raise ValueError(f"{name} holds {int(array.max())}, beyond the largest 64-bit id")
         array = array.astype(np.int64)
     return array
