@@ -1,4 +1,4 @@
-"""Models whose sampled flows estimate the full propagation: with control variates, or without history."""
+"""VRModel, VRGCN, VRGraphSAGE: sampled flows estimate the full propagation, with control variates or without."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ESTIMATORS = ("cv", "cvd", "ns")
 class PropagationConv(LinearConv):
     """A linear map of propagated rows: ``h'_v = W sum over u of P_vu h_u (+ W_own h_v) + b``.
 
-    The sum is that over the edges of the flow with its weights: exact where these are all edges, as in
-    ``FlowModel.inference``, else the plain estimate of neighbour sampling.
+    The sum goes over the edges of the flow, with their weights. It is exact for flows with all edges, as in
+    ``FlowModel.inference``, and else the estimate of neighbour sampling.
 
     Args:
         in_features, out_features: widths.
-        own: a second weight for the node's own row (GraphSAGE); else P has what self-loops there should be (GCN).
+        own: add W_own, a second weight for the node's own row (GraphSAGE). Without it P should have self-loops (GCN).
         bias: add a learned bias.
         order: see ``LinearConv``.
     """
@@ -69,8 +69,8 @@ class VRModel(FlowModel):
     Args:
         convs: one per flow.
         estimator: "cv" control variates, "cvd" control variates for dropout, "ns" neighbour sampling without history.
-        dropout: probability of an entry to be zeroed before every convolution that has a history, while training.
-        embed: maps the rows of the input layer before the first flow, where their first propagation is made before.
+        dropout: probability that an entry is set to zero before a convolution with a history, while training.
+        embed: a linear map of the rows of the input layer, for inputs that are propagated already.
 
     Raises ValueError for another estimator.
     """
@@ -79,7 +79,7 @@ class VRModel(FlowModel):
         self, convs: list[nn.Module], dropout: float, *, estimator: str = "cv", embed: nn.Linear | None = None
     ) -> None:
         super().__init__(convs, dropout)
-        if embed is not None:  # as the convolution that it stands for
+        if embed is not None:  # initialised like a PropagationConv
             nn.init.xavier_uniform_(embed.weight)
             nn.init.zeros_(embed.bias)
         if estimator not in ESTIMATORS:
@@ -89,7 +89,7 @@ class VRModel(FlowModel):
 
     @property
     def history_widths(self) -> dict[int, int]:
-        """The layers that have a history, and their widths, as ``History`` takes them."""
+        """The width of every layer with a history, by layer number: the argument ``widths`` of ``History``."""
         first = 0 if self.embed is not None else 1
         return {i: self.convs[i].linear.in_features for i in range(first, len(self.convs))}  # type: ignore[union-attr,misc]
 
@@ -105,11 +105,11 @@ class VRModel(FlowModel):
         Sets the column "h" of the history layers: their rows before dropout, without gradient, for ``History.push``.
 
         Args:
-            batch: a NodeFlow with as many flows as there are convolutions, and, but for "ns", with its history.
-            h: rows of the input layer. None where nothing reads them: a ``VRGCN`` with a history that has the inputs.
+            batch: a NodeFlow with one flow per convolution; unless ``estimator="ns"``, with its history.
+            h: rows of the input layer. None where they are not read: in a ``VRGCN`` whose history has the inputs.
 
-        Raises ValueError for another number of flows, flows that skip layers, or a batch without history (with "ns":
-        with sums of inputs); TypeError for rows that are missing.
+        Raises ValueError for another number of flows, flows that skip layers, a batch without history, and with "ns" a
+        batch with sums of inputs; TypeError for rows that are missing.
         """
         check_batch(self, batch, h)
         if h is None and (self.estimator == "ns" or 0 in self.history_widths or self.convs[0].own is not None):
@@ -133,7 +133,7 @@ class VRModel(FlowModel):
         return h
 
     def _first(self, flow: Flow, h: Tensor | None) -> Tensor:
-        """What follows from inputs that need no history."""
+        """Return the result of the first convolution, whose inputs need no history."""
         if self.estimator != "ns":
             return self.convs[0].combine(exact_sums(flow), flow, h)  # type: ignore[operator,no-any-return]
         if "agg_h_0" in flow.dst_layer.data and flow.num_edges == 0:
@@ -150,8 +150,8 @@ class VRGCN(VRModel):
     Args:
         in_features, hidden, out_features, num_layers: as for ``GraphSAGE``.
         estimator, dropout: see ``VRModel``.
-        precomputed: the rows of the input layer are propagated already (``Propagation(graph, weight="p")(x)``), so that
-            the first of ``num_layers`` needs no flow: batches have ``num_layers - 1``.
+        precomputed: the rows of the input layer are propagated already (``Propagation(graph, weight="p")(x)``). The
+            first of ``num_layers`` then needs no flow, so batches have ``num_layers - 1`` flows.
 
     >>> VRGCN(8, 4, 3, num_layers=2).history_widths, VRGCN(8, 4, 3, num_layers=2, precomputed=True).history_widths
     ({1: 4}, {0: 4})
@@ -169,7 +169,7 @@ class VRGCN(VRModel):
 class VRGraphSAGE(VRModel):
     """GraphSAGE over sampled flows, with P of ``transform.edge_norm(graph, "right")``; arguments as for ``VRGCN``.
 
-    With ``precomputed`` the rows of the input layer are a node's own beside its propagated, ``[n, 2 in_features]``.
+    With ``precomputed`` the rows of the input layer are ``torch.cat([x, propagated x], 1)``, ``[n, 2 * in_features]``.
     """
 
     def __init__(

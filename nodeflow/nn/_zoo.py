@@ -18,14 +18,14 @@ from nodeflow.nn._sage import SAGEConv
 
 
 def stack_widths(in_features: int, hidden: int, out_features: int, num_layers: int) -> list[tuple[int, int]]:
-    """Return the widths in and out of every convolution of a stack."""
+    """Return ``(in_features, out_features)`` of every convolution of a stack."""
     count = as_count(num_layers, "num_layers", 1)
     widths = [in_features, *[hidden] * (count - 1), out_features]
     return list(pairwise(widths))
 
 
 class _Stack(FlowModel):
-    """A model of convolutions of one kind, which ``make`` makes with the class attribute ``conv``.
+    """A model of convolutions of one kind, the class attribute ``conv``.
 
     Inner convolutions apply the ReLU themselves where they promise to (see ``nodeflow.nn._promises``).
     """
@@ -54,10 +54,10 @@ class GraphSAGE(_Stack):
     """GraphSAGE: ``SAGEConv`` layers (Hamilton, Ying, Leskovec 2017).
 
     Args:
-        in_features, hidden, out_features: widths of the inputs, of every layer between, and of the outputs.
-        num_layers: number of convolutions = number of flows.
+        in_features, hidden, out_features: widths of the inputs, of the inner layers, and of the outputs.
+        num_layers: number of convolutions, equal to the number of flows.
         dropout, activation, norm, residual, jumping: see ``FlowModel``.
-        conv: further keywords go to every convolution.
+        conv: further keywords, passed to every convolution (see ``SAGEConv``).
 
     With ``torch.relu``, the default, and no ``norm``, ``residual`` or ``jumping``, every convolution but the last
     applies the ReLU itself (``relu=True``), which is faster. Forward hooks then see its result after the ReLU. With
@@ -76,8 +76,8 @@ class GraphSAGE(_Stack):
 class GCN(_Stack):
     """A graph convolutional network: ``GraphConv`` layers (Kipf, Welling 2017).
 
-    Arguments as for ``GraphSAGE``; ``conv_norm`` is the ``norm`` of the convolutions ("both" is the paper's), since
-    ``norm`` is that between them.
+    Arguments as for ``GraphSAGE``. ``norm`` normalises rows between convolutions; ``conv_norm`` is the ``norm`` of the
+    convolutions (the paper's is "both"). Further keywords are those of ``GraphConv``.
 
     >>> GCN(4, 8, 3, num_layers=2, norm="layer", conv_norm="both").convs[1].norm
     'both'
@@ -94,7 +94,7 @@ class GCN(_Stack):
 class RGCN(_Stack):
     """A relational graph convolutional network: ``RGCNConv`` layers (Schlichtkrull et al. 2018).
 
-    Arguments as for ``GraphSAGE``, and those of ``RGCNConv``, of which ``num_relations`` must be given.
+    Arguments as for ``GraphSAGE``. Further keywords are those of ``RGCNConv``; ``num_relations`` is required.
 
     >>> RGCN(4, 8, 3, num_layers=2, num_relations=5, num_bases=2).convs[0].coefficients.shape
     torch.Size([5, 2])
@@ -106,10 +106,10 @@ class RGCN(_Stack):
 class GAT(_Stack):
     """A graph attention network: ``GATConv`` layers (Velickovic et al. 2018), with ELU between them.
 
-    The heads of every layer between are put side by side, and are ``hidden // heads`` wide; the outputs are the mean of
-    heads (equation 6). Arguments as for ``GraphSAGE``, and those of ``GATConv``.
+    Inner layers concatenate their heads, which are ``hidden // heads`` wide. The outputs are the mean of the heads
+    (equation 6). Arguments as for ``GraphSAGE``; further keywords are those of ``GATConv``.
 
-    Raises ValueError where ``hidden`` is not a multiple of ``heads``.
+    Raises ValueError if ``hidden`` is not a multiple of ``heads``.
 
     >>> [conv.linear.weight.shape[0] for conv in GAT(4, 8, 3, num_layers=2, heads=2).convs]
     [8, 6]

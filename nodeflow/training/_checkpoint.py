@@ -1,4 +1,4 @@
-"""What a training run leaves behind: folder, checkpoint, log and picture; and the way back to a model."""
+"""The files of a training run: checkpoint, log, summary and picture; and loading the model again."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from nodeflow.training._settings import Settings
 
 @contextmanager
 def output_folder(folder: Path) -> Iterator[None]:
-    """Make the output folder and try to write there, so that a mistake shows before training; raises OSError.
+    """Make the output folder and test that it can be written to, before training; raises OSError.
 
-    If the block fails, folders that were made for it go again, unless something has been written into them.
+    If the block fails, folders that were made for it are removed again, unless they hold files.
     """
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
@@ -46,7 +46,7 @@ def output_folder(folder: Path) -> Iterator[None]:
 
 
 def save(result: Result, folder: Path, *, curves: str | None = None) -> list[Path]:
-    """Write a run into ``folder``, which is made if need be; all files or, where one cannot be written, none.
+    """Write a run into ``folder``, which is made if needed: all files, or none if one cannot be written.
 
     The files are ``checkpoint.safetensors`` (see ``load_model``), ``log.csv``, ``result.json`` and, if ``curves`` is
     given as its title, the picture ``curves.png``. Those of an earlier run in the folder are replaced; its picture is
@@ -84,7 +84,7 @@ def _write(result: Result, folder: Path) -> list[Path]:
         "best_val_accuracy": _or_none(result.best_val_accuracy),
     }
     settings, versions = asdict(result.settings), {"nodeflow": __version__, "torch": str(torch.__version__)}
-    # one entry, because safetensors writes several in an order of chance: equal runs give equal files
+    # one entry, because safetensors writes several in random order, and equal runs should give equal files
     stored = {**facts, "settings": settings, "widths": widths, "versions": versions}
     metadata = {"nodeflow": json.dumps(stored)}
     weights = {name: value.contiguous() for name, value in result.model.state_dict().items()}

@@ -31,9 +31,9 @@ DEFAULT = Settings()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with the given arguments (the process's own by default); returns the exit status.
 
-    0 is success, 2 a mistake in what was asked for, said in one line on standard error, 130 an interruption. Options
-    that cannot be parsed end the process with status 2. Where the reader of standard output has left (``| head -2``),
-    the work is done to its end, quietly.
+    The status is 0 for success, 2 for a mistake of the user, with one line on standard error, and 130 for an
+    interruption. Options that cannot be parsed end the process with status 2. If standard output is closed
+    (``| head -2``), the command goes on to its end without printing.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -45,17 +45,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ValueError, TypeError, IndexError, KeyError, OSError, ImportError, RuntimeError, MemoryError, FloatingPointError
     ) as error:  # fmt: skip
         text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
-        # torch has no type of its own for memory that is not there; other RuntimeErrors are defects of this program
+        # torch raises RuntimeError when memory is short; other RuntimeErrors are defects of this program
         if options.traceback or (isinstance(error, RuntimeError) and "memory" not in text):
             raise
-        # one line: what follows the first in torch's messages is its own call stack
+        # one line: the further lines of torch's messages are its own call stack
         print(f"nodeflow {options.command}: {(text.strip() or type(error).__name__).splitlines()[0]}", file=sys.stderr)
         return 2
     return status
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that says mistakes in one line, without the usage before it."""
+    """A parser that prints a mistake in one line, without the usage before it."""
 
     def error(self, message: str) -> NoReturn:
         if message.startswith("argument --fanouts: invalid"):
@@ -69,7 +69,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Help that names the defaults, but not of flags, which are off."""
+    """Help that shows the defaults of options, but not of flags."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         return action.help if action.nargs == 0 else super()._get_help_string(action)
@@ -152,7 +152,7 @@ def _data_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _dataset(name: str) -> Dataset:
-    return debian() if name == "debian" else read_folder(name, labels=False)  # what lacks, the job says itself
+    return debian() if name == "debian" else read_folder(name, labels=False)  # check_dataset reports missing labels
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -219,12 +219,12 @@ def _say(text: str) -> None:
 
 @contextmanager
 def _reader_may_leave() -> Iterator[None]:
-    """Let what is printed go nowhere once nobody reads standard output, so that a long run still ends."""
+    """Discard further output once standard output is closed, so that a long run still ends."""
     try:
         yield
     except BrokenPipeError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())  # also for what is flushed when the process ends
+        os.dup2(nowhere, sys.stdout.fileno())  # also for output flushed when the process ends
         os.close(nowhere)
 
 

@@ -1,4 +1,4 @@
-"""The main job: train a model on sampled NodeFlows, and measure it on full neighbourhoods."""
+"""The training loop: train a model on sampled NodeFlows, and measure it on full neighbourhoods."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from nodeflow.transform import add_reverse_edges, is_symmetric
 class EpochRecord:
     """One epoch: mean training loss, accuracy on the validation nodes, and sampled seeds and edges per second.
 
-    ``age`` is for how many steps, on average, the rows of the history that batches read had not been written (0: by the
-    step just before); None for a sampler without history.
+    ``age`` is the mean age of the history rows that batches read: the number of steps since a row was written, 0 for
+    the step just before. None for a sampler without history.
     """
 
     epoch: int
@@ -43,10 +43,10 @@ class EpochRecord:
 class Result:
     """A finished run: the model with the weights of its best epoch, the records, and the accuracy on the test nodes.
 
-    Accuracies are NaN without nodes to measure them on. ``dataset`` is the data set's name. ``graph`` is the graph that
-    the model was trained on, in float32 and with the reverse edges that ``direction="both"`` added; None in a result
-    made by hand. With ``direction="out"``, ``inference`` needs ``transform.reverse(graph)``. For control variates it is
-    the graph with the edge column ``"propagation"``, the ``weight`` of ``inference``.
+    Accuracies are NaN if there are no nodes to measure them on. ``dataset`` is the data set's name. ``graph`` is the
+    graph that the model was trained on, with float32 features and the reverse edges that ``direction="both"`` added;
+    None in a result made by hand. With ``direction="out"``, ``inference`` needs ``transform.reverse(graph)``. For
+    control variates the graph has the edge column "propagation", to be given as ``weight`` of ``inference``.
     """
 
     settings: Settings
@@ -64,9 +64,9 @@ class Result:
 
 
 def check_dataset(dataset: Dataset) -> None:
-    """Raise ValueError that says what ``dataset`` lacks for training.
+    """Raise ValueError if a model cannot be trained on ``dataset``.
 
-    Needed are a row of finite features per node, one label per node of the split, and training nodes.
+    Training needs a row of finite features per node, one label per node of the split, and training nodes.
     """
     for column in ("feat", "label"):
         if column not in dataset.graph.ndata:
@@ -110,16 +110,16 @@ def train(dataset: Dataset, settings: Settings, report: Callable[[EpochRecord], 
     """Train a model on sampled NodeFlows of ``dataset``.
 
     Every epoch goes once over the training nodes in a new order and estimates the accuracy on the validation nodes
-    from NodeFlows sampled with the same fanouts. The weights of the epoch with the best accuracy are kept (of the last
-    epoch where there are no validation nodes); the accuracy on the test nodes is that of full-neighbourhood inference.
+    from NodeFlows sampled with the same fanouts. The weights of the epoch with the best accuracy are kept, or of the
+    last epoch if there are no validation nodes. The accuracy on the test nodes is measured on full neighbourhoods.
 
     Args:
         dataset: with features ``feat`` and integer labels ``label``, else ValueError.
         settings: see ``Settings``.
         report: called with every epoch's record as it ends.
 
-    Computes in float32. Torch's global random state is left as it was. Raises FloatingPointError when the loss becomes
-    infinite or NaN.
+    Training computes in float32 and leaves torch's global random state as it was. Returns a ``Result``. Raises
+    FloatingPointError when the loss becomes infinite or NaN.
     """
     check_dataset(dataset)
     with seeded(settings.seed):
@@ -177,7 +177,7 @@ def _in_float32(graph: Graph) -> Graph:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Let modules draw weights and dropout from a generator that starts at ``seed``, an int of any size."""
+    """Within the block, draw weights and dropout from a generator that starts at ``seed``, an int of any size."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed & (2**63 - 1))
         yield
@@ -216,6 +216,6 @@ def _epoch(
 @torch.no_grad()
 def _accuracy(task: NodeClassification, model: FlowModel, batches: NodeFlowLoader) -> float:
     model.eval()
-    batches.set_epoch(0)  # the same estimate every time, so that epochs compare
+    batches.set_epoch(0)  # the same draws every time, so that epochs can be compared
     right = [task.right(task.outputs(model, batch), batch.ldata[-1]["label"]) for batch in batches]
     return float(torch.cat(right).mean()) if right else float("nan")

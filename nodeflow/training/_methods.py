@@ -1,4 +1,4 @@
-"""Training methods: which model learns from which NodeFlows, and what a step leaves behind for the next."""
+"""Training methods: the model, the sampler of its NodeFlows, and the state that a step keeps for the next."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _WEIGHT = "propagation"
 
 
 class Method(ABC):
-    """What differs between methods of training; the loop around it, ``nodeflow.training._loop``, is the same for all.
+    """The part of training that differs between methods; the loop, ``nodeflow.training._loop``, is the same for all.
 
     Args:
-        graph: the parent graph, with float32 or sparse features ``feat``; it is never written to.
+        graph: the parent graph, with float32 or sparse features ``feat``; it is never changed.
         model: one of ``models``; it is trained, not copied.
         kind: its name in ``models``.
         fanouts, direction: as in ``Settings``.
     """
 
     models: ClassVar[Mapping[str, Callable[..., FlowModel]]]
-    """The models by the setting ``model``; arguments as for ``GraphSAGE``."""
+    """The models by the setting ``model``; their arguments are those of ``GraphSAGE``."""
     has_history: ClassVar[bool] = False
-    """Whether records of epochs have an age."""
+    """Whether the method keeps a history, whose age is in the records of epochs."""
 
     def __init__(self, graph: Graph, model: FlowModel, kind: str, fanouts: tuple[int, ...], direction: str) -> None:
         self.graph, self.model, self.fanouts = graph, model, fanouts
@@ -50,9 +50,9 @@ class Method(ABC):
         """Return a sampler of the batches that the model takes, for training and for validation."""
 
     def after_step(self, batch: NodeFlow) -> Tensor:
-        """Keep what later batches need of this one, once the weights have changed.
+        """Store the rows of the batch that later batches read; called after the weights have changed.
 
-        Returns the ages of the rows of the history that the batch had read, int64, in steps; empty without history.
+        Returns the ages in steps of the history rows that the batch read, int64; empty without history.
         """
         return torch.empty(0, dtype=torch.int64, device="cpu")
 
@@ -63,7 +63,7 @@ class Method(ABC):
 
 
 class NeighborSampling(Method):
-    """Neighbour sampling (Hamilton, Ying, Leskovec 2017): means over the drawn neighbours stand for those over all."""
+    """Neighbour sampling (Hamilton, Ying, Leskovec 2017): means over drawn neighbours estimate means over all."""
 
     models = {"sage": GraphSAGE, "gcn": GCN}  # noqa: RUF012  declared by Method
 
@@ -73,15 +73,14 @@ class NeighborSampling(Method):
 
 
 class ControlVariates(Method):
-    """Control variates (Chen, Zhu, Song 2018): drawn neighbours correct what a history of activations says of all.
+    """Control variates (Chen, Zhu, Song 2018): drawn neighbours correct sums over a history of activations.
 
     The propagation is a mean for GraphSAGE, and the symmetrically normalised adjacency with self-loops for a GCN. The
-    history starts with one full pass of the untrained model, so that every row has an age, and no sum lacks neighbours
-    that no batch has reached yet. Every step writes the rows that it computed. Validation reads the history, and
-    writes nothing.
+    history starts with one full pass of the untrained model, so every row has an age and every sum has all neighbours.
+    Every step writes the rows that it computed. Validation reads the history and writes nothing.
 
-    The features never change, so their sums over all neighbours are exact, and nothing is drawn in the first flow,
-    whatever ``fanouts[0]`` of the settings is.
+    The features never change, so their sums over all neighbours are exact. Nothing is drawn in the first flow, whatever
+    ``fanouts[0]`` of the settings is.
     """
 
     models = {"sage": VRGraphSAGE, "gcn": VRGCN}  # noqa: RUF012
@@ -100,7 +99,7 @@ class ControlVariates(Method):
 
     @classmethod
     def check(cls, model: str, fanouts: tuple[int, ...]) -> None:
-        """Raise ValueError also for one fanout: a single layer sums features only, so nothing is to be estimated."""
+        """Raise ValueError also for a single fanout: one layer sums features only, and their sums are exact."""
         super().check(model, fanouts)
         if len(fanouts) < 2:
             raise ValueError(
@@ -109,11 +108,11 @@ class ControlVariates(Method):
             )
 
     def sampler(self, seed: int) -> SamplerBase:
-        """Return a sampler of neighbours whose batches have the history as it is when they are taken."""
+        """Return a sampler whose batches get the rows that the history has when a batch is taken."""
         return ControlVariateSampler(self.graph, (0, *self.fanouts[1:]), self.history, seed=seed)
 
     def after_step(self, batch: NodeFlow) -> Tensor:
-        """Write the rows of the batch into the history; returns how old those were that it had read."""
+        """Write the rows of the batch into the history; return the ages of the rows that the batch had read."""
         ages = [self.history.age(i, batch.layers[i].parent_nid) for i in self.history.widths]
         self.history.push(batch)
         self.history.commit()
@@ -125,7 +124,7 @@ METHODS: dict[str, type[Method]] = {"neighbor": NeighborSampling, "cv": ControlV
 
 
 def _propagation_graph(graph: Graph, model: str, direction: str) -> Graph:
-    """The graph with the edge column of ``model``'s propagation, and node columns only beside it."""
+    """Return the graph with its node columns and one edge column, the weights of ``model``'s propagation."""
     indptr, indices, edge_ids = graph.csc()
     bare = Graph(indptr, indices, edge_ids=edge_ids, ndata=graph.ndata, copy=False)
     if model == "gcn":

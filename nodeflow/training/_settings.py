@@ -1,4 +1,4 @@
-"""Settings: everything that a training run depends on."""
+"""Settings of a training run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,25 @@ from nodeflow.training._methods import METHODS
 
 @dataclass(frozen=True)
 class Settings:
-    """What a training run depends on; the same settings give the same result.
+    """The settings of a training run; on one machine, the same settings give the same result.
 
-    ``fanouts`` are in flow order: the last number belongs to the seeds. ``direction`` is "in", "out", or "both" (the
-    reverse of every edge is added where the graph is not symmetric already). ``workers`` changes the speed only.
-    ``sampler`` is "neighbor", or "cv" for control variates (see ``nodeflow.training._methods``), which needs two
-    fanouts or more.
+    Args:
+        model: "sage" (GraphSAGE) or "gcn".
+        fanouts: neighbours drawn per node, one number per layer in flow order: the last belongs to the seeds; -1: all.
+        batch_size: seeds per batch.
+        hidden: width of the hidden layers.
+        dropout: probability that an entry of a hidden layer is set to zero while training.
+        learning_rate: learning rate of Adam.
+        epochs: passes over the training nodes.
+        seed: starting point of all random numbers.
+        workers: threads that sample ahead; they change the speed only.
+        direction: "in", "out", or "both", which adds the reverse of every edge unless the graph is symmetric.
+        sampler: "neighbor", or "cv" for control variates, which need two fanouts or more.
+
+    Raises ValueError for other values, TypeError for numbers of another type.
+
+    >>> Settings(fanouts=(5, 5), epochs=1).batch_size
+    1024
     """
 
     model: str = "sage"

@@ -1,4 +1,4 @@
-"""Training tasks: which outputs a batch asks for, their loss, and how good they are."""
+"""Training tasks: the outputs that a batch asks for, their loss and their metric."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class NodeClassification:
         return cross_entropy(outputs, batch.ldata[-1]["label"])
 
     def right(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Return 1 for every node whose highest score is that of its class, else 0: float64 ``[nodes]``."""
+        """Return 1 for every node whose highest score is for its class, else 0, float64 ``[nodes]``."""
         return (outputs.argmax(1) == labels).double()
