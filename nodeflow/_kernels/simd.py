@@ -122,8 +122,8 @@ def _loaded(array: Any, count: Any, most: int) -> Any:
         letter, nothing = ("f", 0.0) if isinstance(array.dtype, types.Float) else ("i", 0)
         name = f"llvm.masked.load.v{vector.lanes}{letter}{array.dtype.bitwidth}.p0"
         mask = _first(builder, args[2], vector.lanes)
-        found = _call(builder, name, kind, place, align, mask, _constant(kind, nothing))
-        return _widened(builder, array.dtype, found)
+        numbers = _call(builder, name, kind, place, align, mask, _constant(kind, nothing))
+        return _widened(builder, array.dtype, numbers)
 
     return vector(array, types.intp, count), codegen
 
@@ -162,7 +162,7 @@ def _stream(typingctx: Any, array: Any, index: Any, vector: Any) -> Any:
 
 
 def _fence(typingctx: Any) -> Any:
-    """Wait until all that was stored is there for other threads."""
+    """Wait until other threads see all that was stored."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.fence("seq_cst")
@@ -278,8 +278,8 @@ def _exp_below_zero(typingctx: Any, a: Any) -> Any:
         integer = ir.VectorType(ir.IntType(a.dtype.bitwidth), a.lanes)
         power = builder.add(builder.fptosi(whole, integer), _constant(integer, offset))
         scale = builder.bitcast(builder.shl(power, _constant(integer, shift)), kind)
-        found = builder.select(small, builder.fmul(series, scale), number(0.0))
-        return builder.select(builder.fcmp_unordered("uno", value, value), value, found)
+        power_of_e = builder.select(small, builder.fmul(series, scale), number(0.0))
+        return builder.select(builder.fcmp_unordered("uno", value, value), value, power_of_e)
 
     return a(a), codegen
 

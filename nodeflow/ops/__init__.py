@@ -9,8 +9,9 @@ Which file to change:
 
 - A sum of float32 or float64 is slow: ``_kernels/reduce/row_sums.py`` has the loop. ``_compiled`` calls it, and shares
   the work between threads.
-- A sum of float16 or bfloat16 over a flow is slow: ``_compiled.is_native`` does not take these types, so
-  ``_autograd.bag`` sums them by torch. The loop reads them already, for sums over a whole graph (``Propagation``).
+- A sum of float16 or bfloat16 over a flow is slow: ``_compiled.is_native`` does not take these types. ``_autograd.bag``
+  makes plain sums by torch; for other reductions ``_messages`` casts the rows to float32. The loop of ``row_sums.py``
+  reads these types already, for sums over a whole graph (``Propagation``).
 - Another pair of message and reduction is slow: ``_plan.choose`` decides which code runs it. ``_chunked`` runs every
   pair that has no faster code.
 - A gradient is wrong: ``_autograd`` (sums, dots, gathers), ``_chunked`` (extremes, products), ``_several``, ``_own``.

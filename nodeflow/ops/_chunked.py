@@ -98,13 +98,13 @@ class EdgeSum(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         (g,), tensors = grads, ctx.saved_tensors
         kinds = (*ctx.kinds, ctx.target)
-        found = [
+        gradients = [
             EdgeSum.apply(ctx.structure, kind, derivative(ctx.function, k), kinds, *tensors, g)
             if ctx.needs_input_grad[4 + k]
             else None
             for k, kind in enumerate(ctx.kinds)
         ]
-        return None, None, None, None, *found
+        return None, None, None, None, *gradients
 
 
 def _rows_touched(structure: Structure, target: str, size: int) -> list[tuple[int, int]]:
@@ -205,7 +205,7 @@ class Extreme(Function):
         with torch.no_grad():
             ties = EdgeSum.apply(structure, "v", is_winner, (*kinds, "v"), *tensors, out)
         part = g / ties.clamp(min=1).to(g.dtype)
-        found = [
+        gradients = [
             EdgeSum.apply(
                 structure, kind, _routed(function, k, len(kinds), share), (*kinds, "v", "v"), *tensors, out, part
             )
@@ -213,7 +213,7 @@ class Extreme(Function):
             else None
             for k, kind in enumerate(kinds)
         ]
-        return None, None, None, None, *found
+        return None, None, None, None, *gradients
 
 
 class Product(Function):
@@ -257,7 +257,7 @@ class Product(Function):
             return g * torch.where(alone, others, 0)
 
         further = (product, zeros, g)
-        found = [
+        gradients = [
             EdgeSum.apply(
                 structure, kind, _routed(function, k, len(kinds), share), (*kinds, "v", "v", "v"), *tensors, *further
             )
@@ -265,4 +265,4 @@ class Product(Function):
             else None
             for k, kind in enumerate(kinds)
         ]
-        return None, None, None, *found
+        return None, None, None, *gradients

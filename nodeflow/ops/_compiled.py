@@ -101,12 +101,12 @@ def _sum_rows(
     shape: tuple[int, int], out: Array, *, mean: bool = False, own: bool = False,
 ) -> None:  # fmt: skip
     """Write to ``out`` the sums of rows of ``shape``, groups and numbers in each; threads do a range of rows each."""
-    size, flat, past = math.prod(shape), out.reshape(-1), False
+    size, flat, streamed = math.prod(shape), out.reshape(-1), False
     if not own and shape[1] % kernels.simd.LANES == 0:
-        past = _is_streamed(out)
+        streamed = _is_streamed(out)
     _in_threads(
         lambda a, b: kernels.row_sums.sum_rows(
-            indptr, indices, edges, None, numbers, size, weights, *shape, mean, own, past, flat, a, b
+            indptr, indices, edges, None, numbers, size, weights, *shape, mean, own, streamed, flat, a, b
         ),
         _row_ranges(indptr, size),
     )
@@ -240,13 +240,13 @@ def _by_destination(structure: Structure, kernel: Callable[..., None], *tensors:
 
 
 def _ints(tensor: Tensor) -> Ints:
-    found: Ints = tensor.contiguous().numpy()
-    return found
+    array: Ints = tensor.contiguous().numpy()
+    return array
 
 
 def _flat(tensor: Tensor) -> Array:
-    found: Array = tensor.detach().contiguous().resolve_neg().view(-1).numpy()
-    return found
+    array: Array = tensor.detach().contiguous().resolve_neg().view(-1).numpy()
+    return array
 
 
 def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

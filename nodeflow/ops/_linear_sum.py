@@ -102,8 +102,8 @@ class _LinearSum(Function):
         (g,), (out, *flat) = grads, ctx.saved_tensors
         if out is not None:
             g = torch.ops.aten.threshold_backward(g, out, 0)
-        found: list[Tensor | None] = [None] * len(flat)
+        gradients: list[Tensor | None] = [None] * len(flat)
         for i, other in enumerate(flat):  # the gradient of x needs w, that of w needs x
             if ctx.needs_input_grad[2 + (i ^ 1)]:
-                found[i ^ 1] = g @ other if i % 2 else _outer(g, other)
-        return None, g.sum(0) if ctx.needs_input_grad[1] else None, *found
+                gradients[i ^ 1] = g @ other if i % 2 else _outer(g, other)
+        return None, g.sum(0) if ctx.needs_input_grad[1] else None, *gradients

@@ -74,9 +74,9 @@ class _Several(Function):
             with torch.enable_grad():
                 x = h if h.requires_grad else h.detach().requires_grad_()
                 apart = _apart(structure, x, ctx.wanted)
-                (found,) = torch.autograd.grad(
+                (gradient,) = torch.autograd.grad(
                     [apart[k] for k, _ in given], x, [g for _, g in given], create_graph=torch.is_grad_enabled()
                 )
-            return None, found, None
+            return None, gradient, None
         mean = None if grads[3] is None else _mean(structure, outs[0])
         return None, native.share_several(structure, h, mean, outs, ties, grads), None

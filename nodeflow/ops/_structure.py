@@ -124,12 +124,12 @@ class Structure(Frozen):
         degrees = self.in_degrees
         order = torch.argsort(degrees, stable=True)
         sizes, counts = torch.unique_consecutive(degrees[order], return_counts=True)
-        found = []
+        buckets = []
         for degree, rows in zip(sizes.tolist(), order.split(counts.tolist()), strict=True):
             if degree:
                 edges = self.indptr[rows, None] + torch.arange(degree, device=self.device)
-                found.append(Bucket(degree, rows, edges))
-        return tuple(found)
+                buckets.append(Bucket(degree, rows, edges))
+        return tuple(buckets)
 
     def select_rows(self, rows: Tensor) -> tuple[Structure, Tensor]:
         """Return the structure of the destinations ``rows`` (in that order) and the edges it kept, int64 ``[k]``."""

@@ -75,16 +75,16 @@ def copy_row(x, begin, out, to, count):
 
 
 @njit
-def put(out, at, vector, past):
-    """Write a whole vector, into the caches or (``past``) straight to memory."""
-    if past:
+def put(out, at, vector, streamed):
+    """Write a whole vector, into the caches or (``streamed``) past them."""
+    if streamed:
         stream(out, at, vector)
     else:
         store(out, at, LANES, vector)
 
 
 @njit(nogil=True, cache=True)
-def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mean, own, past, out, first, last):
+def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mean, own, streamed, out, first, last):
     """Write ``out[i] = sum of weight[e] * x[indices[e]]`` over the edges e of row i, for ``first <= i < last``.
 
     Arguments that may be None are left out of the compiled code, which is made once per combination:
@@ -97,7 +97,7 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
     Rows of ``x`` begin ``stride`` numbers after one another. Words (uint16, int16) are read as in ``simd.load``.
 
     With ``mean`` a sum is divided by the number of its edges. With ``own`` the rows of ``out`` are twice as long, and
-    row i of ``x`` comes before the sum. With ``past`` sums are written past the caches, which needs a ``width``
+    row i of ``x`` comes before the sum. With ``streamed`` sums are written past the caches, which needs a ``width``
     of whole vectors and an ``out`` that begins a line of 64 bytes.
 
     Edges are added one after another, in their order.
@@ -109,6 +109,7 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
     for i in range(first, last):
         v = np.int64(i if rows is None else rows[U64(i)])
         if rows is not None:
+            # Edges of listed rows are not beside each other, so indptr, indices and rows of x are prefetched in turn.
             if i + 16 < last:
                 prefetch(indptr, np.int64(rows[U64(i + 16)]))
             if i + 8 < last:
@@ -129,8 +130,9 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
         p = a
         while True:  # once for a row without edges
             q, begun = min(p + BLOCK, b), p > a
-            divided, by, beyond = mean and q == b, splat(degree), past and q == b
+            divided, by, streams = mean and q == b, splat(degree), streamed and q == b
             if rows is None:
+                # The edges of the next rows follow in memory, so the prefetches run ahead across rows.
                 for e in range(min(p + ahead, end), min(q + ahead, end)):
                     if indices is not None:
                         prefetch_row(x, np.int64(indices[U64(e)]) * stride, size)
@@ -156,10 +158,10 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
                         s3 = mul_add(w, load(x, j + 3 * LANES, LANES), s3)
                     if divided:
                         s0, s1, s2, s3 = div(s0, by), div(s1, by), div(s2, by), div(s3, by)
-                    put(out, o, s0, beyond)
-                    put(out, o + LANES, s1, beyond)
-                    put(out, o + 2 * LANES, s2, beyond)
-                    put(out, o + 3 * LANES, s3, beyond)
+                    put(out, o, s0, streams)
+                    put(out, o + LANES, s1, streams)
+                    put(out, o + 2 * LANES, s2, streams)
+                    put(out, o + 3 * LANES, s3, streams)
                     c += 4 * LANES
                 while c + LANES <= width:
                     o = to + at + c
@@ -168,7 +170,7 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
                         j = row_of(indices, e) * stride + at + c
                         w = splat(number(weight_of(weight, edges, e, groups, group)))
                         s0 = mul_add(w, load(x, j, LANES), s0)
-                    put(out, o, div(s0, by) if divided else s0, beyond)
+                    put(out, o, div(s0, by) if divided else s0, streams)
                     c += LANES
                 if c + HALF <= width:
                     o = to + at + c
@@ -190,7 +192,7 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
             if q == b:
                 break
             p = q
-    if past:
+    if streamed:
         fence()
 
 
@@ -254,7 +256,7 @@ def edge_dots(indptr, indices, a, b, groups, width, out, first, last):
                     c += HALF
                 if c < width:
                     s1 = mul_add(load(a, i + c, width - c), load(b, j + c, width - c), s1)
-                found = total(h0)
+                dot = total(h0)
                 if width >= LANES or width % HALF > 0:
-                    found += total(add(s0, s1))
-                out[U64(e * groups + group)] = found
+                    dot += total(add(s0, s1))
+                out[U64(e * groups + group)] = dot

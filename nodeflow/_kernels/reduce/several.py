@@ -91,13 +91,13 @@ def share_several(indptr, indices, x, width, mean, largest, smallest, ties, g_to
             o = indices[U64(e)] * width
             for c in range(first, last, LANES):
                 n, i = min(LANES, last - c), v * width + c
-                value, found = load(x, o + c, n), load(out, o + c, n)
+                value, gradient = load(x, o + c, n), load(out, o + c, n)
                 if total:
-                    found = add(found, load(g_total, i, n))
+                    gradient = add(gradient, load(g_total, i, n))
                 if squares:
-                    found = mul_add(mul(two, load(g_squares, i, n)), sub(value, load(mean, i, n)), found)
+                    gradient = mul_add(mul(two, load(g_squares, i, n)), sub(value, load(mean, i, n)), gradient)
                 if high:
-                    found = add(found, where_equal(value, load(largest, i, n), load(highs, c, n), zero))
+                    gradient = add(gradient, where_equal(value, load(largest, i, n), load(highs, c, n), zero))
                 if low:
-                    found = add(found, where_equal(value, load(smallest, i, n), load(lows, c, n), zero))
-                store(out, o + c, n, found)
+                    gradient = add(gradient, where_equal(value, load(smallest, i, n), load(lows, c, n), zero))
+                store(out, o + c, n, gradient)
