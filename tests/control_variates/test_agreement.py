@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import Graph, transform
+from nodeflow._rows.stored import StoredRows
 from nodeflow.control_variates import (
     ControlVariateSampler,
     History,
@@ -261,13 +262,18 @@ def test_an_undo_that_is_interrupted_leaves_its_mark(
     history = fill(History(graph, {1: 4}, folder=tmp_path / "rows"))
     history.write(1, [0], torch.ones(1, 4))
 
-    def interrupted(*_: Any) -> Any:
-        raise KeyboardInterrupt
+    write, calls = StoredRows.write, []
 
-    monkeypatch.setattr(Tensor, "index_fill_", interrupted)
-    monkeypatch.setattr(Tensor, "__setitem__", interrupted)
+    def interrupted(self: StoredRows, *args: Tensor) -> None:
+        calls.append(None)
+        if len(calls) > 1:  # the rows of the layer are written, neither the step of writing nor the undo is
+            raise KeyboardInterrupt
+        write(self, *args)
+
+    monkeypatch.setattr(StoredRows, "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         history.commit()
+    assert len(calls) == 3
     monkeypatch.undo()
     with pytest.raises(ValueError, match="writing a commit was interrupted"):
         History(graph, {1: 4}, folder=tmp_path / "rows")
