@@ -57,6 +57,8 @@ class FlowModel(nn.Module):
         if activation is not None and not callable(activation):
             raise TypeError(f"activation must be a function, such as torch.relu, or None; got {describe(activation)}")
         self.convs = nn.ModuleList(convs)
+        if not len(self.convs):
+            raise ValueError("convs must hold at least one convolution, got an empty list")
         advised: set[str] = set()  # one warning per model, not one per layer
         for conv in convs:
             if isinstance(conv, FlowConv):

@@ -43,6 +43,10 @@ def test_a_pooled_layer_in_a_model_without_own_rows() -> None:
     for conv in model.convs:
         torch.nn.init.ones_(conv.linear.weight)
     assert model(batch, h).tolist() == [[7.0]]
+    with pytest.raises(ValueError, match=r"flow \(0, 1\) have no rows of their own.*GraphConv\(self_loops=False\)"):
+        GCN(1, 2, 2)(batch, h)
+    with pytest.raises(ValueError, match="at least one convolution"):
+        FlowModel([])
 
 
 def test_arguments_in_a_wrong_order_are_explained(graph: Graph) -> None:
