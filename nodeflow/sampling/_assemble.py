@@ -134,8 +134,8 @@ class _Parts:
         for i in range(self.num_flows):
             size, ends = num_edges[self.num_flows - i], (layers[i], layers[i + 1], (i, i + 1))
             structure = Structure(indptr[: layers[i + 1].num_nodes + 1], indices[:size], layers[i].num_nodes)
-            scale = None if weight is None else _prefix(weight, size)
-            cells: dict[str, Any] = {"parent_eid": _prefix(eid, size), "weight": scale, "needs_weight": needed}
+            scale = None if weight is None else prefix(weight, size)
+            cells: dict[str, Any] = {"parent_eid": prefix(eid, size), "weight": scale, "needs_weight": needed}
             flows.append(Flow.trusted(structure, *ends, **cells, prefix=True))
         return layers, flows
 
@@ -171,19 +171,11 @@ class _Parts:
     def flow(self, choice: Choice, local: Ints, src: Layer, dst: Layer, i: int, *, prefix: bool) -> Flow:
         """The flow of the chosen edges, whose sources have the local ids ``local``."""
         structure = Structure(torch.from_numpy(choice.indptr), torch.from_numpy(local), src.num_nodes)
-        eid, data = _parent_eid(self.edges, choice), Frame(len(local), choice.edata)
-        weight, needed = choice.weight, choice.needs_weight
-        return Flow.trusted(
-            structure,
-            src,
-            dst,
-            (i, i + 1),
-            parent_eid=eid,
-            weight=weight,
-            needs_weight=needed,
-            data=data,
-            prefix=prefix,
-        )
+        cells: dict[str, Any] = {
+            "parent_eid": _parent_eid(self.edges, choice), "weight": choice.weight, "needs_weight": choice.needs_weight,
+            "data": Frame(len(local), choice.edata), "prefix": prefix,
+        }  # fmt: skip
+        return Flow.trusted(structure, src, dst, (i, i + 1), **cells)
 
 
 def _spread(columns: Mapping[str, Tensor], rows: Tensor, size: int) -> dict[str, Tensor]:
@@ -194,7 +186,8 @@ def _spread(columns: Mapping[str, Tensor], rows: Tensor, size: int) -> dict[str,
             for name, values in columns.items()}  # fmt: skip
 
 
-def _prefix(cell: Lazy[Tensor], size: int) -> Lazy[Tensor]:
+def prefix(cell: Lazy[Tensor], size: int) -> Lazy[Tensor]:
+    """Return the first ``size`` entries of a tensor, computed when first asked for."""
     return Lazy(lambda: cell.get()[:size])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from nodeflow._base.types import EdgeFilter, NumbersLike, PerFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import Edges
 from nodeflow.sampling._rows import Drawn, Rows, RowSampler
-from nodeflow.sampling._sampler import Step, check_sizes
+from nodeflow.sampling._sampler import Step, as_list, check_sizes
 
 
 class BernoulliSampler(RowSampler):
@@ -98,13 +97,9 @@ class BernoulliSampler(RowSampler):
 
 def _check_rates(rates: NumbersLike) -> tuple[float, ...]:
     """Return one probability per flow as floats above 0 and at most 1; raises TypeError or ValueError."""
-    if isinstance(rates, (Tensor, np.ndarray)) and rates.ndim == 1:
-        rates = rates.tolist()
-    if isinstance(rates, (str, bytes, Mapping)) or not isinstance(rates, Sequence):
-        raise TypeError(f"rates must be a list with one number per flow, as in [0.1, 0.5], got {describe(rates)}")
-    values = list(rates)
-    if not values:
-        raise ValueError("rates must have one number per flow, got none")
+    values = as_list(rates, "rates", "one number per flow, as in [0.1, 0.5]")
+    if isinstance(rates, (Tensor, np.ndarray)):
+        values = rates.tolist()
     for i, value in enumerate(values):
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
             raise TypeError(f"rates[{i}] must be a number, got {describe(value)}")

@@ -22,8 +22,8 @@ S = TypeVar("S", bound="BoundSampler")
 class BoundSampler(SamplerBase):
     """Base of the samplers that look up edges: in a direction, through a filter, with weights.
 
-    A subclass calls ``bind()`` at the end of its ``__init__``. Its draws look up edges and weights in ``reader``. To
-    read more from the graph, such as another column, it overrides ``read_graph``.
+    Draws look up edges and weights in ``reader``. A subclass that reads more of the graph, such as another column,
+    overrides ``read_graph``; it sets the settings used there before it calls ``super().__init__``.
 
     Args:
         graph: the parent graph; it is never written to.
@@ -49,6 +49,7 @@ class BoundSampler(SamplerBase):
         self.direction = direction
         self.edge_filter: EdgeMask | None = edge_mask(graph, edge_filter)
         self.weight = weight
+        self.bind()
 
     reader: Reader
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, as_int, describe
+from nodeflow._base.checks import Ints, as_count, as_int
 from nodeflow._base.types import EdgeFilter, Fanouts
 from nodeflow.graph import Graph
 from nodeflow.graph._columns import edge_integers
 from nodeflow.graph._edges import NOTHING, Edges
 from nodeflow.sampling._proportional import Proportional, edge_weights
 from nodeflow.sampling._rows import Drawn, Rows, RowSampler
-from nodeflow.sampling._sampler import Step, check_size, check_sizes
+from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes
 
 
 class NeighborSampler(RowSampler):
@@ -189,14 +189,8 @@ def _per_type(fanouts: Fanouts) -> tuple[int | dict[int, int], ...]:
     """Check fanouts of which each may be a dict from edge type to fanout."""
     if isinstance(fanouts, (Tensor, np.ndarray)):
         return check_sizes(fanouts, "fanouts")
-    if isinstance(fanouts, (str, bytes, Mapping)) or not isinstance(fanouts, Sequence):
-        raise TypeError(
-            "fanouts must be a list with a number or a dict per flow, as in [{0: 5, 1: 10}, {0: 10}], got "
-            f"{describe(fanouts)}"
-        )
-    if not fanouts:
-        raise ValueError("fanouts must have one entry per flow, got none")
-    return tuple(_of_types(fanout, f"fanouts[{i}]") for i, fanout in enumerate(fanouts))
+    values = as_list(fanouts, "fanouts", "a number or a dict per flow, as in [{0: 5, 1: 10}, {0: 10}]", "entry")
+    return tuple(_of_types(fanout, f"fanouts[{i}]") for i, fanout in enumerate(values))
 
 
 def _of_types(fanout: int | Mapping[int, int], name: str) -> int | dict[int, int]:

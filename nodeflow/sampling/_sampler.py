@@ -111,13 +111,12 @@ class Sampler(BoundSampler):
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        options: dict[str, Any] = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
-        super().__init__(graph, num_flows, **options)
         if reuse and not include_dst:
             raise ValueError("reuse=True shares prefixes of one structure, which needs include_dst=True")
         self.include_dst = bool(include_dst)
         self.reuse = bool(reuse)
-        self.bind()
+        options: dict[str, Any] = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
+        super().__init__(graph, num_flows, **options)
 
     @abstractmethod
     def choose(self, dst: Tensor, step: Step) -> Choice:
@@ -152,12 +151,18 @@ def sample_layers(sampler: Sampler, seeds: Ints, draw: Draw, inputs: Any, contex
 
 def check_sizes(sizes: Any, name: str, *, every: bool = True) -> tuple[int, ...]:
     """Return one int per flow, each at least 1, or with ``every`` -1 for all; raise TypeError or ValueError."""
-    array = isinstance(sizes, (Tensor, np.ndarray)) and sizes.ndim == 1
-    if not array and (isinstance(sizes, (str, bytes, Mapping)) or not isinstance(sizes, Sequence)):
-        raise TypeError(f"{name} must be a list with one number per flow, as in [10, 25], got {describe(sizes)}")
-    if len(sizes) == 0:
-        raise ValueError(f"{name} must have one number per flow, got none")
-    return tuple(check_size(size, f"{name}[{i}]", every=every) for i, size in enumerate(sizes))
+    values = as_list(sizes, name, "one number per flow, as in [10, 25]")
+    return tuple(check_size(size, f"{name}[{i}]", every=every) for i, size in enumerate(values))
+
+
+def as_list(value: Any, name: str, content: str, entry: str = "number") -> list[Any]:
+    """Return a list, tuple, or one-dimensional tensor or array as a list that is not empty; else raise an error."""
+    array = isinstance(value, (Tensor, np.ndarray)) and value.ndim == 1
+    if not array and (isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Sequence)):
+        raise TypeError(f"{name} must be a list with {content}, got {describe(value)}")
+    if len(value) == 0:
+        raise ValueError(f"{name} must have one {entry} per flow, got none")
+    return list(value)
 
 
 def check_size(value: object, name: str, *, every: bool = True) -> int:

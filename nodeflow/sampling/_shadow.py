@@ -14,6 +14,7 @@ from nodeflow._base.types import EdgeFilter
 from nodeflow.flow import Flow, Layer, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure
+from nodeflow.sampling._assemble import prefix
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._neighbor import NeighborSampler
@@ -74,14 +75,13 @@ class ShadowSampler(BoundSampler):
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        options: dict[str, Any] = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
-        super().__init__(graph, num_flows, **options)
         self.depth = as_count(depth, "depth")
         self.fanout = as_int(fanout, "fanout")
         if self.fanout < 1 and self.fanout != -1:
             raise ValueError(f"fanout must be -1 (all neighbours) or at least 1, got {self.fanout}")
         self.replace = bool(replace)
-        self.bind()
+        options: dict[str, Any] = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
+        super().__init__(graph, num_flows, **options)
 
     def read_graph(self) -> None:
         """Make also the sampler that draws the nodes of scopes."""
@@ -112,29 +112,11 @@ class ShadowSampler(BoundSampler):
         weight = None if self.reader.weights is None else Lazy(lambda: weight_of(self.reader, part))
         structure = Structure(indptr, indices, rows.num_nodes)
         layers = [rows, *(rows.with_frame() for _ in range(self.num_flows - 1))]
-        flows = [
-            Flow.trusted(
-                structure,
-                layers[i],
-                layers[i + 1],
-                (i, i + 1),
-                parent_eid=eid,
-                weight=weight,
-                needs_weight=True,
-                prefix=True,
-            )
-            for i in range(self.num_flows - 1)
-        ]
         layers.append(Layer.trusted(num_seeds, nodes[:num_seeds], context=context[:num_seeds]))
+        cells: dict[str, Any] = {"parent_eid": eid, "weight": weight, "needs_weight": True, "prefix": True}
+        i = self.num_flows - 1  # number of the last flow, a prefix of the others
+        flows = [Flow.trusted(structure, layers[j], layers[j + 1], (j, j + 1), **cells) for j in range(i)]
         structure = Structure(indptr[: num_seeds + 1], indices[:last], rows.num_nodes)
-        cells: dict[str, Any] = {
-            "parent_eid": _prefix(eid, last), "weight": None if weight is None else _prefix(weight, last),
-            "needs_weight": True,
-        }  # fmt: skip
-        number = self.num_flows - 1
-        flows.append(Flow.trusted(structure, layers[-2], layers[-1], (number, number + 1), prefix=True, **cells))
+        cells |= {"parent_eid": prefix(eid, last), "weight": None if weight is None else prefix(weight, last)}
+        flows.append(Flow.trusted(structure, layers[i], layers[i + 1], (i, i + 1), **cells))
         return NodeFlow.trusted(layers, flows, parent=self.graph, seed_index=seed_index)
-
-
-def _prefix(cell: Lazy[Tensor], size: int) -> Lazy[Tensor]:
-    return Lazy(lambda: cell.get()[:size])

@@ -13,10 +13,9 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_ids
 from nodeflow._base.frozen import Lazy
-from nodeflow._base.types import EdgeFilter, IdsLike
+from nodeflow._base.types import IdsLike
 from nodeflow.flow import Layer, NodeFlow
 from nodeflow.flow._build import shared_node_flow
-from nodeflow.graph import Graph
 from nodeflow.graph._edges import Edges, contains
 from nodeflow.ops import Structure
 from nodeflow.random import Random
@@ -106,19 +105,6 @@ class SubgraphSampler(BoundSampler):
     >>> batch, batch.seeds
     (NodeFlow(3 -> 3 -> 3 nodes, 2 + 2 edges), tensor([0, 2, 3]))
     """
-
-    def __init__(
-        self,
-        graph: Graph,
-        num_flows: int,
-        *,
-        direction: str = "in",
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(graph, num_flows, direction=direction, edge_filter=edge_filter, weight=weight, seed=seed)
-        self.bind()
 
     @abstractmethod
     def choose_nodes(self, seeds: Ints, random: Random) -> IdsLike:
