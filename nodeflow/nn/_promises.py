@@ -30,7 +30,7 @@ def promises(fact: str) -> Callable[[F], F]:
     """
 
     def decorate(method: F) -> F:
-        method.promises = frozenset({fact})  # type: ignore[attr-defined]
+        method.promises = {fact, *getattr(method, "promises", ())}  # type: ignore[attr-defined]
         return method
 
     return decorate

@@ -44,9 +44,8 @@ class Reader(NamedTuple):
         if weight is None:
             return cls(edges, None, np.float32, mask)
         weights = edge_numbers(graph, weight, "weight")
-        exact = (
-            graph.edata[weight].dtype == torch.float64
-        )  # integers are read as float64, but their weights are float32
+        # integers are read as float64, but their weights are float32
+        exact = graph.edata[weight].dtype == torch.float64
         return cls(edges, weights, np.float64 if exact else np.float32, mask)
 
     def arranged(self, edges: Edges) -> Reader:
