@@ -11,6 +11,7 @@ combines two columns, with ``op`` one of add, sub, mul, div and dot; feature dim
 a column of one number per row fits any shape, and dot contracts the last dimension and keeps it with size 1. The older
 spellings (``copy_src``, ``copy_edge``, ``src_mul_edge`` and so on) make the same functions, and so do DGL's keywords:
 ``copy_u(u=, out=)``, ``copy_e(e=, out=)``, ``u_mul_e(lhs_field=, rhs_field=, out=)``, ``sum(msg=, out=)``.
+``Flow.aggregate`` has variances and standard deviations too.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """The README's table "Coming from DGL": its right side runs, and the differences that it names are there."""
 
+import re
+
 import pytest
 import torch
 
@@ -15,6 +17,7 @@ from nodeflow import (
     fn,
     transform,
 )
+from nodeflow.flow._dgl_names import HERE
 
 
 @pytest.fixture
@@ -40,6 +43,17 @@ def test_samplers_of_layers_and_of_edges(graph: Graph) -> None:
     assert batch.num_flows == 2
     (batch,) = NodeFlowLoader(LinkSampler(NeighborSampler(graph, [2]), num_negatives=3), [0, 1], 2)
     assert batch.seed_index.shape == (2, 5)
+
+
+def test_an_old_name_says_the_new_one(graph: Graph) -> None:
+    batch = whole(graph)
+    for old, here in HERE.items():
+        with pytest.raises(AttributeError, match=f"no attribute '{old}'; DGL's {old} is .* here"):
+            getattr(batch, old)
+        name = re.match(r"\w+", here)
+        assert name is not None
+        assert hasattr(batch, name[0])
+    assert not hasattr(batch, "something_else")
 
 
 def whole(graph: Graph) -> NodeFlow:

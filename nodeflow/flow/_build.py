@@ -182,7 +182,8 @@ def _layer(i: int, ids: IdsLike | None, flows: Mapping[tuple[int, int], Flow], g
         distinct, counts = torch.unique(parent_nid, return_counts=True)
         if bool((counts > 1).any()):
             raise ValueError(
-                f"layers[{i}] holds parent node {int(distinct[counts > 1][0])} twice; a layer holds a node once"
+                f"layers[{i}] holds parent node {int(distinct[counts > 1][0])} twice; a layer without contexts holds a "
+                "node once"
             )
         sizes.add(len(parent_nid))
     if len(sizes) > 1:

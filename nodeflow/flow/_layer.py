@@ -114,7 +114,9 @@ class Layer(Frozen):
 
     def __repr__(self) -> str:
         columns = f": {', '.join(self.data)}" if self.data else ""
-        return f"Layer({self.num_nodes} nodes{'' if self.has_parent else ' without parent ids'}{columns})"
+        ids = "" if self.has_parent else " without parent ids"
+        contexts = "" if self.context is None else f" in {len(self.context.unique())} contexts"
+        return f"Layer({self.num_nodes} nodes{ids}{contexts}{columns})"
 
     def with_frame(self, data: Frame | None = None) -> Layer:
         """Return a layer of the same nodes with the frame ``data``; None: a copy of this layer's frame."""

@@ -12,6 +12,7 @@ from nodeflow._base.checks import as_index
 from nodeflow._base.frozen import Frozen
 from nodeflow.flow import _append, _compute, _validate
 from nodeflow.flow import _parent as parent_graph
+from nodeflow.flow._dgl_names import HERE
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer
 from nodeflow.flow._move import Move, once
@@ -297,6 +298,12 @@ class NodeFlow(Frozen):
         return NodeFlow.trusted(layers, consecutive, flows, parent=parent, seed_index=index, seed_ids=ids)
 
     validate = _validate.validate
+
+    if not TYPE_CHECKING:  # which would take any name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            hint = f"; DGL's {name} is {HERE[name]} here" if name in HERE else ""
+            raise AttributeError(f"a NodeFlow has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __len__(self) -> int:
         return self.num_layers

@@ -54,11 +54,14 @@ def check_layer(name: str, layer: Layer, graph: Graph | None) -> None:
     _require(len(ids) == layer.num_nodes, f"{name}: {layer.num_nodes} nodes but {len(ids)} parent ids")
     _require(_within(ids, 0, upper), f"{name}: a parent id is out of range")
     if layer.context is None:
-        _require(len(torch.unique(ids)) == len(ids), f"{name} holds a parent node twice")
+        distinct, counts = torch.unique(ids, return_counts=True)
+        if len(distinct) < len(ids):
+            raise ValueError(f"{name} holds parent node {int(distinct[counts > 1][0])} twice, without contexts")
         return
     _require(layer.context.shape == ids.shape, f"{name}: {layer.num_nodes} nodes but {len(layer.context)} contexts")
-    pairs = torch.stack([ids, layer.context], dim=1)
-    _require(len(torch.unique(pairs, dim=0)) == len(ids), f"{name} holds a parent node twice in one context")
+    pairs, counts = torch.unique(torch.stack([ids, layer.context], dim=1), dim=0, return_counts=True)
+    if len(pairs) < len(ids):
+        raise ValueError(f"{name} holds parent node {int(pairs[counts > 1][0, 0])} twice in one context")
 
 
 def check_flow(name: str, flow: Flow, graph: Graph | None, all_ends: Lazy[tuple[Tensor, Tensor]] | None) -> None:

@@ -110,8 +110,8 @@ class Frame(MutableMapping[str, Tensor]):
         return self._each(lambda column: column.pin_memory() if column.layout == torch.strided else column)
 
     def __repr__(self) -> str:
-        words = (f"{n} {str(c.dtype).removeprefix('torch.')} {list(c.shape)}" for n, c in self._columns.items())
-        return f"Frame({self._num_rows} rows: {', '.join(words) or 'no columns'})"
+        words = ", ".join(f"{name} {_kind(column)} {list(column.shape)}" for name, column in self._columns.items())
+        return f"Frame({self._num_rows} rows: {words or 'no columns'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # a column that is a view of a large tensor leaves the rest of it behind
@@ -185,6 +185,11 @@ class GraphFrame(Frame):
                 f"got shape {tuple(column.shape)}"
             )
         return cast(Tensor, column)  # most code reads tensors only, and keeps their type; ``_rows`` takes both
+
+
+def _kind(column: Tensor | Rows) -> str:
+    sparse = "sparse " if isinstance(column, Tensor) and column.layout != torch.strided else ""
+    return sparse + str(column.dtype).removeprefix("torch.")
 
 
 def _restore(kind: type[Frame], num_rows: int, columns: dict[str, Any], memory: list[Piece]) -> Frame:

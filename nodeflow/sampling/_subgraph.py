@@ -55,6 +55,7 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
 
     Cost: the sum of the nodes' degrees. Raises ValueError for a key that comes twice.
 
+    >>> from nodeflow import Graph
     >>> from nodeflow.sampling import edges_along
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
     >>> part = induced_subgraph(edges_along(graph, "in"), np.array([2, 0, 1]), graph.num_nodes)
@@ -95,6 +96,7 @@ class SubgraphSampler(BoundSampler):
 
     Cost: the sum of the degrees of the chosen nodes.
 
+    >>> from nodeflow import Graph
     >>> class BallSampler(SubgraphSampler):
     ...     '''The seeds and all their in-neighbours.'''
     ...     def choose_nodes(self, seeds, random):

@@ -71,7 +71,7 @@ STRUCTURE = Structure(torch.tensor([0, 2]), torch.tensor([0, 1]), 2)
 BROKEN = {
     "layer 0: a parent id is out of range": in_place(lambda b: b.front.parent_nid.fill_(6)),
     "layer 2: a parent id is out of range": with_back(Layer.trusted(2, torch.tensor([1, -1]))),
-    "layer 0 holds a parent node twice": in_place(lambda b: b.front.parent_nid[3:].fill_(1)),
+    "layer 0 holds parent node 1 twice, without contexts": in_place(lambda b: b.front.parent_nid[3:].fill_(1)),
     "layer 2: 2 nodes but 1 parent ids": with_back(Layer.trusted(2, torch.tensor([1]))),
     "layer 2: parent ids must be int64": with_back(Layer.trusted(2, torch.tensor([1, 2], dtype=torch.int32))),
     "layer 2: wrong number of rows in its frame": with_back(Layer.trusted(2, torch.tensor([1, 2]), Frame(3))),
@@ -120,7 +120,7 @@ def test_a_batch_without_edges_does_not_make_the_ends_of_all(monkeypatch: pytest
         (lambda: Layer(-1), ValueError, "num_nodes must be at least 0"),
         (lambda: Layer(2, [7, 3]), TypeError, "parent_nid must be an int64 tensor or None, got list"),
         (lambda: Layer(2, torch.tensor([7.0, 3.0])), ValueError, "this layer: parent ids must be int64"),
-        (lambda: Layer(2, torch.tensor([7, 7])), ValueError, "this layer holds a parent node twice"),
+        (lambda: Layer(2, torch.tensor([7, 7])), ValueError, "this layer holds parent node 7 twice, without contexts"),
         (lambda: Layer(2, torch.tensor([7, -3])), ValueError, "this layer: a parent id is out of range"),
         (lambda: Layer(2, data=Frame(3)), ValueError, "this layer: wrong number of rows in its frame"),
         (lambda: Layer(2, data={}), TypeError, "data must be a Frame or None, got dict"),

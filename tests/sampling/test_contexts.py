@@ -119,6 +119,7 @@ def test_the_graph_of_the_fixture(batch):
     assert pairs(batch.back) == [(0, 1), (1, 1), (1, 3)]
     assert pairs(batch.layers[1]) == [(0, 1), (1, 1), (1, 3), (0, 0), (0, 2), (1, 0), (1, 2)]
     assert batch.flows[1].indices.tolist() == [3, 4, 3, 5, 6, 5, 1]
+    assert repr(batch.back).startswith("Layer(3 nodes in 2 contexts")
 
 
 def test_validate_knows_contexts(graph):
@@ -126,7 +127,7 @@ def test_validate_knows_contexts(graph):
         return NodeFlow.trusted([Layer.trusted(3, torch.tensor([4, 4, 1]), context=context)], [], parent=graph)
 
     with_context(torch.tensor([0, 1, 0])).validate()
-    with pytest.raises(ValueError, match="layer 0 holds a parent node twice in one context"):
+    with pytest.raises(ValueError, match="layer 0 holds parent node 4 twice in one context"):
         with_context(torch.tensor([1, 1, 0])).validate()
     with pytest.raises(ValueError, match="layer 0: 3 nodes but 2 contexts"):
         with_context(torch.tensor([0, 1])).validate()
