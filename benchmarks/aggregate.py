@@ -1,7 +1,7 @@
 """Time message passing on one flow, forward and backward, in nodeflow and its peers, in turn, in one run.
 
 python benchmarks/aggregate.py --dgl PYTHON --pyg PYTHON [--threads 1] [--ops sum max] [--widths 64]
-    [--dtype float16] [--plot FILE]
+    [--dtype float16] [--before FOLDER] [--plot FILE]
 
 PYTHON is the interpreter of an environment that has the peer (see workers/aggregate_*_worker.py for what to install); a
 peer without one is left out. The flow is the first one of a batch of 1,024 seeds with fanouts 15, 10, 5 from the seeds
@@ -101,6 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dgl", metavar="PYTHON", help="interpreter with dgl 2.1")
     parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric")
+    parser.add_argument("--before", type=Path, metavar="FOLDER", help="another version of nodeflow, checked out there")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--ops", nargs="+", choices=OPS, default=OPS)
     parser.add_argument("--widths", nargs="+", type=int, default=WIDTHS)
@@ -115,6 +116,9 @@ def main() -> None:
     folder = flow_folder(ensure(options.data, options.scale, options.edge_factor))
     arguments = [str(folder), str(options.threads)]
     workers = {"nodeflow": Worker(sys.executable, "aggregate_nodeflow", arguments, options.threads)}
+    if options.before:
+        root = options.before.resolve()
+        workers["before"] = Worker(sys.executable, "aggregate_nodeflow", arguments, options.threads, root)
     for name in ("dgl", "pyg"):
         if getattr(options, name):
             workers[name] = Worker(getattr(options, name), f"aggregate_{name}", arguments, options.threads)

@@ -9,9 +9,11 @@ Which file to change:
 
 - A sum of float32 or float64 is slow: ``_kernels/reduce/row_sums.py`` has the loop. ``_compiled`` calls it, and shares
   the work between threads.
-- A sum of float16 or bfloat16 over a flow is slow: ``_compiled.is_native`` does not take these types. ``_autograd.bag``
-  makes plain sums by torch; for other reductions ``_messages`` casts the rows to float32. The loop of ``row_sums.py``
-  reads these types already, for sums over a whole graph (``Propagation``).
+- A sum of float16 or bfloat16 over a flow is slow: ``_compiled.is_native`` does not take these types. Plain sums go to
+  torch (``_autograd.bag``), which is about twice as fast here as the loop. Means and weighted sums are
+  the slow ones: ``_messages._computed_in`` casts their rows to float32. To let a loop take these types for one reduction,
+  write a predicate beside ``is_native``, which sums, extremes and softmax share.
+  ``row_sums.sum_rows`` reads them as 16-bit integers ("words"), for sums over a whole graph; ``add_rows`` does not.
 - Another pair of message and reduction is slow: ``_plan.choose`` decides which code runs it. ``_chunked`` runs every
   pair that has no faster code.
 - A gradient is wrong: ``_autograd`` (sums, dots, gathers), ``_chunked`` (extremes, products), ``_several``, ``_own``.
@@ -20,8 +22,8 @@ Which file to change:
 A change must keep: float16 and bfloat16 are summed in float32; results have the same bits for any number of threads and
 on every run; rows without edges give +0.0 and finite gradients. The tests in ``tests/ops`` hold this: ``test_native``
 (same bits, loops beside torch's way), ``test_message_reduce`` (every pair against float64), ``test_gradients``,
-``test_memory``. Time a change with ``python benchmarks/aggregate.py --ops sum --widths 16 64 256 --dtype float16``
-before and after.
+``test_memory``. Time a change beside the version before it, checked out in ``../before``:
+``python benchmarks/aggregate.py --ops sum mean --widths 16 64 256 --dtype float16 --scale 16 --before ../before``.
 """
 
 from nodeflow.ops._aggregate import aggregate

@@ -104,7 +104,8 @@ def compare(block: Block, name: str, session: dict[str, Any]) -> None:
 def test_examples_in_docstrings(module: str) -> None:
     if module == "nodeflow.convert":
         pytest.importorskip("networkx")
-    failures, _ = doctest.testmod(importlib.import_module(module), optionflags=doctest.ELLIPSIS)
+    own = {"__name__": "__example__"}  # so that classes of an example are not taken for classes of the package
+    failures, _ = doctest.testmod(importlib.import_module(module), optionflags=doctest.ELLIPSIS, extraglobs=own)
     assert not failures, f"see the output above: {failures} examples of {module} print something else"
 
 
