@@ -11,7 +11,7 @@ Which file to change:
   the work between threads.
 - A sum of float16 or bfloat16 over a flow is slow: ``_compiled.is_native`` does not take these types. Plain sums go to
   torch (``_autograd.bag``), which is about twice as fast here as the loop. Means and weighted sums are
-  the slow ones: ``_messages._computed_in`` casts their rows to float32. To let a loop take these types for one reduction,
+  the slow ones: ``_messages._computed_in`` casts their rows to float32. To let a loop take a type for one reduction,
   write a predicate beside ``is_native``, which sums, extremes and softmax share.
   ``row_sums.sum_rows`` reads them as 16-bit integers ("words"), for sums over a whole graph; ``add_rows`` does not.
 - Another pair of message and reduction is slow: ``_plan.choose`` decides which code runs it. ``_chunked`` runs every

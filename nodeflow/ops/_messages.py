@@ -89,7 +89,7 @@ def _computed_in(given: Operands, reduce: str) -> torch.dtype:
     if not given.dtype.is_floating_point:
         return torch.int64
     if reduce == "sum" and given.op == "copy":
-        return given.dtype  # the sums themselves add in float32: no copy needed; the sum of a mean may be beyond float16
+        return given.dtype  # sums add in float32 without a copy; the sum under a mean may be beyond float16
     return torch.float32 if given.dtype in _LOW else given.dtype
 
 
