@@ -2,6 +2,8 @@
 
 A new family starts as a copy of the nearest one:
 
+- Every row takes the first or last of its edges in some order, without chance: ``Edges.sorted_by`` and a loop that is
+  there. Copy ``_temporal.py`` (its strategy "recent").
 - Every row draws on its own, in a compiled loop: ``RowSampler.draw_rows``. Copy ``_bernoulli.py`` and its loop,
   ``_kernels/draw/bernoulli.py``.
 - A flow's destinations draw together, or the chosen edges are not in the graph: ``Sampler.choose``. Copy

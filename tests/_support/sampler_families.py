@@ -75,7 +75,7 @@ LAYERED: dict[str, Make] = {
     "ladies, poisson": lambda g, **o: LadiesSampler(g, [6, 5], draw="poisson", **o),
     "ladies, systematic": lambda g, **o: LadiesSampler(g, [6, 5], draw="systematic", **o),
 }
-"""Samplers whose weighted sums are unbiased for the sums over all edges, and that take ``weight``."""
+"""Samplers whose weighted sums are unbiased for the sums that ``estimand()`` gives, and that take ``weight``."""
 
 OTHERS: dict[str, Make] = {
     "labor, hajek": lambda g: LaborSampler(g, [2, 3], estimator="hajek"),
@@ -92,6 +92,16 @@ OTHERS: dict[str, Make] = {
 }
 
 FAMILIES = {**LAYERED, **OTHERS}
+
+CERTAIN = {"full", "temporal, recent", "cluster"}
+"""Families that draw nothing at random: all batches of the same seeds are equal."""
+
+CONSTANT = {
+    "full", "neighbor", "neighbor, replace", "neighbor, reuse", "neighbor, filter", "bernoulli", "bernoulli, rates",
+    "labor", "labor, sequential", "labor, dependent layers", "labor, hajek", "layer", "temporal", "temporal, recent",
+    "shadow", "link",
+}  # fmt: skip
+"""Families whose weights are the same for all edges of a destination, so that a plain mean needs no weights."""
 
 
 def call_of(name: str) -> tuple[list[int], dict[str, Any]]:
@@ -123,7 +133,11 @@ def fingerprint(batch: NodeFlow) -> str:
     return digest.hexdigest()
 
 
+def golden(name: str) -> str:
+    """The fingerprint of one batch of a family."""
+    return fingerprint(sampled(name, FAMILIES[name](graph_of_all()), epoch=3))
+
+
 def everything() -> dict[str, str]:
     """The fingerprint of one batch of every family."""
-    graph = graph_of_all()
-    return {name: fingerprint(sampled(name, make(graph), epoch=3)) for name, make in FAMILIES.items()}
+    return {name: golden(name) for name in FAMILIES}
