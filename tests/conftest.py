@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Iterator
@@ -22,6 +23,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # compiled kernels again: time says nothing about a strategy
 )
 settings.load_profile("nodeflow")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what importing and collecting made out of later garbage collections, of which some tests ask for many."""
+    gc.collect()
+    gc.freeze()
+
 
 REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

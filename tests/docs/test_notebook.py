@@ -51,6 +51,7 @@ def test_the_stored_notebook_was_run_from_top_to_bottom() -> None:
     assert TOUR.stat().st_size < 200_000
 
 
+@pytest.mark.slow
 def test_the_notebook_runs_and_prints_what_is_stored(tmp_path: Path) -> None:
     missing = [name for name in ("nbclient", "nbformat", "ipykernel") if importlib.util.find_spec(name) is None]
     if missing:

@@ -77,7 +77,12 @@ def test_equal_weights_fill_their_own_cells(size):
         assert Table([value] * size).probability() == pytest.approx([1 / size] * size, rel=1e-11)
 
 
-@pytest.mark.parametrize("kind", ["uniform", "heavy", "one large", "half zero", "sorted"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "kind", ["heavy", "one large", *(pytest.param(kind, marks=SLOW) for kind in ("uniform", "half zero", "sorted"))]
+)
 def test_a_hub(kind):
     rng, size = np.random.default_rng(0), 70_000
     weights = {

@@ -89,6 +89,7 @@ def test_in_spawned_workers():
         check(loader, sampler, wanted)
 
 
+@pytest.mark.slow
 def test_memory_mapped_graph_in_spawned_worker(tmp_path):
     graph = random_graph()
     np.save(tmp_path / "indptr.npy", np.asarray(graph.indptr))

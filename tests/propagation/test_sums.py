@@ -67,7 +67,7 @@ def test_types_and_widths(kind: torch.dtype, width: int) -> None:
 
 
 @pytest.mark.parametrize("weight", [None, torch.float32, torch.float64, torch.float16, torch.int64])
-@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("wide", [False, pytest.param(True, marks=pytest.mark.slow)])  # the loop compiles again
 def test_types_of_weights_and_ids(weight: torch.dtype | None, wide: bool) -> None:
     of = example(weight, wide=wide)
     assert of._edges.indices.dtype == (np.int64 if wide else np.int32)

@@ -29,6 +29,8 @@ from nodeflow import Graph, NeighborSampler
 from nodeflow.sampling import LaborSampler
 from nodeflow.testing import assert_unbiased
 
+SLOW = pytest.mark.slow
+
 # sources of three destinations that share some; one more has no more than the fanout, and some have a source twice
 ROWS = {
     "shared": [[4, 5, 6, 7, 8], [5, 6, 9], [4, 9, 8, 6], [5, 7]],
@@ -129,7 +131,13 @@ def test_sequential_weights_with_importance_are_unbiased(name, iterations):
 
 
 @pytest.mark.parametrize(
-    ("method", "iterations"), [("poisson", 0), ("poisson", 1), ("poisson", "converged"), ("sequential", 0)]
+    ("method", "iterations"),
+    [
+        ("poisson", 0),
+        ("poisson", 1),
+        pytest.param("poisson", "converged", marks=SLOW),
+        pytest.param("sequential", 0, marks=SLOW),
+    ],
 )
 def test_the_sampler_gives_the_estimates_that_were_integrated(method, iterations):
     """Choice by choice: the weights of the package are those of the cell, and there is no choice without a cell."""
@@ -163,7 +171,7 @@ def test_the_sampler_gives_the_estimates_that_were_integrated(method, iterations
 # ---- importance
 
 
-@pytest.mark.parametrize("iterations", [1, 2, "converged"])
+@pytest.mark.parametrize("iterations", [1, pytest.param(2, marks=SLOW), "converged"])
 def test_weights_keep_the_variance_of_neighbour_sampling(iterations):
     """For every destination the weights 1 / p of all its edges add up to d^2 / k, the condition c_s is solved from.
 
@@ -222,7 +230,7 @@ def test_sources_on_a_real_graph(shared_data):
 
 
 @pytest.mark.parametrize("method", ["poisson", "sequential"])
-@pytest.mark.parametrize("iterations", [0, 1, "converged"])
+@pytest.mark.parametrize("iterations", [0, pytest.param(1, marks=SLOW), pytest.param("converged", marks=SLOW)])
 def test_unbiased_in_every_flow(method, iterations):
     """With a signed weight column and repeated edges; a weight wrong by a tenth is found."""
     rng = np.random.default_rng(0)

@@ -129,20 +129,20 @@ def test_pairs_of_negatives_have_the_law_of_the_definition(options):
     ("which", "options"), [("epoch", LAWS[0]), ("batch_number", LAWS[3]), ("seed", LAWS[2])], ids=str
 )
 def test_one_edge_has_that_law_over_epochs_batches_and_seeds(which, options):
-    """4,000 calls; a copy of the draw before in a fifth of them is found by the joint counts of neighbours."""
+    """2,000 calls; a copy of the draw before in a third of them is found by the joint counts of neighbours."""
     sampler = NeighborSampler(SMALL, [1])
     links = LinkSampler(sampler, **options)
     rows = []
-    for k in range(4_000):
+    for k in range(2_000):
         made = LinkSampler(sampler, seed=k, **options) if which == "seed" else links
         batch = made([8], **({} if which == "seed" else {which: k}))
         rows.append(int(batch.seeds[batch.seed_index[0, 2]]))
     found, chance = np.array(rows), chances(SMALL, 2, options)
     assert (np.bincount(found, minlength=8)[chance == 0] == 0).all()
-    assert chi_square(np.bincount(found, minlength=8)[chance > 0], 4_000 * chance[chance > 0]) < 1
+    assert chi_square(np.bincount(found, minlength=8)[chance > 0], 2_000 * chance[chance > 0]) < 1
     joint = np.outer(chance, chance).ravel()
     pairs = np.bincount(found[::2] * 8 + found[1::2], minlength=64)
-    assert chi_square(pairs[joint > 0], 2_000 * joint[joint > 0]) < 1
+    assert chi_square(pairs[joint > 0], 1_000 * joint[joint > 0]) < 1
 
 
 # ---- independence

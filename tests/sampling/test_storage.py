@@ -47,7 +47,10 @@ def test_arrays_are_stored_as_given(graphs):
     assert all(file_of(array) is not None for array in graphs["mapped"].csc())
 
 
-@pytest.mark.parametrize("storage", ["64-bit", "mapped"])
+SLOW = pytest.mark.slow  # every loop compiles once more for 64-bit ids; other tests have the most common loops
+
+
+@pytest.mark.parametrize("storage", [pytest.param("64-bit", marks=SLOW), "mapped"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_same_draws(name, storage, graphs):
     assert fingerprint(sampled(name, FAMILIES[name](graphs[storage]), epoch=3)) == GOLDEN[name]

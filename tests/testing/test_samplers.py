@@ -143,6 +143,7 @@ def test_missing_weights_and_missing_edges_are_biases(star: Graph) -> None:
             assert_unbiased(kind(star, [1]), [5], draws=200)
 
 
+@pytest.mark.slow
 def test_the_error_rate_is_what_it_says() -> None:
     """Unbiased samplers with many seeds at a large rate: about as many alarms as promised, not many more."""
     src = np.random.default_rng(3).integers(0, 200, 4000)
