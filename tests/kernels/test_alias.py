@@ -81,7 +81,7 @@ SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    "kind", ["heavy", "one large", *(pytest.param(kind, marks=SLOW) for kind in ("uniform", "half zero", "sorted"))]
+    "kind", ["heavy", *(pytest.param(kind, marks=SLOW) for kind in ("uniform", "one large", "half zero", "sorted"))]
 )
 def test_a_hub(kind):
     rng, size = np.random.default_rng(0), 70_000

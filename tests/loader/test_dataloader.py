@@ -77,6 +77,7 @@ def test_forked_after_threads_have_sampled():
     check(loader, sampler, expected(sampler, SEEDS, 16))
 
 
+@pytest.mark.slow
 def test_in_spawned_workers():
     # one start of processes for two things: two workers, and a second epoch by persistent ones
     sampler = NeighborSampler(random_graph(), [2, 3], seed=5)

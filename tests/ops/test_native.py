@@ -227,6 +227,7 @@ def test_a_hub_of_many_edges():
     torch.testing.assert_close(grad, (h == h.max(0).values).double())  # equal shares of all its edges add up to one
 
 
+@pytest.mark.slow
 def test_places_beyond_32_bits():
     last = 2**27 + 3
     x = torch.from_numpy(np.zeros((last + 1, 16), np.float32))  # pages that nobody touches take no memory

@@ -79,6 +79,7 @@ def test_degrees_around_the_size_of_a_block(degree, method):
         assert_is_reference(batch, graph, [fanout], list(range(5)), method=method)
 
 
+@pytest.mark.slow
 def test_wide_ids_and_wide_arrays():
     """Arrays of 64 bits give what those of 32 give; the high half of an id counts."""
     wide = Graph(np.asarray(GRAPH.indptr), GRAPH.indices.astype(np.int64), copy=False)

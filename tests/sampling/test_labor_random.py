@@ -141,7 +141,9 @@ def test_destinations_share_what_they_draw():
 # ---- dependence
 
 
-@pytest.mark.parametrize("options", [{}, {"method": "sequential"}, {"iterations": 1}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"method": "sequential"}, pytest.param({"iterations": 1}, marks=pytest.mark.slow)], ids=str
+)
 def test_flows_epochs_and_batches_are_independent(options):
     """Joint tables of the subsets of 2 of 4 edges: 6 x 6 (16 x 16 for Poisson) cells, 1,500 pairs."""
     graph = Graph.from_edges([1, 2, 3, 4], [0] * 4)
@@ -210,7 +212,7 @@ def test_a_loader_numbers_dependent_batches():
     assert reached[None] < reached[8] < reached[1]
 
 
-@pytest.mark.parametrize(("dependent", "wanted"), [(False, 4), (True, 6)])
+@pytest.mark.parametrize(("dependent", "wanted"), [pytest.param(False, 4, marks=pytest.mark.slow), (True, 6)])
 def test_shared_numbers_bias_sums_over_two_flows(dependent, wanted):
     # Both neighbours of node 0 have each other and themselves. With N ~ Bin(2, 1/2) sources below 1/2, shared numbers
     # give 4 N^2, of mean 6 and variance 36; numbers of their own have the mean 4, the true sum, and variance 20. The

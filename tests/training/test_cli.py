@@ -220,6 +220,7 @@ def test_a_bar_on_a_terminal_only(
     assert pipe.getvalue() == ""
 
 
+@pytest.mark.slow
 def test_two_epochs_on_the_bundled_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--epochs", "2", "--output", str(tmp_path / "out")]) == 0
     assert json.loads((tmp_path / "out" / "result.json").read_text())["test_accuracy"] >= 0.7
@@ -331,7 +332,7 @@ def test_the_installed_command(data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["train", *(pytest.param(what, marks=SLOW) for what in ("info", "--help", "--version"))]
+    "what", ["--version", *(pytest.param(what, marks=SLOW) for what in ("train", "info", "--help"))]
 )
 def test_a_reader_that_leaves_early_is_no_error(what: str, data: Path, tmp_path: Path) -> None:
     options = {"train": [str(data), *SMALL], "info": [str(data)]}.get(what, [])
