@@ -29,6 +29,15 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+_LONG = ("sampling", "control-variates", "training", "samplers/link", "samplers/adaptive")
+LONG = {f"docs/{name}.md" for name in _LONG}
+"""Pages that train models or average over many draws."""
+
+
+def marked(page: Path) -> Any:
+    return pytest.param(page, marks=pytest.mark.slow) if name_of(page) in LONG else page
+
+
 def picture(batch: NodeFlow) -> str:
     """The README's picture of layers and flows, in parent ids."""
     columns: list[list[str]] = []
@@ -79,7 +88,7 @@ def test_the_pasted_output_is_of_the_data_set_as_it_is() -> None:
     assert repr(debian()) in [block.text.splitlines()[0] for block in blocks(README) if block.language == "text"]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES if blocks(page)], ids=name_of)
 def test_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     session: dict[str, Any] = {"__name__": "__page__"}

@@ -47,8 +47,9 @@ def candidates_of(kind, score) -> tuple[list[int], list[int]]:
     return list(range(4)), [1] * 4 if score is None else [0, 1, 2, 3]
 
 
-CASES = [(kind, None, draw, size) for kind in KINDS for draw in DRAWS for size in (2, 3)]
+CASES = [(kind, None, draw, 2) for kind in KINDS for draw in DRAWS]
 CASES += [(LayerSampler, node_number, draw, 2) for draw in DRAWS]
+CASES += [pytest.param(kind, None, draw, 3, marks=pytest.mark.slow) for kind in KINDS for draw in DRAWS]
 
 
 @pytest.mark.parametrize(("kind", "score", "draw", "size"), CASES)

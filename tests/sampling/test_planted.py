@@ -1,6 +1,6 @@
 """Faults planted in the real code on purpose: each must fail the very checks that the real code passes.
 
-The checks themselves are quick; what is slow is to plant a fault in the weights of every family.
+The checks themselves are quick. The faults are slow: a changed loop is compiled anew, without a cache.
 
 Kernels are compiled from their own source with one piece of text replaced; estimator weights and orders are changed on
 their way. Where a check passes in spite of its fault, the check is worth nothing.
@@ -79,6 +79,7 @@ KERNELS: dict[str, tuple[list[tuple[str, str]], Callable[[], None]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_faults_in_the_draw(name, monkeypatch):
     changes, check = KERNELS[name]
@@ -111,6 +112,7 @@ WEIGHTED: dict[str, tuple[ModuleType, str, list[tuple[str, str]]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WEIGHTED)
 def test_faults_in_weighted_draws(name, monkeypatch):
     module, kernel, changes = WEIGHTED[name]
@@ -119,6 +121,7 @@ def test_faults_in_weighted_draws(name, monkeypatch):
         check_weighted()
 
 
+@pytest.mark.slow
 def test_a_modulo_instead_of_a_bounded_draw(monkeypatch):
     """16 random bits modulo the degree: 4,464 of 70,000 edges are never drawn."""
     fault = mutated(random_kernels, MODULO)["bounded"]

@@ -46,7 +46,7 @@ def test_every_subset_is_equally_likely(degree, fanout):
     assert chi_square(subset_counts(drawn(degree, fanout, hubs=hubs), degree, fanout)) < 1
 
 
-@pytest.mark.parametrize(("degree", "fanout"), [(5, 2), (6, 3)])
+@pytest.mark.parametrize(("degree", "fanout"), [(5, 2), pytest.param(6, 3, marks=pytest.mark.slow)])
 def test_every_subset_is_equally_likely_for_one_node(degree, fanout):
     """Over epochs, batches and seeds, where the test above went over nodes."""
     graph = star(degree)
