@@ -2,8 +2,9 @@
 
 A new family starts as a copy of the nearest one:
 
-- Every row takes the first or last of its edges in some order, without chance: ``Edges.sorted_by`` and a loop that is
-  there. Copy ``_temporal.py`` (its strategy "recent").
+- Every row takes the first or last of its edges in some order, without chance: see the strategy "recent" of
+  ``_temporal.py``. ``read_graph`` sorts by ``Edges.sorted_by`` (ascending, ties as they were); ``draw_rows`` is that of
+  ``_neighbor.py`` (the loops ``uniform.plan`` and ``uniform.draw_without``), with as many edges as it takes.
 - Every row draws on its own, in a compiled loop: ``RowSampler.draw_rows``. Copy ``_bernoulli.py`` and its loop,
   ``_kernels/draw/bernoulli.py``.
 - A flow's destinations draw together, or the chosen edges are not in the graph: ``Sampler.choose``. Copy
