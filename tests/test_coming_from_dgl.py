@@ -48,12 +48,19 @@ def test_samplers_of_layers_and_of_edges(graph: Graph) -> None:
 def test_an_old_name_says_the_new_one(graph: Graph) -> None:
     batch = whole(graph)
     for old, here in HERE.items():
-        with pytest.raises(AttributeError, match=f"no attribute '{old}'; DGL's {old} is .* here"):
+        with pytest.raises(AttributeError, match=f"has no '{old}': it is {re.escape(here)} here"):
             getattr(batch, old)
         name = re.match(r"\w+", here)
         assert name is not None
         assert hasattr(batch, name[0])
-    assert not hasattr(batch, "something_else")
+    with pytest.raises(AttributeError, match="'NodeFlow' object has no attribute 'something_else'"):
+        batch.something_else  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_error_of_a_property_is_not_hidden(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NodeFlow, "device", property(lambda batch: None.missing))
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'missing'"):
+        whole(graph).device  # noqa: B018
 
 
 def whole(graph: Graph) -> NodeFlow:

@@ -15,6 +15,7 @@ from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._rows.protocol import Rows
 from nodeflow._rows.rows import fetch_rows
 from nodeflow._rows.stored import StoredRows
+from nodeflow.control_variates._inputs import finite, sums_of_inputs
 from nodeflow.control_variates._store import Files, Shapes
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -43,10 +44,10 @@ class History(nn.Module):
         folder: keep the rows in memory-mapped files there, which may be larger than memory. A folder that a history of
             the same propagation, widths and types has left is continued. One history at a time may use it.
         inputs: rows of the input layer for all nodes, finite: dense, sparse CSR, or an object with ``shape``, ``dtype``
-            and ``fetch(ids, out=None)``. They never change, so their sums over all
-            neighbours are computed once. Batches get these exact sums as ``agg_h_0``, and a model uses them in place of
-            the rows it is given. The sums take as much memory as dense inputs, and more than sparse ones. They are no
-            buffer: a checkpoint does not have them.
+            and ``fetch(ids, out=None)``. They never change, so their sums over all neighbours are computed once.
+            Batches get these exact sums as ``agg_h_0``, and a model uses them in place of the rows it is given. The
+            sums take as much memory as dense inputs, and more than sparse ones. They are no buffer: a checkpoint does
+            not have them.
 
     It is an ``nn.Module`` whose tensors are buffers. ``state_dict`` has all of them, and a hash of the propagation, so
     that the state of another propagation is refused.
@@ -112,29 +113,9 @@ class History(nn.Module):
         for name, tensor in found.items():
             self.register_buffer(name, tensor)
         self._staged: dict[int, tuple[Tensor, Tensor]] = {}
-        self._sums_of_inputs = None if inputs is None else self._sums(inputs)
-
-    def _sums(self, inputs: Tensor | Rows) -> Tensor:
-        if 0 in self.widths:
+        if inputs is not None and 0 in self.widths:
             raise ValueError("layer 0 has a history of its own in widths; leave it out, or leave out inputs")
-        size = self.graph.num_nodes
-        if isinstance(inputs, Tensor) and inputs.layout in (torch.strided, torch.sparse_csr):
-            learned = inputs.requires_grad
-        elif isinstance(inputs, Rows) and not isinstance(inputs, Tensor):
-            learned = False
-        else:
-            raise TypeError(f"inputs must be a dense or sparse CSR tensor, got {describe(inputs)}")
-        if len(inputs.shape) != 2 or inputs.shape[0] != size or not inputs.dtype.is_floating_point:
-            raise ValueError(
-                f"inputs must have a row per node, floats [{size}, width], got {inputs.dtype} {tuple(inputs.shape)}"
-            )
-        if learned:
-            raise ValueError("inputs that are learned change, so their sums do not stay exact: leave out inputs")
-        sums = self.propagation(inputs)
-        values = sums if sums.layout == torch.strided else sums.values()
-        if not finite(values):
-            raise ValueError("inputs must be finite, and their sums too")
-        return sums
+        self._sums_of_inputs = None if inputs is None else sums_of_inputs(self.propagation, inputs)
 
     @property
     def has_inputs(self) -> bool:
@@ -396,9 +377,3 @@ class History(nn.Module):
 
 def _described(shapes: Shapes) -> dict[str, Any]:
     return {"arrays": {name: [list(shape), str(kind)] for name, (shape, kind) in shapes.items()}}
-
-
-def finite(values: Tensor) -> bool:
-    """Return whether all numbers are finite."""
-    # a finite sum has finite terms, and takes a fraction of the time; a sum that is not finite may only be too large
-    return bool(torch.isfinite(values.sum()) or torch.isfinite(values).all())

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_count, describe
 from nodeflow._rows.protocol import Rows
-from nodeflow.control_variates._history import History, finite
+from nodeflow.control_variates._history import History
+from nodeflow.control_variates._inputs import finite
 from nodeflow.propagation import Propagation
 
 

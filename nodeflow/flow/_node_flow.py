@@ -302,8 +302,9 @@ class NodeFlow(Frozen):
     if not TYPE_CHECKING:  # which would take any name for an attribute
 
         def __getattr__(self, name: str) -> Any:
-            hint = f"; DGL's {name} is {HERE[name]} here" if name in HERE else ""
-            raise AttributeError(f"a NodeFlow has no attribute {name!r}{hint}", name=name, obj=self)
+            if name in HERE:
+                raise AttributeError(f"a NodeFlow has no {name!r}: it is {HERE[name]} here", name=name, obj=self)
+            return object.__getattribute__(self, name)  # raises the error of a property that failed, or the usual one
 
     def __len__(self) -> int:
         return self.num_layers

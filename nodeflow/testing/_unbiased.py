@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
 from statistics import NormalDist
@@ -115,7 +116,7 @@ def assert_unbiased(
         )
 
 
-class _Sums:
+class _Sums(ABC):
     """The destinations ``nodes``, their exact sums of the numbers ``x``, and their rows in the flows of a draw."""
 
     word: str
@@ -123,13 +124,13 @@ class _Sums:
     exact: Tensor
     x: Tensor
 
+    @abstractmethod
     def least(self, draws: int) -> int:
         """Return the number of draws that must contain a destination."""
-        raise NotImplementedError
 
+    @abstractmethod
     def drawn(self, epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
         """Yield the number of a flow, the flow, and the rows of the destinations, -1 for one that is not in it."""
-        raise NotImplementedError
 
 
 class _SeedSums(_Sums):

@@ -128,6 +128,8 @@ def test_to_converts_every_column(frame: Frame) -> None:
 def test_repr_is_one_line(frame: Frame) -> None:
     assert repr(frame) == "Frame(3 rows: h float32 [3, 2], label int64 [3])"
     assert repr(Frame(0)) == "Frame(0 rows: no columns)"
+    sparse = torch.eye(2, 3).to_sparse_csr()
+    assert repr(Frame(2, {"x": sparse})) == "Frame(2 rows: x sparse float32 [2, 3])"
 
 
 def test_a_view_of_a_large_column_travels_alone() -> None:

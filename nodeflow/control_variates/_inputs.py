@@ -1,0 +1,42 @@
+"""Exact sums of the input rows, which a history computes once."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import describe
+from nodeflow._rows.protocol import Rows
+from nodeflow.propagation import Propagation
+
+
+def sums_of_inputs(propagation: Propagation, inputs: Tensor | Rows) -> Tensor:
+    """Return the sums of ``inputs`` over all neighbours of every node, ``[num_nodes, width]``.
+
+    Raises TypeError for what is neither a dense nor a sparse CSR tensor nor ``Rows``, ValueError for another shape or
+    type, rows that are learned, and numbers or sums that are not finite.
+    """
+    size = propagation.graph.num_nodes
+    if isinstance(inputs, Tensor) and inputs.layout in (torch.strided, torch.sparse_csr):
+        learned = inputs.requires_grad
+    elif isinstance(inputs, Rows) and not isinstance(inputs, Tensor):
+        learned = False
+    else:
+        raise TypeError(f"inputs must be a dense or sparse CSR tensor, got {describe(inputs)}")
+    if len(inputs.shape) != 2 or inputs.shape[0] != size or not inputs.dtype.is_floating_point:
+        raise ValueError(
+            f"inputs must have a row per node, floats [{size}, width], got {inputs.dtype} {tuple(inputs.shape)}"
+        )
+    if learned:
+        raise ValueError("inputs that are learned change, so their sums do not stay exact: leave out inputs")
+    sums = propagation(inputs)
+    values = sums if sums.layout == torch.strided else sums.values()
+    if not finite(values):
+        raise ValueError("inputs must be finite, and their sums too")
+    return sums
+
+
+def finite(values: Tensor) -> bool:
+    """Return whether all numbers are finite."""
+    # a finite sum has finite terms, and takes a fraction of the time; a sum that is not finite may only be too large
+    return bool(torch.isfinite(values.sum()) or torch.isfinite(values).all())
