@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, as_ids, as_int, describe
+from nodeflow._base.checks import Ints, as_array, as_ids, as_int, check_one_of, describe
 from nodeflow._base.types import EdgeFilter, IdsLike, NumbersLike
 from nodeflow._rows.rows import join_rows, take_rows, zero_rows
 from nodeflow.graph import Frame, Graph
@@ -130,10 +130,8 @@ def edge_norm(
     tensor([0.5000, 0.5000, 1.0000])
     >>> graph.edata["p"] = edge_norm(graph)  # for weight="p" of a sampler
     """
-    if norm not in ("both", "right", "left"):
-        raise ValueError(f"norm must be 'both', 'right' or 'left', got {norm!r}")
-    if direction not in ("in", "out"):
-        raise ValueError(f"direction must be 'in' or 'out', got {direction!r}")
+    check_one_of(norm, "norm", ("both", "right", "left"))
+    check_one_of(direction, "direction", ("in", "out"))
     src, dst = graph.edges()
     mask = edge_mask(graph, edge_filter)
     kept = torch.from_numpy(np.ones(graph.num_edges) if mask is None else mask.mask.astype(np.float64))
@@ -168,8 +166,7 @@ def degrees(
     >>> graph.ndata["in_degree"], graph.ndata["out_degree"]
     (tensor([0., 1., 2.]), tensor([2., 1., 0.]))
     """
-    if direction not in ("in", "out"):
-        raise ValueError(f"direction must be 'in' or 'out', got {direction!r}")
+    check_one_of(direction, "direction", ("in", "out"))
     mask = edge_mask(graph, edge_filter)
     counts = np.ones(graph.num_edges) if weight is None else edge_numbers(graph, weight, "weight").astype(np.float64)
     if mask is not None:
@@ -297,8 +294,7 @@ def random_split(
     >>> [part.tolist() for part in random_split(graph, [1, 1], of="edges")]
     [[2, 3], [0, 1]]
     """
-    if of not in ("nodes", "edges"):
-        raise ValueError(f"of must be 'nodes' or 'edges', got {of!r}")
+    check_one_of(of, "of", ("nodes", "edges"))
     total = graph.num_nodes if of == "nodes" else graph.num_edges
     ids = np.arange(total) if among is None else np.sort(as_ids(among, "among", total, of.removesuffix("s")))
     repeated = ids[1:] == ids[:-1]

@@ -123,6 +123,14 @@ def as_index(value: object, name: str, size: int) -> int:
     return index % size
 
 
+def check_one_of(value: object, name: str, options: Iterable[str | None]) -> None:
+    """Raise ValueError unless ``value`` is one of two or more ``options``: strings, and None where it is among them."""
+    options = tuple(options)
+    if not (value is None or isinstance(value, str)) or value not in options:
+        *most, last = map(repr, options)
+        raise ValueError(f"{name} must be {', '.join(most)} or {last}, got {value!r}")
+
+
 def describe(value: object) -> str:
     """Short words for a value in an error message: its type, and its shape or itself when that is short."""
     kind = type(value).__name__

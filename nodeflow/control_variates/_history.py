@@ -10,7 +10,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import as_count, as_ids, describe
+from nodeflow._base.checks import as_count, as_ids, check_one_of, describe
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._rows.protocol import Rows
 from nodeflow._rows.rows import fetch_rows
@@ -87,8 +87,7 @@ class History(nn.Module):
         if not isinstance(widths, Mapping):
             raise TypeError(f"widths must be a dict from layer to width, as in {{1: 256}}, got {describe(widths)}")
         self.widths = {as_count(i, "a layer in widths"): as_count(w, f"widths[{i}]", 1) for i, w in widths.items()}
-        if aggregated not in ("on demand", "stored"):
-            raise ValueError(f"aggregated must be 'on demand' or 'stored', got {aggregated!r}")
+        check_one_of(aggregated, "aggregated", ("on demand", "stored"))
         self.stored = aggregated == "stored"
         if dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
             raise ValueError(f"dtype must be a floating type, got {dtype}")
@@ -155,8 +154,7 @@ class History(nn.Module):
         Returns the mean age of the rows that were ever written, a scalar; NaN where there were none. All columns are
         set, or none.
         """
-        if missing not in MISSING:
-            raise ValueError(f"missing must be 'zero', 'mask' or 'refuse', got {missing!r}")
+        check_one_of(missing, "missing", MISSING)
         self._check_batch(batch)
         columns: list[tuple[int, str, Tensor]] = []
         ages = []

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nodeflow._base.checks import check_one_of
 from nodeflow._base.types import Fanouts, PerFlow
 from nodeflow.control_variates._estimators import scale_of
 from nodeflow.control_variates._history import MISSING, History
@@ -67,8 +68,7 @@ class ControlVariateSampler(NeighborSampler):
             raise TypeError(f"history must be a History, got {type(history).__name__}")
         if history.graph is not graph:
             raise ValueError("history must belong to the very graph that is sampled")
-        if missing not in MISSING:
-            raise ValueError(f"missing must be 'zero', 'mask' or 'refuse', got {missing!r}")
+        check_one_of(missing, "missing", MISSING)
         of = history.propagation
         options: dict[str, Any] = {
             "replace": replace, "prob": prob, "direction": of.direction, "include_dst": include_dst, "reuse": reuse,

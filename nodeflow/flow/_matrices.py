@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from nodeflow._base.checks import check_one_of
 from nodeflow._rows.csr import csr_tensor
 
 if TYPE_CHECKING:
@@ -51,8 +52,7 @@ def incidence(flow: Flow, end: str) -> Tensor:
     ``end="in"`` gives ``[num_dst, num_edges]`` (entry (v, e): edge e ends in v), ``end="out"`` gives
     ``[num_src, num_edges]`` (edge e leaves u). Raises ValueError for another ``end``.
     """
-    if end not in ("in", "out"):
-        raise ValueError(f"end must be 'in' or 'out', got {end!r}")
+    check_one_of(end, "end", ("in", "out"))
     device, size = flow.structure.device, flow.num_edges
     values = torch.ones(size, device=device)
     if end == "in":

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count
+from nodeflow._base.checks import Ints, as_count, check_one_of
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, IdsLike
 from nodeflow.graph._graph import Graph
@@ -197,8 +197,7 @@ class Patch(Frozen):
 
 def edges_along(graph: Graph, direction: str) -> Edges:
     """Return the edge arrays of ``graph`` along which neighbours are looked up: "in" or "out", else ValueError."""
-    if not isinstance(direction, str) or direction not in ("in", "out"):
-        raise ValueError(f"direction must be 'in' or 'out', got {direction!r}")
+    check_one_of(direction, "direction", ("in", "out"))
     return Edges.trusted(*(graph.csc() if direction == "in" else graph.csr()))
 
 

@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow, Layer
 from nodeflow.flow._full_flow import FullFlow
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.transform import IN_DEGREE, OUT_DEGREE
 
-NORMS: Final = ("right", "none", "both")
+NORMS: Final = ("right", "both", "none")
 """Values of the argument ``norm`` of ``GraphConv``."""
 
 
@@ -59,10 +59,8 @@ class GraphConv(LinearConv):
         degrees: str = "sampled", bias: bool = True, order: str = "auto", relu: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(order, relu=relu)
-        if norm not in NORMS:
-            raise ValueError(f"norm must be 'right', 'both' or 'none', got {describe(norm)}")
-        if degrees not in ("sampled", "parent"):
-            raise ValueError(f"degrees must be 'sampled' or 'parent', got {describe(degrees)}")
+        check_one_of(norm, "norm", NORMS)
+        check_one_of(degrees, "degrees", ("sampled", "parent"))
         self.norm, self.self_loops, self.degrees = norm, bool(self_loops), degrees
         if degrees == "sampled":
             self.weight_advice = "use GCN(degrees='parent'), or GraphConv(degrees='parent')"

@@ -7,7 +7,7 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import check_one_of, describe
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv
 
@@ -44,8 +44,7 @@ class GINConv(FlowConv):
         super().__init__()
         if not isinstance(mlp, nn.Module):
             raise TypeError(f"mlp must be a torch.nn.Module, got {describe(mlp)}")
-        if aggregator not in AGGREGATORS:
-            raise ValueError(f"aggregator must be 'sum', 'mean' or 'max', got {describe(aggregator)}")
+        check_one_of(aggregator, "aggregator", AGGREGATORS)
         self.weight_advice = None if aggregator == "max" else EQUAL_PROBABILITY
         self.mlp, self.aggregator, self.initial_eps = mlp, aggregator, float(eps)
         number = torch.tensor(self.initial_eps)

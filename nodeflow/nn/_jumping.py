@@ -7,6 +7,7 @@ from functools import reduce
 import torch
 from torch import Tensor, nn
 
+from nodeflow._base.checks import check_one_of
 from nodeflow.ops import linear_sum
 
 
@@ -27,8 +28,7 @@ class Jumping(nn.Module):
 
     def __init__(self, mode: str, width: int, num_layers: int, out_features: int) -> None:
         super().__init__()
-        if mode not in ("cat", "max"):
-            raise ValueError(f"jumping must be 'cat', 'max' or None, got {mode!r}")
+        check_one_of(mode, "jumping", ("cat", "max"))
         self.mode, self.width = mode, width
         self.linear = nn.Linear(width * num_layers if mode == "cat" else width, out_features)
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import FlowConv, check_width
 from nodeflow.nn._promises import promised, promises
@@ -67,8 +67,7 @@ class LinearConv(FlowConv):
 
     def __init__(self, order: str = "auto", *, relu: bool = False) -> None:
         super().__init__()
-        if order not in ORDERS:
-            raise ValueError(f"order must be 'auto', 'aggregate' or 'transform', got {describe(order)}")
+        check_one_of(order, "order", ORDERS)
         self.order, self.relu = order, bool(relu)
 
     def set_maps(self, neigh: str, own: str | None = None) -> None:

@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import check_one_of, describe
 from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow._rows.protocol import Rows
 from nodeflow.flow import Flow, NodeFlow
@@ -74,9 +74,8 @@ class FlowModel(nn.Module):
                 f"norm, residual and jumping need widths: {len(convs) + 1} numbers for {len(convs)} convolutions, the "
                 f"width of the inputs and that of every convolution's outputs; got {given}"
             )
+        check_one_of(norm, "norm", (*NORMS, None))
         if norm is not None:
-            if norm not in NORMS:
-                raise ValueError(f"norm must be one of {', '.join(map(repr, NORMS))} or None, got {norm!r}")
             self.norms = nn.ModuleList(map(NORMS[norm], widths[1:] if jumping else widths[1:-1]))
         if residual:
             self.residuals = nn.ModuleList(_residual(i, o) for i, o in pairwise(widths))

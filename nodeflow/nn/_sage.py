@@ -7,7 +7,7 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import check_width
 from nodeflow.nn._gcn import degree_column
@@ -57,8 +57,7 @@ class SAGEConv(LinearConv):
         self, in_features: int, out_features: int, *, aggregator: str = "mean", weighted: bool = False,
         bias: bool = True, order: str = "auto", relu: bool = False,
     ) -> None:  # fmt: skip
-        if aggregator not in AGGREGATORS:
-            raise ValueError(f"aggregator must be 'mean', 'gcn' or 'pool', got {describe(aggregator)}")
+        check_one_of(aggregator, "aggregator", AGGREGATORS)
         if aggregator == "pool" and order == "transform":
             raise ValueError("order must be 'auto' or 'aggregate' with aggregator='pool': a maximum is not linear")
         if weighted and aggregator != "mean":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from nodeflow._base.checks import check_one_of
 from nodeflow.control_variates import control_variate, control_variate_dropout, exact_sums, neighbor_sampling
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.nn._linear_conv import LinearConv, map_rows
@@ -82,8 +83,7 @@ class VRModel(FlowModel):
         if embed is not None:  # initialised like a PropagationConv
             nn.init.xavier_uniform_(embed.weight)
             nn.init.zeros_(embed.bias)
-        if estimator not in ESTIMATORS:
-            raise ValueError(f"estimator must be 'cv', 'cvd' or 'ns', got {estimator!r}")
+        check_one_of(estimator, "estimator", ESTIMATORS)
         self.estimator = estimator
         self.embed = embed
 

@@ -8,7 +8,7 @@ from typing import Final, overload
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import check_one_of, describe
 from nodeflow.ops._messages import message_reduce
 from nodeflow.ops._opaque import opaque
 from nodeflow.ops._operands import REDUCTIONS, check_rows
@@ -67,8 +67,7 @@ def aggregate(
 
 
 def _single(structure: Structure, h: Tensor, reduce: str, weight: Tensor | None) -> Tensor:
-    if reduce not in AGGREGATIONS:
-        raise ValueError(f"reduce must be one of {', '.join(map(repr, AGGREGATIONS))}, got {reduce!r}")
+    check_one_of(reduce, "reduce", AGGREGATIONS)
     if weight is None:
         return message_reduce(structure, "copy", "u", h, None, None, reduce, names=("h", ""))
     return message_reduce(structure, "mul", "u", h, "e", weight, reduce, names=("h", "weight"))
@@ -77,8 +76,7 @@ def _single(structure: Structure, h: Tensor, reduce: str, weight: Tensor | None)
 def _several(structure: Structure, h: Tensor, names: tuple[str, ...], weight: Tensor | None) -> tuple[Tensor, ...]:
     """Return each reduction; sums, extremes and deviations are read from the rows together."""
     for name in names:
-        if name not in AGGREGATIONS:
-            raise ValueError(f"reduce must be one of {', '.join(map(repr, AGGREGATIONS))}, got {name!r}")
+        check_one_of(name, "reduce", AGGREGATIONS)
     spread = [name for name in names if name in ("var", "std")]
     if spread and weight is not None:
         raise ValueError(

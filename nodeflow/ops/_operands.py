@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import check_one_of, describe
 from nodeflow.ops._edgewise import OPERATIONS
 from nodeflow.ops._structure import Structure
 
@@ -57,8 +57,7 @@ def check_rows(structure: Structure, kind: str, value: object, name: object) -> 
 
 def check_reduce(reduce: str) -> None:
     """Raise ValueError for a reduction that is none."""
-    if reduce not in REDUCTIONS:
-        raise ValueError(f"reduce must be one of {', '.join(map(repr, REDUCTIONS))}, got {reduce!r}")
+    check_one_of(reduce, "reduce", REDUCTIONS)
 
 
 def check_operands(
@@ -71,8 +70,7 @@ def check_operands(
     names: tuple[object, object],
 ) -> Operands:
     """Check and align the operands of one message operation; raises TypeError or ValueError with their ``names``."""
-    if op not in OPERATIONS:
-        raise ValueError(f"op must be one of {', '.join(map(repr, OPERATIONS))}, got {op!r}")
+    check_one_of(op, "op", OPERATIONS)
     for kind in (lhs_kind,) if op == "copy" else (lhs_kind, rhs_kind):
         if kind not in _KINDS:
             raise ValueError(f"an operand's kind must be 'u', 'v' or 'e', got {kind!r}")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_int, describe
+from nodeflow._base.checks import Ints, as_int, check_one_of
 from nodeflow._base.types import Array, EdgeFilter, PerFlow
 from nodeflow._runtime.mmap import copied_outside, outside
 from nodeflow.flow import NodeFlow
@@ -114,8 +114,9 @@ class LaborSampler(RowSampler):
     ) -> None:
         self.fanouts = check_sizes(fanouts, "fanouts")
         self.iterations = _iterations(iterations)
-        self.method = _one_of(method, "method", _METHODS)
-        self.estimator = _one_of(estimator, "estimator", _ESTIMATORS)
+        check_one_of(method, "method", _METHODS)
+        check_one_of(estimator, "estimator", _ESTIMATORS)
+        self.method, self.estimator = method, estimator
         self.layer_dependency = bool(layer_dependency)
         self.batch_dependency = None if batch_dependency is None else as_int(batch_dependency, "batch_dependency")
         if self.batch_dependency is not None and not 1 <= self.batch_dependency <= _LONGEST:
@@ -320,9 +321,3 @@ def _iterations(value: object) -> int | str:
     if number < -1:
         raise ValueError(f"iterations must be a number from 0 or {_CONVERGED!r} (or -1, the same), got {number}")
     return _CONVERGED if number == -1 else number
-
-
-def _one_of(value: object, name: str, names: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in names:
-        raise ValueError(f"{name} must be {' or '.join(map(repr, names))}, got {describe(value)}")
-    return value

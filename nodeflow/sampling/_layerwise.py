@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, describe
+from nodeflow._base.checks import Ints, check_one_of, describe
 from nodeflow._base.types import Array, EdgeFilter, PerFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import contains
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._pps import (
+    DRAWS,
     Floats,
     Ladder,
     Picked,
-    check_draw,
     inclusion_probabilities,
     ladder,
     laid_out,
@@ -95,7 +95,8 @@ class LayerSampler(Sampler):
         seed: int = 0,
     ) -> None:
         self.layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False)
-        self.draw = check_draw(draw)
+        check_one_of(draw, "draw", DRAWS)
+        self.draw = draw
         if score is not None and not callable(score):
             raise TypeError(f"score must be a function of (candidates, step) or a module, got {describe(score)}")
         self.score = score

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, as_count, as_ids, describe, with_article
+from nodeflow._base.checks import Ints, as_array, as_count, as_ids, check_one_of, describe, with_article
 from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph._edges import edges_along
@@ -130,8 +130,7 @@ class LinkSampler(SamplerBase):
         self.negatives = negatives if isinstance(negatives, str) else "weights"
         if self.negatives not in DISTRIBUTIONS:
             self._weights = node_weights(self.graph, negatives)
-        if corrupt not in ("destination", "source", "both"):
-            raise ValueError(f"corrupt must be 'destination', 'source' or 'both', got {corrupt!r}")
+        check_one_of(corrupt, "corrupt", ("destination", "source", "both"))
         self.corrupt = corrupt
         self._pairs, self._labels = None, None
         if pairs is not None:
@@ -153,8 +152,7 @@ class LinkSampler(SamplerBase):
             raise TypeError(f"birth is for negatives at times, but {type(sampler).__name__} takes no times")
         self.power = _positive(power, "power")
         self.chunk = None if chunk is None else as_count(chunk, "chunk", 1)
-        if exclude not in (None, "self", "reverse"):
-            raise ValueError(f"exclude must be None, 'self' or 'reverse', got {exclude!r}")
+        check_one_of(exclude, "exclude", ("self", "reverse", None))
         if exclude == "self" and self._pairs is not None:
             raise ValueError("exclude='self' is for seeds that are edges; for pairs take 'reverse'")
         if exclude is not None and not callable(getattr(sampler, "without_edges", None)):

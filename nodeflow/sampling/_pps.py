@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, describe
+from nodeflow._base.checks import Ints
 from nodeflow.random import derive_key
 
 Floats = NDArray[np.float64]
@@ -30,13 +30,6 @@ class Picked(NamedTuple):
     places: Ints
     times: Ints
     mean: Floats
-
-
-def check_draw(draw: object) -> str:
-    """Return ``draw`` if it is one of ``DRAWS``; else raise ValueError."""
-    if not isinstance(draw, str) or draw not in DRAWS:
-        raise ValueError(f"draw must be one of {', '.join(map(repr, DRAWS))}, got {describe(draw)}")
-    return draw
 
 
 def scale_of(values: NDArray[np.floating]) -> float:

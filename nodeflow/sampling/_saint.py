@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, describe
+from nodeflow._base.checks import Ints, as_count, check_one_of
 from nodeflow._base.types import EdgeFilter, SeedsLike
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import contains
@@ -87,10 +87,8 @@ class SaintSampler(SubgraphSampler):
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        if kind not in ("node", "edge", "walk"):
-            raise ValueError(f"kind must be 'node', 'edge' or 'walk', got {describe(kind)}")
-        if coefficients not in (None, "exact", "presampled"):
-            raise ValueError(f"coefficients must be 'exact', 'presampled' or None, got {describe(coefficients)}")
+        check_one_of(kind, "kind", ("node", "edge", "walk"))
+        check_one_of(coefficients, "coefficients", ("exact", "presampled", None))
         if kind == "walk" and coefficients == "exact":
             raise ValueError("coefficients='exact' has no closed form for kind='walk'; pass 'presampled'")
         if (kind == "walk") != (walk_length is not None):

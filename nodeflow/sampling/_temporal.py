@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, describe
+from nodeflow._base.checks import Ints, check_one_of, describe
 from nodeflow._base.types import Array, EdgeFilter, NumbersLike, PerFlow, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -98,8 +98,7 @@ class TemporalNeighborSampler(RowSampler):
     ) -> None:
         self.fanouts = check_sizes(fanouts, "fanouts")
         self.time = time
-        if strategy not in ("uniform", "recent"):
-            raise ValueError(f"strategy must be 'uniform' or 'recent', got {strategy!r}")
+        check_one_of(strategy, "strategy", ("uniform", "recent"))
         self.strategy, self.replace, self.strict = strategy, bool(replace), bool(strict)
         if self.replace and strategy == "recent":
             raise ValueError("strategy='recent' takes the latest edges, each once: replace=True goes with 'uniform'")

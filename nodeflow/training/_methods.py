@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from nodeflow._base.checks import check_one_of
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -42,8 +43,7 @@ class Method(ABC):
     @classmethod
     def check(cls, model: str, fanouts: tuple[int, ...]) -> None:
         """Raise ValueError for settings that this method cannot train with."""
-        if model not in cls.models:
-            raise ValueError(f"model must be one of {', '.join(cls.models)}, got {model!r}")
+        check_one_of(model, "model", cls.models)
 
     @abstractmethod
     def sampler(self, seed: int) -> SamplerBase:

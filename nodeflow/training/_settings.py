@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from nodeflow._base.checks import as_count, as_int
+from nodeflow._base.checks import as_count, as_int, check_one_of
 from nodeflow.sampling._sampler import check_sizes
 from nodeflow.training._methods import METHODS
 
@@ -47,11 +47,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fanouts", check_sizes(self.fanouts, "fanouts"))
-        if self.sampler not in METHODS:
-            raise ValueError(f"sampler must be one of {', '.join(METHODS)}, got {self.sampler!r}")
+        check_one_of(self.sampler, "sampler", METHODS)
         METHODS[self.sampler].check(self.model, self.fanouts)
-        if self.direction not in ("in", "out", "both"):
-            raise ValueError(f"direction must be 'in', 'out' or 'both', got {self.direction!r}")
+        check_one_of(self.direction, "direction", ("in", "out", "both"))
         for name in ("batch_size", "hidden", "epochs"):
             as_count(getattr(self, name), name, 1)
         as_count(self.workers, "workers")

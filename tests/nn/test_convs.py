@@ -191,7 +191,7 @@ def test_eps_is_learned_when_asked_for() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: GraphConv(2, 2, norm="left"), ValueError, "norm must be 'right', 'both' or 'none', got str 'left'"),
+        (lambda: GraphConv(2, 2, norm="left"), ValueError, "norm must be 'right', 'both' or 'none', got 'left'"),
         (lambda: GraphConv(2, 2, degrees="whole"), ValueError, "degrees must be 'sampled' or 'parent'"),
         (lambda: SAGEConv(2, 2, aggregator="lstm"), ValueError, "aggregator must be 'mean', 'gcn' or 'pool'"),
         (lambda: SAGEConv(2, 2, aggregator="pool", order="transform"), ValueError, "a maximum is not linear"),

@@ -240,7 +240,7 @@ def test_a_graph_of_one_node():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"kind": "nodes", "budget": 1}, ValueError, "kind must be 'node', 'edge' or 'walk', got str 'nodes'"),
+        ({"kind": "nodes", "budget": 1}, ValueError, "kind must be 'node', 'edge' or 'walk', got 'nodes'"),
         ({"kind": "node", "budget": 0}, ValueError, "budget must be at least 1, got 0"),
         ({"kind": "node", "budget": 2.0}, TypeError, "budget must be an integer"),
         ({"kind": "node", "budget": 2**31}, ValueError, r"budget must be below 2\*\*31"),

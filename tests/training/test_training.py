@@ -223,8 +223,8 @@ def test_global_random_state_is_neither_read_nor_touched(result: Result) -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": "gat"}, "model must be one of sage, gcn, got 'gat'"),
-        ({"sampler": "best"}, "sampler must be one of neighbor, cv, got 'best'"),
+        ({"model": "gat"}, "model must be 'sage' or 'gcn', got 'gat'"),
+        ({"sampler": "best"}, "sampler must be 'neighbor' or 'cv', got 'best'"),
         ({"direction": "up"}, "direction must be 'in', 'out' or 'both', got 'up'"),
         ({"fanouts": ()}, "fanouts must have one number per flow, got none"),
         ({"fanouts": (4, 0)}, r"fanouts\[1\] must be -1 .* or at least 1, got 0"),

@@ -226,7 +226,7 @@ def test_the_number_of_the_first_flow_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": "gat"}, "model must be one of sage, gcn, got 'gat'"),
+        ({"model": "gat"}, "model must be 'sage' or 'gcn', got 'gat'"),
         ({"fanouts": (4,)}, r"fanouts must have two numbers or more with sampler 'cv': .*; got \[4\]"),
         ({"fanouts": (4, 0)}, r"fanouts\[1\] must be -1 .* or at least 1, got 0"),
     ],
