@@ -65,14 +65,15 @@ def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: i
     return np.ascontiguousarray(array, np.int64)
 
 
-def as_array(value: Any, name: str) -> NDArray[Any]:
+def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
     """Return a tensor, array, pandas Series or list as an array, which shares memory where it can.
 
-    Raises TypeError or ValueError for values that do not make an array of numbers.
+    Raises TypeError or ValueError for values that do not make an array of numbers; the error says that they must be
+    ``what``.
     """
     if isinstance(value, torch.Tensor):
         if value.layout != torch.strided or value.dtype == torch.bfloat16:  # these numpy does not know
-            raise TypeError(f"{name} must be dense integers, got {describe(value)} and layout {value.layout}")
+            raise TypeError(f"{name} must be dense {what}, got {describe(value)} and layout {value.layout}")
         array: NDArray[Any] = value.detach().cpu().numpy()
         return array
     if isinstance(value, np.ndarray):
@@ -84,7 +85,7 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
     items = list(value) if isinstance(value, Iterable) else value
     # numpy would read True among integers as 1
     if isinstance(items, list) and not {bool, np.bool_}.isdisjoint(map(type, items)):
-        raise TypeError(f"{name} must be integers, got a list with a bool in it; pass ids, not a mask")
+        raise TypeError(f"{name} must be {what} and no mask, got a list with a bool in it")
     try:
         return np.asarray(items)
     except ValueError:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
@@ -73,11 +71,10 @@ class BernoulliSampler(RowSampler):
         self.fanouts = None if fanouts is None else check_sizes(fanouts, "fanouts")
         self.rates = None if rates is None else _check_rates(rates)
         number = len(self.fanouts if self.rates is None else self.rates)  # type: ignore[arg-type]
-        options: dict[str, Any] = {
-            "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
-            "weight": weight, "seed": seed,
-        }  # fmt: skip
-        super().__init__(graph, number, **options)
+        super().__init__(
+            graph, number, direction=direction, include_dst=include_dst, reuse=reuse, edge_filter=edge_filter,
+            weight=weight, seed=seed,
+        )  # fmt: skip
 
     def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
         """Keep edges of every row with the probability that flow ``step.flow`` has."""

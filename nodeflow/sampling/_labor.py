@@ -24,8 +24,6 @@ from nodeflow.sampling._neighbor import inverse_rate
 from nodeflow.sampling._rows import Drawn, Rows, RowSampler, estimator_weight
 from nodeflow.sampling._sampler import Step, check_sizes
 
-_METHODS = ("poisson", "sequential")
-_ESTIMATORS = ("horvitz-thompson", "hajek")
 _CONVERGED = "converged"
 _MOST_ROUNDS = 100
 _TOLERANCE = 1e-4
@@ -114,8 +112,8 @@ class LaborSampler(RowSampler):
     ) -> None:
         self.fanouts = check_sizes(fanouts, "fanouts")
         self.iterations = _iterations(iterations)
-        check_one_of(method, "method", _METHODS)
-        check_one_of(estimator, "estimator", _ESTIMATORS)
+        check_one_of(method, "method", ("poisson", "sequential"))
+        check_one_of(estimator, "estimator", ("horvitz-thompson", "hajek"))
         self.method, self.estimator = method, estimator
         self.layer_dependency = bool(layer_dependency)
         self.batch_dependency = None if batch_dependency is None else as_int(batch_dependency, "batch_dependency")
@@ -130,11 +128,10 @@ class LaborSampler(RowSampler):
                 "belongs to one flow, not to draws that flows share"
             )
         self.numbered = self.batch_dependency is not None and self.batch_dependency > 1
-        options: dict[str, Any] = {
-            "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
-            "weight": weight, "seed": seed,
-        }  # fmt: skip
-        super().__init__(graph, len(self.fanouts), **options)
+        super().__init__(
+            graph, len(self.fanouts), direction=direction, include_dst=include_dst, reuse=reuse,
+            edge_filter=edge_filter, weight=weight, seed=seed,
+        )  # fmt: skip
 
     def read_graph(self) -> None:
         """Find also the parallel edges, which have a random number each with "sequential"."""

@@ -11,13 +11,11 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, check_one_of, describe
-from nodeflow._base.types import Array, EdgeFilter, PerFlow
+from nodeflow._base.types import Array, EdgeFilter, Floats, PerFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import contains
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._pps import (
-    DRAWS,
-    Floats,
     Ladder,
     Picked,
     inclusion_probabilities,
@@ -95,7 +93,7 @@ class LayerSampler(Sampler):
         seed: int = 0,
     ) -> None:
         self.layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False)
-        check_one_of(draw, "draw", DRAWS)
+        check_one_of(draw, "draw", ("replacement", "poisson", "systematic"))
         self.draw = draw
         if score is not None and not callable(score):
             raise TypeError(f"score must be a function of (candidates, step) or a module, got {describe(score)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -102,11 +101,10 @@ class NeighborSampler(RowSampler):
         largest = max(max(f.values(), default=0) if isinstance(f, dict) else f for f in self.fanouts)
         if self.replace and largest >= 2**31:  # every node draws so many, and their sum must be a number
             raise ValueError(f"fanouts must be below 2**31 with replacement, got {largest}")
-        options: dict[str, Any] = {
-            "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
-            "weight": weight, "seed": seed,
-        }  # fmt: skip
-        super().__init__(graph, len(self.fanouts), **options)
+        super().__init__(
+            graph, len(self.fanouts), direction=direction, include_dst=include_dst, reuse=reuse,
+            edge_filter=edge_filter, weight=weight, seed=seed,
+        )  # fmt: skip
 
     def _checked(self, fanouts: Fanouts) -> tuple[int, ...]:
         """Return the checked fanouts; a subclass may allow other values."""
@@ -237,8 +235,7 @@ class FullSampler(NeighborSampler):
         edge_filter: EdgeFilter | None = None,
         weight: str | None = None,
     ) -> None:
-        options: dict[str, Any] = {
-            "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
-            "weight": weight,
-        }  # fmt: skip
-        super().__init__(graph, [-1] * as_count(num_flows, "num_flows", 1), **options)
+        super().__init__(
+            graph, [-1] * as_count(num_flows, "num_flows", 1), direction=direction, include_dst=include_dst,
+            reuse=reuse, edge_filter=edge_filter, weight=weight,
+        )  # fmt: skip

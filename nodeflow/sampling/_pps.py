@@ -10,11 +10,8 @@ from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
+from nodeflow._base.types import Floats
 from nodeflow.random import derive_key
-
-Floats = NDArray[np.float64]
-DRAWS = ("replacement", "poisson", "systematic")
-"""The ways to draw a set; see ``pick``."""
 
 
 class Picked(NamedTuple):

@@ -89,10 +89,10 @@ class RandomWalkSampler(Sampler):
             raise ValueError(f"num_walks * walk_length must be below 2**31, got {self.num_walks * self.walk_length}")
         self.restart = _probability(restart, "restart")
         self.normalize = bool(normalize)
-        options: dict[str, Any] = {
-            "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter, "seed": seed
-        }  # fmt: skip
-        super().__init__(graph, num_flows, **options)
+        super().__init__(
+            graph, num_flows, direction=direction, include_dst=include_dst, reuse=reuse, edge_filter=edge_filter,
+            seed=seed,
+        )  # fmt: skip
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose the nodes visited most by walks from the destinations ``dst``."""

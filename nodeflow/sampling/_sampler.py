@@ -115,8 +115,7 @@ class Sampler(BoundSampler):
             raise ValueError("reuse=True shares prefixes of one structure, which needs include_dst=True")
         self.include_dst = bool(include_dst)
         self.reuse = bool(reuse)
-        options: dict[str, Any] = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
-        super().__init__(graph, num_flows, **options)
+        super().__init__(graph, num_flows, direction=direction, edge_filter=edge_filter, weight=weight, seed=seed)
 
     @abstractmethod
     def choose(self, dst: Tensor, step: Step) -> Choice:

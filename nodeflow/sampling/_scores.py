@@ -10,11 +10,12 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, describe
 from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._base.types import Floats
 from nodeflow.flow import Flow, Layer
 from nodeflow.graph._numbering import Numbering
 from nodeflow.ops import Structure
 from nodeflow.sampling._choice import Candidates
-from nodeflow.sampling._pps import Floats, Picked, inclusion_probabilities, scale_of
+from nodeflow.sampling._pps import Picked, inclusion_probabilities, scale_of
 
 
 class LayerCandidates(Frozen):

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, check_one_of, describe
+from nodeflow._base.checks import Ints, as_array, check_one_of, describe
 from nodeflow._base.types import Array, EdgeFilter, NumbersLike, PerFlow, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -23,6 +24,8 @@ from nodeflow.sampling._sampler import Step, check_sizes
 
 Stamps = Array
 """Times: int64 or float64, one-dimensional."""
+
+_KINDS = "integers or floats"
 
 
 class _Call(NamedTuple):
@@ -104,11 +107,10 @@ class TemporalNeighborSampler(RowSampler):
             raise ValueError("strategy='recent' takes the latest edges, each once: replace=True goes with 'uniform'")
         if self.replace and max(self.fanouts) >= 2**31:  # every node draws so many, and their sum must be a number
             raise ValueError(f"fanouts must be below 2**31 with replacement, got {max(self.fanouts)}")
-        options: dict[str, Any] = {
-            "direction": direction, "include_dst": include_dst, "reuse": reuse, "edge_filter": edge_filter,
-            "weight": weight, "seed": seed,
-        }  # fmt: skip
-        super().__init__(graph, len(self.fanouts), **options)
+        super().__init__(
+            graph, len(self.fanouts), direction=direction, include_dst=include_dst, reuse=reuse,
+            edge_filter=edge_filter, weight=weight, seed=seed,
+        )  # fmt: skip
 
     takes_times = True
 
@@ -209,15 +211,20 @@ def _time_column(graph: Graph, name: str) -> Stamps:
     column = edge_column(graph, name, "time")
     if column.dtype.kind not in "iuf":
         raise TypeError(f"time: the edge column {name!r} must hold integers or floats, got dtype {column.dtype}")
-    if column.dtype.kind == "f":
-        column = column.astype(np.float64, copy=False)
-        wrong, rule = ~np.isfinite(column), "finite"
-    else:
-        wrong, rule = column > np.iinfo(np.int64).max, "below 2**63"
+    wrong, rule = _no_times(column, integers=True)
     if wrong.any():
         i = int(wrong.argmax())
         raise ValueError(f"time: the edge column {name!r} must be {rule}, but edge {i} has {column[i]}")
-    return column if column.dtype.kind == "f" else column.astype(np.int64, copy=False)
+    return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False)
+
+
+def _no_times(numbers: Array, *, integers: bool) -> tuple[NDArray[np.bool_], str]:
+    """Which numbers are no times, and what times must be; whole ones are compared as int64 where ``integers``."""
+    if numbers.dtype.kind == "f":
+        return ~np.isfinite(numbers), "finite"
+    if integers:
+        return numbers > np.iinfo(np.int64).max, "below 2**63"
+    return (numbers > 2**53) | (numbers < -(2**53)), "integers that float64 can tell apart (up to 2**53)"
 
 
 def _ascending(stamps: Stamps, indptr: Ints) -> bool:
@@ -232,7 +239,7 @@ def _times_of_all(times: NumbersLike | None, shape: tuple[int, ...]) -> NumbersL
     """A time for each of the seeds in one dimension; a row of seeds may share one time."""
     if len(shape) == 1 or times is None:
         return times
-    array = _numbers(times)
+    array = as_array(times, "times", _KINDS)
     if array.shape == shape:
         return array.reshape(-1)
     if array.shape == shape[:1]:
@@ -249,41 +256,16 @@ def _as_times(value: NumbersLike | None, size: int, integers: bool) -> Stamps:
             f"times must be a tensor, an array or a list with a time per seed ({size}), got {describe(value)}; for one "
             "time for all pass [time] * len(seeds)"
         )
-    array = _numbers(value)
+    array = as_array(value, "times", _KINDS)
     if array.shape != (size,):
         raise ValueError(f"times must be one-dimensional with an entry per seed ({size}), got shape {array.shape}")
-    if size == 0:
-        return np.zeros(0, np.int64 if integers else np.float64)
-    if array.dtype.kind not in ("iu" if integers else "iuf"):
+    if size and array.dtype.kind not in ("iu" if integers else "iuf"):
         # floats are not rounded here: float32 tells seconds since 1970 apart to two minutes only
-        rule = "integers, as the time column does" if integers else "integers or floats"
+        rule = "integers, as the time column does" if integers else _KINDS
         raise TypeError(f"times must hold {rule}, got dtype {array.dtype}")
-    wrong, rule = np.zeros(size, np.bool_), ""
-    if array.dtype.kind == "f":
-        wrong, rule = ~np.isfinite(array), "finite"
-    elif integers:
-        wrong, rule = array > np.iinfo(np.int64).max, "below 2**63"
-    else:
-        wrong, rule = (array > 2**53) | (array < -(2**53)), "integers that float64 can tell apart (up to 2**53)"
+    wrong, rule = _no_times(array, integers=integers)
     if wrong.any():
         i = int(wrong.argmax())
         raise ValueError(f"times must be {rule}, but times[{i}] is {array[i]}")
     # adding 0 makes -0.0 and 0.0, which are one time, one number
-    return array.astype(np.int64) if integers else array.astype(np.float64) + 0.0
-
-
-def _numbers(value: NumbersLike) -> Array:
-    """A tensor, array or list as an array; numpy would read True among numbers as 1."""
-    if isinstance(value, Tensor):
-        if value.layout != torch.strided or value.dtype == torch.bfloat16:
-            raise TypeError(f"times must be dense integers or floats that numpy has, got {describe(value)}")
-        return value.detach().cpu().numpy()
-    if isinstance(value, np.ndarray):
-        return value
-    items = list(value)
-    if not {bool, np.bool_}.isdisjoint(map(type, items)):
-        raise TypeError("times must hold numbers, got a list with a bool in it")
-    try:
-        return np.asarray(items)
-    except ValueError:
-        raise ValueError("times must be one-dimensional, got a list of lists of several lengths") from None
+    return array.astype(np.int64 if integers else np.float64) + 0

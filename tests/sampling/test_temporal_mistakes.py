@@ -48,13 +48,13 @@ def test_bad_columns(column, error, words):
         ([[5], [5, 6]], ValueError, "times must be one-dimensional, got a list of lists"),
         ([5.0, 6.0], TypeError, "times must hold integers, as the time column does, got dtype float64"),
         (torch.tensor([5.0, 6.0]), TypeError, "times must hold integers, as the time column does, got dtype float32"),
-        ([True, 1], TypeError, "times must hold numbers, got a list with a bool in it"),
+        ([True, 1], TypeError, "times must be integers or floats and no mask, got a list with a bool in it"),
         (np.array([True, False]), TypeError, "times must hold integers, as the time column does, got dtype bool"),
         (["a", "b"], TypeError, "times must hold integers, as the time column does, got dtype <U1"),
         (np.array(["2009", "2010"], "M8[s]"), TypeError, "got dtype datetime64[s]"),
         ([1, 2**70], TypeError, "got dtype object"),
         (np.array([1, 2**63], np.uint64), ValueError, f"times must be below 2**63, but times[1] is {2**63}"),
-        (torch.ones(2, dtype=torch.bfloat16), TypeError, "times must be dense integers or floats that numpy has"),
+        (torch.ones(2, dtype=torch.bfloat16), TypeError, "times must be dense integers or floats, got"),
     ],
 )
 def test_bad_times(times, error, words):
