@@ -79,6 +79,16 @@ class FlowConv(nn.Module):
             warnings.warn(f"{text} is biased: {advice}", IgnoredWeightWarning, stacklevel=4)
 
 
+def draw_glorot(module: nn.Module) -> None:
+    """Draw new matrices (Glorot, Bengio 2010), each of a stack by itself, and set biases to 0."""
+    for parameter in module.parameters():
+        if parameter.ndim == 1:
+            nn.init.zeros_(parameter)
+        else:
+            for matrix in parameter if parameter.ndim == 3 else [parameter]:
+                nn.init.xavier_uniform_(matrix)
+
+
 def check_width(conv: nn.Module, h: Tensor, width: int) -> None:
     """Raise ValueError unless the rows ``h`` are ``width`` wide."""
     if h.shape[-1:] != (width,):

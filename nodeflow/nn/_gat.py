@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -11,21 +10,8 @@ from torch.nn.functional import leaky_relu
 
 from nodeflow._base.checks import as_count
 from nodeflow.flow import Flow
-from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv, check_width, edge_rows
+from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv, check_width, draw_glorot, edge_rows
 from nodeflow.ops import sparse_linear
-
-
-class AttentionOptions(TypedDict, total=False):
-    """The keywords of ``AttentionConv``."""
-
-    concat: bool
-    attention_dropout: float
-    negative_slope: float
-    self_loops: bool
-    residual: bool
-    bias: bool
-    edge_features: int | None
-    edge_column: str
 
 
 class AttentionConv(FlowConv):
@@ -70,14 +56,14 @@ class AttentionConv(FlowConv):
         self.linear = nn.Linear(in_features, heads * out_features, bias=False)
         self.own = nn.Linear(in_features, width, bias=False) if residual else None
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
+        self.make_scores(in_features)
+
+    def make_scores(self, in_features: int) -> None:
+        """Make the parameters of ``scores``, and call ``reset_parameters``: the last step of ``__init__``."""
 
     def reset_parameters(self) -> None:
         """Draw new weights (Glorot, Bengio 2010), and a bias of 0."""
-        for parameter in self.parameters():
-            if parameter is self.bias:
-                nn.init.zeros_(parameter)
-            else:
-                nn.init.xavier_uniform_(parameter)
+        draw_glorot(self)
 
     @abstractmethod
     def scores(self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -140,12 +126,10 @@ class GATConv(AttentionConv):
     torch.Size([1, 8])
     """
 
-    def __init__(
-        self, in_features: int, out_features: int, heads: int = 1, **options: Unpack[AttentionOptions]
-    ) -> None:
-        super().__init__(in_features, out_features, heads, **options)
-        self.src, self.dst = (nn.Parameter(torch.empty(heads, out_features)) for _ in range(2))
-        self.edge = None if self.edge_features is None else nn.Linear(self.edge_features, heads, bias=False)
+    def make_scores(self, in_features: int) -> None:
+        """Make the two vectors of every head, and the map of the edge features."""
+        self.src, self.dst = (nn.Parameter(torch.empty(self.heads, self.out_features)) for _ in range(2))
+        self.edge = None if self.edge_features is None else nn.Linear(self.edge_features, self.heads, bias=False)
         self.reset_parameters()
 
     def scores(self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -170,12 +154,10 @@ class GATv2Conv(AttentionConv):
     True
     """
 
-    def __init__(
-        self, in_features: int, out_features: int, heads: int = 1, **options: Unpack[AttentionOptions]
-    ) -> None:
-        super().__init__(in_features, out_features, heads, **options)
-        width = heads * out_features
-        self.attention = nn.Parameter(torch.empty(heads, out_features))
+    def make_scores(self, in_features: int) -> None:
+        """Make the vector of every head, and the maps of the destinations and of the edge features."""
+        width = self.heads * self.out_features
+        self.attention = nn.Parameter(torch.empty(self.heads, self.out_features))
         self.dst = nn.Linear(in_features, width, bias=False)
         self.edge = None if self.edge_features is None else nn.Linear(self.edge_features, width, bias=False)
         self.reset_parameters()

@@ -69,12 +69,6 @@ class GraphConv(LinearConv):
         self.set_maps("linear")
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Draw new weights (Glorot, Bengio 2010), and a bias of 0."""
-        nn.init.xavier_uniform_(self.linear.weight)
-        if self.linear.bias is not None:
-            nn.init.zeros_(self.linear.bias)
-
     def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
         """Return the sums of the rows times their p, ``[num_dst, width]``."""
         edge, own, scale = self._factors(flow, torch.promote_types(h.dtype, torch.float32))

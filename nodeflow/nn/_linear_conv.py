@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow
-from nodeflow.nn._conv import FlowConv, check_width
+from nodeflow.nn._conv import FlowConv, check_width, draw_glorot
 from nodeflow.nn._promises import promised, promises
 from nodeflow.ops import linear_sum
 from nodeflow.ops._opaque import opaque
@@ -80,6 +80,10 @@ class LinearConv(FlowConv):
         """The linear maps of the summed rows and of a node's own row, or None for the second."""
         neigh, own = self._names
         return getattr(self, neigh), None if own is None else getattr(self, own)
+
+    def reset_parameters(self) -> None:
+        """Draw new weights (Glorot, Bengio 2010), and a bias of 0."""
+        draw_glorot(self)
 
     def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
         """Return A h, ``[num_dst, width]``, in the type of ``h``: dense rows ``[num_src, width]`` of any width."""

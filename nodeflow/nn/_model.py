@@ -14,7 +14,7 @@ from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow._rows.protocol import Rows
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.nn._conv import FlowConv
+from nodeflow.nn._conv import FlowConv, draw_glorot
 from nodeflow.nn._jumping import Jumping
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.nn._promises import promised, promises
@@ -292,5 +292,5 @@ def _residual(in_features: int, out_features: int) -> nn.Module:
     if in_features == out_features:
         return nn.Identity()
     linear = nn.Linear(in_features, out_features, bias=False)
-    nn.init.xavier_uniform_(linear.weight)
+    draw_glorot(linear)
     return linear

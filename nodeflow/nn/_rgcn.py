@@ -9,7 +9,7 @@ from nodeflow._base.checks import as_count
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow import Flow
 from nodeflow.flow._full_flow import FullFlow
-from nodeflow.nn._conv import FlowConv, check_width, edge_rows
+from nodeflow.nn._conv import FlowConv, check_width, draw_glorot, edge_rows
 from nodeflow.ops import Structure, aggregate, linear_sum, sparse_linear
 from nodeflow.ops._opaque import opaque
 
@@ -56,14 +56,7 @@ class RGCNConv(FlowConv):
 
     def reset_parameters(self) -> None:
         """Draw new weights (Glorot, Bengio 2010, every matrix by itself), and a bias of 0."""
-        for matrix in self.weight:
-            nn.init.xavier_uniform_(matrix)
-        if self.coefficients is not None:
-            nn.init.xavier_uniform_(self.coefficients)
-        if self.own is not None:
-            nn.init.xavier_uniform_(self.own.weight)
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
+        draw_glorot(self)
 
     def forward(self, flow: Flow, h: Tensor, edge_types: Tensor | None = None) -> Tensor:
         """Return ``[num_dst, out_features]``.

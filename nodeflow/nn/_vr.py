@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import check_one_of
 from nodeflow.control_variates import control_variate, control_variate_dropout, exact_sums, neighbor_sampling
 from nodeflow.flow import Flow, NodeFlow
+from nodeflow.nn._conv import draw_glorot
 from nodeflow.nn._linear_conv import LinearConv, map_rows
 from nodeflow.nn._model import FlowModel, check_batch
 from nodeflow.nn._zoo import stack_widths
@@ -39,14 +42,6 @@ class PropagationConv(LinearConv):
         self.own = nn.Linear(in_features, out_features, bias=False) if own else None
         self.set_maps("linear", "own")
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw new weights (Glorot, Bengio 2010), and a bias of 0."""
-        for linear in self.maps:
-            if linear is not None:
-                nn.init.xavier_uniform_(linear.weight)
-        if self.linear.bias is not None:
-            nn.init.zeros_(self.linear.bias)
 
     def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
         """Return the propagated rows, ``[num_dst, width]``."""
@@ -81,8 +76,7 @@ class VRModel(FlowModel):
     ) -> None:
         super().__init__(convs, dropout)
         if embed is not None:  # initialised like a PropagationConv
-            nn.init.xavier_uniform_(embed.weight)
-            nn.init.zeros_(embed.bias)
+            draw_glorot(embed)
         check_one_of(estimator, "estimator", ESTIMATORS)
         self.estimator = estimator
         self.embed = embed
@@ -144,7 +138,24 @@ class VRModel(FlowModel):
         return self.convs[0](flow, h)  # type: ignore[no-any-return]
 
 
-class VRGCN(VRModel):
+class _VRStack(VRModel):
+    """A model of ``PropagationConv``, with the class attribute ``own``."""
+
+    own: ClassVar[bool]
+
+    def __init__(
+        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, estimator: str = "cv",
+        dropout: float = 0.0, precomputed: bool = False,
+    ) -> None:  # fmt: skip
+        widths, embed = stack_widths(in_features, hidden, out_features, num_layers), None
+        if precomputed:  # with ``own`` the rows are beside the propagated ones
+            first, width = widths.pop(0)
+            embed = nn.Linear(2 * first if self.own else first, width)
+        convs: list[nn.Module] = [PropagationConv(i, o, own=self.own) for i, o in widths]
+        super().__init__(convs, dropout, estimator=estimator, embed=embed)
+
+
+class VRGCN(_VRStack):
     """GCN over sampled flows: ``h' = relu(P h W + b)`` with P of ``transform.edge_norm(graph)`` over added self-loops.
 
     Args:
@@ -157,29 +168,13 @@ class VRGCN(VRModel):
     ({1: 4}, {0: 4})
     """
 
-    def __init__(
-        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, estimator: str = "cv",
-        dropout: float = 0.0, precomputed: bool = False,
-    ) -> None:  # fmt: skip
-        widths = stack_widths(in_features, hidden, out_features, num_layers)
-        embed = nn.Linear(*widths.pop(0)) if precomputed else None
-        super().__init__([PropagationConv(i, o) for i, o in widths], dropout, estimator=estimator, embed=embed)
+    own = False
 
 
-class VRGraphSAGE(VRModel):
+class VRGraphSAGE(_VRStack):
     """GraphSAGE over sampled flows, with P of ``transform.edge_norm(graph, "right")``; arguments as for ``VRGCN``.
 
     With ``precomputed`` the rows of the input layer are ``torch.cat([x, propagated x], 1)``, ``[n, 2 * in_features]``.
     """
 
-    def __init__(
-        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, estimator: str = "cv",
-        dropout: float = 0.0, precomputed: bool = False,
-    ) -> None:  # fmt: skip
-        widths = stack_widths(in_features, hidden, out_features, num_layers)
-        embed = None
-        if precomputed:
-            first = widths.pop(0)
-            embed = nn.Linear(2 * first[0], first[1])
-        convs: list[nn.Module] = [PropagationConv(i, o, own=True) for i, o in widths]
-        super().__init__(convs, dropout, estimator=estimator, embed=embed)
+    own = True
