@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, as_ids, as_int, check_one_of, describe
+from nodeflow._base.checks import Ints, as_array, as_ids, as_int, check_one_of, describe, first_true
 from nodeflow._base.types import EdgeFilter, IdsLike, NumbersLike
 from nodeflow._rows.rows import join_rows, take_rows, zero_rows
 from nodeflow.graph import Frame, Graph
@@ -208,9 +208,8 @@ def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
     ids = as_ids(nodes, "nodes", graph.num_nodes)
     local = np.full(graph.num_nodes, -1, np.int64)
     local[ids] = np.arange(len(ids))
-    twice = local[ids] != np.arange(len(ids))
-    if twice.any():
-        raise ValueError(f"nodes must hold every node once, but node {ids[twice.argmax()]} occurs more than once")
+    if (at := first_true(local[ids] != np.arange(len(ids)))) is not None:
+        raise ValueError(f"nodes must hold every node once, but node {ids[at]} occurs more than once")
     src, dst = (local[end.numpy()] for end in graph.edges())
     kept = np.flatnonzero((src >= 0) & (dst >= 0))
     ndata = _chosen(graph.ndata, PARENT_NID, ids)
@@ -297,9 +296,8 @@ def random_split(
     check_one_of(of, "of", ("nodes", "edges"))
     total = graph.num_nodes if of == "nodes" else graph.num_edges
     ids = np.arange(total) if among is None else np.sort(as_ids(among, "among", total, of.removesuffix("s")))
-    repeated = ids[1:] == ids[:-1]
-    if repeated.any():
-        raise ValueError(f"among must hold every id once, but {ids[repeated.argmax()]} occurs more than once")
+    if (at := first_true(ids[1:] == ids[:-1])) is not None:
+        raise ValueError(f"among must hold every id once, but {ids[at]} occurs more than once")
     item = np.arange(len(ids))
     if of == "edges":  # the number of its pair of nodes, for every edge
         ends = np.sort(torch.stack(graph.edges()).numpy()[:, ids], axis=0)

@@ -58,10 +58,7 @@ def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: i
         return np.zeros(0, np.int64)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must hold integer {what} ids, got dtype {array.dtype}")
-    bad = (array < lower) | (array >= upper)
-    if bad.any():
-        at = int(bad.argmax())
-        raise IndexError(f"{name}[{at}] is {array[at]}, but {id_range(lower, upper, what)}")
+    check_range(array, name, upper, what, lower=lower)
     return np.ascontiguousarray(array, np.int64)
 
 
@@ -90,6 +87,19 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
         return np.asarray(items)
     except ValueError:
         raise ValueError(f"{name} must be one-dimensional, got a list of lists of several lengths") from None
+
+
+def check_range(ids: NDArray[Any], name: str, upper: int, what: str, *, lower: int = 0) -> None:
+    """Raise IndexError for the first id that is not in ``[lower, upper)``."""
+    # min and max first: they need no memory, unlike a comparison, and the error path may take its time
+    if len(ids) and (ids.min() < lower or ids.max() >= upper):
+        at = first_true((ids < lower) | (ids >= upper))
+        raise IndexError(f"{name}[{at}] is {ids[at]}, but {id_range(lower, upper, what)}")
+
+
+def first_true(mask: NDArray[np.bool_]) -> int | None:
+    """Return the index of the first True in ``mask``, None where there is none."""
+    return int(mask.argmax()) if mask.any() else None
 
 
 def id_range(lower: int, upper: int, what: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nodeflow._base.checks import check_one_of
+from nodeflow._base.checks import check_one_of, first_true
 from nodeflow._base.types import Fanouts, PerFlow
 from nodeflow.control_variates._estimators import scale_of
 from nodeflow.control_variates._history import MISSING, History
@@ -108,8 +108,7 @@ class ControlVariateSampler(NeighborSampler):
             never = self._proportional.column == 0
             counts = np.ones(len(never), np.bool_) if self.reader.weights is None else self.reader.weights != 0
             counts = counts if self.edge_filter is None else counts & self.edge_filter.mask
-            if (never & counts).any():
-                at = int((never & counts).argmax())
+            if (at := first_true(never & counts)) is not None:
                 raise ValueError(
                     f"prob: edge {at} has {self.prob!r} = 0, so it is never drawn, but it counts in the history's "
                     "sums; give both the history and prob the same edges, as by History(edge_filter=...)"

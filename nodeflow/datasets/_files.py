@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nodeflow._base.checks import LARGEST, Ints
+from nodeflow._base.checks import LARGEST, Ints, first_true
 from nodeflow._base.types import Array, FileLike
 
 SPLIT_SEED = 0
@@ -89,9 +89,7 @@ def integers(array: Array, where: str, what: str) -> Ints:
 def node_ids(array: Array, where: str, num_nodes: int) -> Ints:
     """Return ``array`` as int64 node ids; raises ValueError with the first that is not in ``[0, num_nodes)``."""
     ids = integers(array, where, "ids of nodes")
-    bad = (ids < 0) | (ids >= num_nodes)
-    if bad.any():
-        at = int(bad.argmax())
+    if (at := first_true((ids < 0) | (ids >= num_nodes))) is not None:
         raise ValueError(f"{where} must hold ids of nodes, from 0 to {num_nodes - 1}, but entry {at} is {ids[at]}")
     return ids
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nodeflow._base.checks import Ints
+from nodeflow._base.checks import Ints, first_true
 from nodeflow._base.types import Array, FileLike
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.datasets._files import check_disjoint, check_rows, existing_folder, node_ids
@@ -113,9 +113,7 @@ def _edges(raw: Path, num_nodes: int, add_inverse_edge: bool) -> tuple[Ints, Int
         edges = edges.reshape(0, 2)
     if edges.shape[1] != 2:
         raise ValueError(f"{table.path} must have two columns, source and destination, got {edges.shape[1]}")
-    bad = ((edges < 0) | (edges >= num_nodes)).any(1)
-    if bad.any():
-        at = int(bad.argmax())
+    if (at := first_true(np.any((edges < 0) | (edges >= num_nodes), axis=1))) is not None:
         raise ValueError(
             f"{table.path}, line {at + 1}: expected ids of nodes, from 0 to {num_nodes - 1}, got {edges[at].tolist()}"
         )
@@ -143,9 +141,7 @@ def _labels(raw: Path, num_nodes: int) -> tuple[Array, int]:
     if values.shape[1] != 1:
         return values.astype(np.float32), values.shape[1]
     label = np.where(np.isnan(values[:, 0]), -1, values[:, 0])
-    bad = (label != np.round(label)) | (label < -1) | ~np.isfinite(label)
-    if bad.any():
-        at = int(bad.argmax())
+    if (at := first_true((label != np.round(label)) | (label < -1) | ~np.isfinite(label))) is not None:
         raise ValueError(f"{table.path} must hold labels from 0, or nan for none, but node {at} has {values[at, 0]}")
     return label.astype(np.int64), int(label.max(initial=-1)) + 1
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import LARGEST, as_count, as_ids, describe
+from nodeflow._base.checks import LARGEST, as_count, as_ids, describe, first_true
 from nodeflow._base.frozen import Lazy
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow._flow import Flow, FlowParts
@@ -82,8 +82,7 @@ def flow_from_csr(
     if len(ends) == 0 or ends[0] != 0 or ends[-1] != len(sources):
         got = f"{ends[0]} to {ends[-1]}" if len(ends) else "nothing"
         raise ValueError(f"indptr must go from 0 to the number of edges {len(sources)}, got {got}")
-    if (np.diff(ends) < 0).any():
-        at = int((np.diff(ends) < 0).argmax())
+    if (at := first_true(np.diff(ends) < 0)) is not None:
         raise ValueError(f"indptr must not decrease, but it goes from {ends[at]} to {ends[at + 1]} at {at + 1}")
     structure = Structure(torch.from_numpy(ends), torch.from_numpy(sources), num_src)
     return _flow(structure, None, parent_eid, weight, data)

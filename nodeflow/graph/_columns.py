@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, describe
+from nodeflow._base.checks import Ints, as_array, describe, first_true
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, EdgeFilter
 from nodeflow._rows.rows import whole_column
@@ -50,15 +50,13 @@ def edge_numbers(graph: Graph, name: object, argument: str, *, signed: bool = Tr
     if column.dtype not in (np.float32, np.float64):
         column = column.astype(np.float32 if column.dtype == np.float16 else np.float64)
     wrong = ~np.isfinite(column) if signed else ~(np.isfinite(column) & (column >= 0))
-    if wrong.any():
-        edge = int(wrong.argmax())
+    if (edge := first_true(wrong)) is not None:
         rule = "finite" if signed else "finite and not negative"
         raise ValueError(f"{argument}: the edge column {name!r} must be {rule}, but edge {edge} has {column[edge]}")
     # layers and full passes round weighted sums to the type of the rows, which is float32 as a rule
     if signed and column.dtype == np.float64:
         wrong = (np.abs(column) > _MOST) | ((np.abs(column) < 1 / _MOST) & (column != 0))
-        if wrong.any():
-            edge = int(wrong.argmax())
+        if (edge := first_true(wrong)) is not None:
             raise ValueError(
                 f"{argument}: the edge column {name!r} must hold 0 or sizes from 1e-30 to 1e+30, so that "
                 f"weighted sums of float32 rows neither overflow nor vanish, but edge {edge} has {column[edge]}; "

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, check_one_of
+from nodeflow._base.checks import Ints, as_count, check_one_of, check_range
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, IdsLike
 from nodeflow.graph._graph import Graph
-from nodeflow.graph._storage import check_range, integers, read_only
+from nodeflow.graph._storage import integers, read_only
 
 NOTHING: Ints = np.zeros(0, np.int64)
 """No positions."""

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids
+from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_range, first_true
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import ColumnsLike, IdsLike
 from nodeflow._runtime import living
@@ -24,7 +24,7 @@ from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._hints import refuse_foreign, refuse_single
 from nodeflow.graph._names import NodeNames, listed
 from nodeflow.graph._queries import Between, degrees, edges_of
-from nodeflow.graph._storage import Stored, check_range, integers, permutation, read_only, stored, stored_indptr
+from nodeflow.graph._storage import Stored, integers, permutation, read_only, stored, stored_indptr
 
 _ARRAYS = "indptr and indices of the in-edges, two one-dimensional arrays"
 _ENDS = "src and dst, the ends of the edges in two one-dimensional arrays"
@@ -100,9 +100,7 @@ class Graph(Frozen):
             raise ValueError(
                 f"indptr must go from 0 to the number of edges {len(indices)}, got {indptr[0]} to {indptr[-1]}"
             )
-        falls = indptr[1:] < indptr[:-1]
-        if falls.any():
-            at = int(falls.argmax())
+        if (at := first_true(indptr[1:] < indptr[:-1])) is not None:
             raise ValueError(
                 f"indptr must not decrease, but indptr[{at}] is {indptr[at]} and indptr[{at + 1}] {indptr[at + 1]}"
             )

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, _All, as_ids
+from nodeflow._base.checks import Ints, _All, as_ids, first_true
 from nodeflow._base.types import IdsLike
 from nodeflow.graph._storage import Stored
 
@@ -58,8 +58,7 @@ class Between:
     def lowest(self) -> Tensor:
         """Return the lowest edge id of every pair, int64 ``[num_pairs]``; ValueError for a pair without edges."""
         missing = self.last == self.first
-        if missing.any():
-            at = int(missing.argmax())
+        if (at := first_true(missing)) is not None:
             raise ValueError(
                 f"there is no edge {self.u[at]} -> {self.v[at]} (pair {at} of {len(missing)}); ask has_edges(u, v) "
                 "first, or pass return_uv=True for the edges that there are"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeflow._base.checks import LARGEST, as_array, describe, id_range
+from nodeflow._base.checks import LARGEST, as_array, check_range, describe, first_true
 from nodeflow._base.types import Array, IdsLike
 from nodeflow._runtime.mapped import file_of
 
@@ -31,14 +31,6 @@ def integers(value: IdsLike, name: str) -> Array:
     return array
 
 
-def check_range(ids: Stored, name: str, upper: int, what: str) -> None:
-    """Raise IndexError for the first id that is not in ``[0, upper)``."""
-    # min and max first: they need no memory, unlike a comparison, and the error path may take its time
-    if len(ids) and (ids.min() < 0 or ids.max() >= upper):
-        at = int(((ids < 0) | (ids >= upper)).argmax())
-        raise IndexError(f"{name}[{at}] is {ids[at]}, but {id_range(0, upper, what)}")
-
-
 def permutation(ids: Stored, name: str, size: int, what: str) -> Stored:
     """Return ``ids`` after checking that they are a permutation of ``0..size-1``."""
     if len(ids) != size:
@@ -46,8 +38,8 @@ def permutation(ids: Stored, name: str, size: int, what: str) -> Stored:
     check_range(ids, name, size, what)
     seen = np.zeros(size, np.bool_)
     seen[ids] = True
-    if not seen.all():
-        raise ValueError(f"{name} must be a permutation, but no {what} has id {int((~seen).argmax())}")
+    if (missing := first_true(~seen)) is not None:
+        raise ValueError(f"{name} must be a permutation, but no {what} has id {missing}")
     return ids
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_ids
+from nodeflow._base.checks import Ints, as_ids, first_true
 from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import SeedsLike
 from nodeflow.flow import Flow, Layer, NodeFlow
@@ -209,9 +209,7 @@ def _check(graph: Graph, edges: Edges, choice: Choice, dst: Ints) -> None:
     positions = as_ids(choice.positions, "positions of the Choice", len(edges.indices), "edge position")
     node = np.repeat(dst, np.diff(choice.indptr)) * edges.rows_per_node
     first, end = edges.indptr[node], edges.indptr[node + edges.rows_per_node]
-    misplaced = (positions < first) | (positions >= end)
-    if misplaced.any():
-        i = int(misplaced.argmax())
+    if (i := first_true((positions < first) | (positions >= end))) is not None:
         raise ValueError(
             f"positions[{i}] of the Choice is {positions[i]}, but the edges of its destination "
             f"{node[i] // edges.rows_per_node} lie at {first[i]} to {end[i] - 1}; positions count in the "

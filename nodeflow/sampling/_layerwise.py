@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, check_one_of, describe
+from nodeflow._base.checks import Ints, check_one_of, describe, first_true
 from nodeflow._base.types import Array, EdgeFilter, Floats, PerFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import contains
@@ -224,11 +224,9 @@ class LadiesSampler(LayerSampler):
     def read_graph(self) -> None:
         """Read also the squared norms of the rows."""
         super().read_graph()
-        if self.normalize and self.reader.weights is not None and (self.reader.weights < 0).any():
-            i = int((self.reader.weights < 0).argmax())
-            raise ValueError(
-                f"normalize=True needs weights that are not negative, but edge {i} has {self.reader.weights[i]}"
-            )
+        weights = self.reader.weights
+        if self.normalize and weights is not None and (i := first_true(weights < 0)) is not None:
+            raise ValueError(f"normalize=True needs weights that are not negative, but edge {i} has {weights[i]}")
         # squared norm of every row; rows of which edges are left out are added up again in each draw
         rows, column = np.arange(self.reader.edges.num_rows), self._column
         self._norms = (

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, as_count, as_ids, check_one_of, describe, with_article
+from nodeflow._base.checks import Ints, as_array, as_count, as_ids, check_one_of, describe, first_true, with_article
 from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph._edges import edges_along
@@ -362,8 +362,7 @@ class LinkSampler(SamplerBase):
             raise TypeError(f"times must be numbers, got {describe(times)}")
         if when.shape != (size,):
             raise ValueError(f"times must have one entry per seed edge ({size}), got shape {tuple(when.shape)}")
-        if when.dtype.kind == "f" and not np.isfinite(when).all():
-            i = int((~np.isfinite(when)).argmax())
+        if when.dtype.kind == "f" and (i := first_true(~np.isfinite(when))) is not None:
             raise ValueError(f"times must be finite, but times[{i}] is {when[i]}")
         return when
 

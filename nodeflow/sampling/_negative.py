@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_array, describe
+from nodeflow._base.checks import Ints, as_array, describe, first_true
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, Floats
 from nodeflow._rows.rows import whole_column
@@ -173,9 +173,7 @@ def node_weights(graph: Graph, value: object) -> Floats:
     if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,):
         raise ValueError(f"{name} must hold a number per node ({graph.num_nodes}), got {describe(array)}")
     weights: Floats = array.astype(np.float64)
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
-    if wrong.any():
-        i = int(wrong.argmax())
+    if (i := first_true(~(np.isfinite(weights) & (weights >= 0)))) is not None:
         raise ValueError(f"{name} must be finite and not negative, but node {i} has {weights[i]}")
     if not weights.any():
         raise ValueError(f"{name} must not be 0 for all nodes, since none could be drawn")

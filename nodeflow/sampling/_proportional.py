@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
+from nodeflow._base.checks import Ints, first_true
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array
 from nodeflow.graph import Graph
@@ -25,8 +25,7 @@ def edge_weights(graph: Graph, name: str, argument: str) -> Array:
     column = edge_numbers(graph, name, argument, signed=False)
     if column.dtype == np.float64:
         wrong = ((column < _LEAST) & (column != 0)) | (column > _MOST)
-        if wrong.any():
-            i = int(wrong.argmax())
+        if (i := first_true(wrong)) is not None:
             raise ValueError(
                 f"{argument}: the edge column {name!r} must have numbers from {_LEAST} to {_MOST}, or 0, but edge {i} "
                 f"has {column[i]}; only ratios count, so multiply the column by a constant"

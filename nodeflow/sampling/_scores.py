@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, describe
+from nodeflow._base.checks import Ints, describe, first_true
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Floats
 from nodeflow.flow import Flow, Layer
@@ -79,9 +79,7 @@ def read_scores(value: object, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
             f"score must return one number per candidate, shape ({len(nid)},), got shape {tuple(scores.shape)}"
         )
     values = scores.detach().to("cpu", torch.float64).numpy()
-    wrong = ~(np.isfinite(values) & (values >= 0))
-    if wrong.any():
-        i = int(wrong.argmax())
+    if (i := first_true(~(np.isfinite(values) & (values >= 0)))) is not None:
         raise ValueError(
             f"score must return finite numbers that are not negative, but candidate {i} (node {int(nid[i])}) of flow "
             f"{flow} has {values[i]}; a softplus or exp at the end of a module makes them positive"

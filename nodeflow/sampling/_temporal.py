@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_array, check_one_of, describe
+from nodeflow._base.checks import Ints, as_array, check_one_of, describe, first_true
 from nodeflow._base.types import Array, EdgeFilter, NumbersLike, PerFlow, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -212,8 +212,7 @@ def _time_column(graph: Graph, name: str) -> Stamps:
     if column.dtype.kind not in "iuf":
         raise TypeError(f"time: the edge column {name!r} must hold integers or floats, got dtype {column.dtype}")
     wrong, rule = _no_times(column, integers=True)
-    if wrong.any():
-        i = int(wrong.argmax())
+    if (i := first_true(wrong)) is not None:
         raise ValueError(f"time: the edge column {name!r} must be {rule}, but edge {i} has {column[i]}")
     return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False)
 
@@ -264,8 +263,7 @@ def _as_times(value: NumbersLike | None, size: int, integers: bool) -> Stamps:
         rule = "integers, as the time column does" if integers else _KINDS
         raise TypeError(f"times must hold {rule}, got dtype {array.dtype}")
     wrong, rule = _no_times(array, integers=integers)
-    if wrong.any():
-        i = int(wrong.argmax())
+    if (i := first_true(wrong)) is not None:
         raise ValueError(f"times must be {rule}, but times[{i}] is {array[i]}")
     # adding 0 makes -0.0 and 0.0, which are one time, one number
     return array.astype(np.int64 if integers else np.float64) + 0
