@@ -29,13 +29,14 @@ from nodeflow.sampling._assemble import assemble
 from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._bernoulli import BernoulliSampler
 from nodeflow.sampling._bound import BoundSampler
-from nodeflow.sampling._choice import Candidates, Choice
+from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._cluster import ClusterSampler, partition
 from nodeflow.sampling._labor import LaborSampler
 from nodeflow.sampling._layerwise import FastGCNSampler, LadiesSampler, LayerSampler
 from nodeflow.sampling._link import LinkSampler
 from nodeflow.sampling._neighbor import FullSampler, NeighborSampler
 from nodeflow.sampling._random_walk import RandomWalkSampler
+from nodeflow.sampling._reader import Candidates
 from nodeflow.sampling._rows import Drawn, Rows, RowSampler
 from nodeflow.sampling._saint import SaintSampler
 from nodeflow.sampling._sampler import Sampler, Step

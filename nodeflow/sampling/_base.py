@@ -43,13 +43,8 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, (bool, int, float, str, Frozen))
 
 
-def _parameters(kind: type) -> list[inspect.Parameter]:
-    """The parameters of the ``__init__`` that ``kind`` defines itself, without ``self``."""
-    return list(inspect.signature(vars(kind)["__init__"]).parameters.values())[1:]
-
-
 @cache
-def arguments(kind: type[SamplerBase]) -> dict[str, Any]:
+def arguments(kind: type) -> dict[str, Any]:
     """Return the arguments of a sampler's ``__init__`` beside the graph, by name, with their defaults.
 
     What an ``__init__`` passes on as ``**options`` are arguments of the next class that has one.
@@ -57,9 +52,9 @@ def arguments(kind: type[SamplerBase]) -> dict[str, Any]:
     defaults: dict[str, Any] = {}
     for base in kind.__mro__:
         if "__init__" in vars(base):
-            own = _parameters(base)
+            own = inspect.signature(vars(base)["__init__"]).parameters.values()
             for p in own:
-                if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name != "graph":
+                if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name not in ("self", "graph"):
                     defaults.setdefault(p.name, p.default)
             if not any(p.kind == p.VAR_KEYWORD for p in own):
                 break
@@ -68,8 +63,8 @@ def arguments(kind: type[SamplerBase]) -> dict[str, Any]:
 
 @cache
 def _names(kind: type[SamplerBase]) -> frozenset[str]:
-    """The names of all arguments of a sampler and of its base classes."""
-    return frozenset(p.name for base in kind.__mro__ if "__init__" in vars(base) for p in _parameters(base))
+    """The names of all arguments of a sampler and of its base classes, and ``graph``."""
+    return frozenset(("graph", *(name for base in kind.__mro__ for name in arguments(base))))
 
 
 class _Missing:
@@ -195,7 +190,7 @@ class SamplerBase(ABC):
 
     def _seeds(self, seeds: SeedsLike) -> tuple[Ints, tuple[int, ...]]:
         """The checked seeds in one dimension, and the shape in which they were given: ``[B]`` or ``[B, m]``."""
-        asked, shape = self.flat_seeds(_stack(seeds))
+        asked, shape = self.flat_seeds(seeds)
         try:
             ids = as_ids(asked, "seeds", self.num_seeds, self.seed_kind)
         except IndexError as error:
@@ -260,19 +255,13 @@ class SamplerBase(ABC):
 
 
 def flat(seeds: Any) -> tuple[Any, tuple[int, ...] | None]:
-    """Return seeds of shape ``[B, m]`` in one dimension, and this shape; other seeds as they are, and None."""
+    """Return seeds of shape ``[B, m]`` in one dimension, and this shape; other seeds, and None.
+
+    A list of tensors without dimensions is one of those that a torch DataLoader passes to ``collate_fn``.
+    """
     nested = isinstance(seeds, Sequence) and any(isinstance(seed, (Sequence, Tensor, np.ndarray)) for seed in seeds)
     if isinstance(seeds, str) or not (nested or getattr(seeds, "ndim", 1) == 2):
         return seeds, None
     array: Any = torch.stack(list(seeds)) if nested and all(isinstance(seed, Tensor) for seed in seeds) else seeds
     array = as_array(array, "seeds")
-    if array.ndim != 2:
-        return seeds, None
-    return array.reshape(-1), array.shape
-
-
-def _stack(seeds: Any) -> Any:
-    """Join a list of zero-dimensional tensors, which a torch DataLoader over a tensor passes to ``collate_fn``."""
-    if isinstance(seeds, Sequence) and seeds and all(isinstance(seed, Tensor) and seed.ndim == 0 for seed in seeds):
-        return torch.stack(list(seeds))
-    return seeds
+    return (array.reshape(-1), array.shape) if array.ndim == 2 else (array, None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import describe
@@ -95,8 +94,6 @@ class BernoulliSampler(RowSampler):
 def _check_rates(rates: NumbersLike) -> tuple[float, ...]:
     """Return one probability per flow as floats above 0 and at most 1; raises TypeError or ValueError."""
     values = as_list(rates, "rates", "one number per flow, as in [0.1, 0.5]")
-    if isinstance(rates, (Tensor, np.ndarray)):
-        values = rates.tolist()
     for i, value in enumerate(values):
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
             raise TypeError(f"rates[{i}] must be a number, got {describe(value)}")

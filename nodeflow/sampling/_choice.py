@@ -1,4 +1,4 @@
-"""The edges that a sampler may choose from, and the edges that it chose."""
+"""The edges that a sampler chose."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_array, as_ids, describe
+from nodeflow._base.checks import Ints, as_array, describe
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import Array, IdsLike, MaskLike
-from nodeflow.graph._edges import Edges, contains
+from nodeflow._base.types import IdsLike
+from nodeflow.graph._edges import Edges
 
 
 class Choice(Frozen):
@@ -74,14 +73,12 @@ class Choice(Frozen):
             raise ValueError(f"indptr must rise from 0 to the number of chosen edges {size}, got {describe(indptr)}")
         if edge is not None and len(edge) != size:
             raise ValueError(f"eid must have one entry per chosen edge ({size}), got {len(edge)}")
-        if weight is not None and not callable(weight) and not isinstance(weight, Lazy):
-            weight = _weight(weight, size).clone()
         if weight is None or isinstance(weight, Lazy):
             cell = weight
-        elif isinstance(weight, Tensor):
-            cell = Lazy.of(weight)
-        else:
+        elif callable(weight):
             cell = Lazy(lambda: _weight(weight(), size))
+        else:
+            cell = Lazy.of(_weight(weight, size).clone())
         if (nodes is None) != (ndata is None):
             raise ValueError("ndata goes with nodes, the parent ids that its rows belong to")
         named = None if nodes is None else torch.from_numpy(_int64(nodes, "nodes"))
@@ -139,119 +136,3 @@ def _weight(value: Any, size: int) -> Tensor:
     if weight.shape != (size,):
         raise ValueError(f"weight must have shape ({size},), one per chosen edge, got {tuple(weight.shape)}")
     return weight
-
-
-class Candidates(Frozen):
-    """All edges that a set of destinations could draw, grouped by destination, in the graph's order.
-
-    ``dst_nid`` are the destinations' parent ids ``[num_dst]``. ``positions`` are the positions of the candidates in the
-    sampler's edge arrays, int64 ``[E]``. Edges that a filter or ``without_edges`` leaves out are no candidates.
-    """
-
-    __slots__ = ("_edges", "_exact", "_indptr", "_weights", "dst_nid", "positions")
-    _edges: Edges
-    _indptr: Ints
-    positions: Ints
-    _weights: Array | None
-    _exact: bool
-    dst_nid: Tensor
-
-    def __init__(self, edges: Edges, dst_nid: Tensor, weights: Array | None = None, *, exact: bool = False) -> None:
-        indptr, positions = kernels.csr.csr_rows(edges.indptr, edges.rows_of(dst_nid.numpy()))
-        indptr = indptr[:: edges.rows_per_node]
-        if edges.patch is not None:
-            kept = np.flatnonzero(~contains(edges.patch.left_out, positions))
-            indptr, positions = np.searchsorted(kept, indptr), positions[kept]
-        self._set(_edges=edges, _indptr=indptr, positions=positions, _weights=weights, _exact=exact, dst_nid=dst_nid)
-
-    @property
-    def indptr(self) -> Tensor:
-        """Where the edges of each destination begin and end, int64 ``[num_dst + 1]``."""
-        return torch.from_numpy(self._indptr)
-
-    @property
-    def degrees(self) -> Tensor:
-        """Number of candidate edges of each destination, int64 ``[num_dst]``."""
-        return torch.from_numpy(np.diff(self._indptr))
-
-    @property
-    def rows(self) -> Tensor:
-        """Index of each edge's destination, from 0 to ``num_dst - 1``, int64 ``[E]``."""
-        return torch.from_numpy(np.repeat(np.arange(len(self.dst_nid)), np.diff(self._indptr)))
-
-    @property
-    def src(self) -> Tensor:
-        """Parent id of the neighbour, int64 ``[E]``."""
-        return torch.from_numpy(self._edges.indices[self.positions].astype(np.int64))
-
-    @property
-    def dst(self) -> Tensor:
-        """Parent id of the destination, int64 ``[E]``."""
-        return torch.from_numpy(np.repeat(self.dst_nid.numpy(), np.diff(self._indptr)))
-
-    @property
-    def eid(self) -> Tensor:
-        """Parent id of the edge, int64 ``[E]``."""
-        return self._edges.parent_eid(self.positions)
-
-    @property
-    def edge_weight(self) -> Tensor:
-        """Number by which the edge counts in the sum that is estimated, float64 ``[E]``.
-
-        The sampler's ``weight`` column; 1 where the sampler has none.
-        """
-        if self._weights is None:
-            return torch.ones(len(self), dtype=torch.float64, device="cpu")
-        return torch.from_numpy(self._weights[self._edges.ids(self.positions)]).double()
-
-    def select(
-        self, keep: IdsLike | MaskLike, weight: Tensor | float | None = None, *, prob: Tensor | float | None = None
-    ) -> Choice:
-        """Return the Choice of the edges ``keep``: a bool mask ``[E]``, or row numbers in ascending order.
-
-        Args:
-            keep: which candidate edges are chosen; a row number may be repeated.
-            weight: estimator weight of the chosen edges, ``[chosen]`` or one number for all.
-            prob: instead of ``weight``, the probability with which each edge was chosen, or the mean number of times
-                that it is drawn, ``[chosen]`` or one number for all. Estimator weights are ``edge_weight / prob``.
-                None: 1.
-
-        Raises ValueError for row numbers that are not ascending, for both ``weight`` and ``prob``, and for a ``prob``
-        that is not positive; IndexError for a row number out of range.
-        """
-        size = len(self.positions)
-        if isinstance(keep, np.ndarray) and keep.dtype == np.bool_:
-            keep = torch.from_numpy(keep)
-        if getattr(getattr(keep, "dtype", None), "is_floating_point", False):
-            raise TypeError(f"keep must be a bool mask or row numbers, got {describe(keep)}")
-        mask = keep if isinstance(keep, Tensor) and keep.dtype == torch.bool else None
-        if mask is not None:
-            if mask.shape != (size,):
-                raise ValueError(f"keep must have one entry per candidate ({size}), got shape {tuple(mask.shape)}")
-            keep = mask.nonzero().squeeze(1)
-        rows = as_ids(keep, "keep", size, "candidate")
-        if (np.diff(rows) < 0).any():
-            raise ValueError("keep must be ascending row numbers, so that the edges stay grouped by destination")
-        if weight is not None and prob is not None:
-            raise ValueError("select takes weight or prob, not both")
-        precise = None
-        if weight is None and (prob is not None or self._weights is not None):
-            chance = torch.as_tensor(1.0 if prob is None else prob, dtype=torch.float64)
-            if chance.ndim and chance.shape != (len(rows),):
-                raise ValueError(
-                    f"prob must have one number per chosen edge ({len(rows)}), got shape {tuple(chance.shape)}; of "
-                    "numbers per candidate pass those that were chosen, prob[keep]"
-                )
-            if not bool((chance > 0).all()):
-                raise ValueError("prob must be positive: what was chosen had a chance")
-            if mask is not None and bool((chance > 1 + 1e-6).any()):
-                raise ValueError(f"prob must be at most 1 with a mask, which draws no edge twice; got {chance.max():g}")
-            precise = self.edge_weight[torch.from_numpy(rows)] / chance
-            weight = precise.float()
-        if isinstance(weight, (int, float)):
-            weight = torch.full((len(rows),), float(weight), dtype=torch.float32, device="cpu")
-        cell = Lazy.of(precise) if precise is not None and self._exact else weight
-        return Choice(np.searchsorted(rows, self._indptr), self.positions[rows], weight=cell)
-
-    def __len__(self) -> int:
-        return len(self.positions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,9 @@ from nodeflow.graph._edges import NOTHING, Edges
 from nodeflow.graph._numbering import Numbering
 from nodeflow.random import derive_key
 from nodeflow.sampling._base import Draw
-from nodeflow.sampling._choice import Candidates, Choice
+from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._neighbor import inverse_rate
-from nodeflow.sampling._rows import Drawn, Rows, RowSampler, estimator_weight
+from nodeflow.sampling._rows import Drawn, Rows, RowSampler
 from nodeflow.sampling._sampler import Step, check_sizes
 
 _CONVERGED = "converged"
@@ -156,14 +156,14 @@ class LaborSampler(RowSampler):
         )
         if self.method == "poisson":
             indptr, positions, src = kernels.labor.draw_poisson(
-                begin, degree, edges.indices, fanout, numbers.keys, numbers.early, int(indptr[-1])
+                begin, degree, edges.indices, fanout, *numbers, int(indptr[-1])
             )
             return Drawn(
                 indptr, positions, src, self._inverse(indptr, degree, lambda: _rates(fanout, degree, indptr)), False
             )
         again, copies = self._repeats if edges is self.reader.edges else _repeats_of(edges)
         positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
-        given = (fanout, numbers.keys, numbers.early, again, copies)
+        given = (fanout, *numbers, again, copies)
         kernels.labor.draw_smallest(begin, degree, edges.indices, *given, indptr, positions, src)
         return Drawn(indptr, positions, src, lambda: inverse_rate(degree, indptr), False)
 
@@ -179,7 +179,7 @@ class LaborSampler(RowSampler):
         degree = edges.indptr[dst.numpy() + 1] - begin
         few = size > max(4 * int(degree.sum()), 1024)  # else arrays of an entry per node are small, and fastest
         if few or edges.patch is not None:  # in a patch some edges are left out for a while: take those that are there
-            candidates = Candidates(edges, dst)
+            candidates = self.reader.candidates(dst)
             ends, candidate_positions = candidates.indptr.numpy(), candidates.positions
             begin, degree = ends[:-1], np.diff(ends)
             indices = indices[candidate_positions]
@@ -201,7 +201,7 @@ class LaborSampler(RowSampler):
         c = self._importance(begin, degree, indices, fanout, pi, codes, spare)
         plain = self.reader.weights is None and self.estimator == "horvitz-thompson"  # then weights are 1 / probability
         kept, scale = outside(most, edges.position_type), outside(most, np.float32 if plain else np.float64)
-        given = (begin, degree, indices, nodes, fanout, numbers.keys, numbers.early, pi, codes, spare, kept, scale)
+        given = (begin, degree, indices, nodes, fanout, *numbers, pi, codes, spare, kept, scale)
         indptr = (
             kernels.labor_importance.keep_poisson(*given, c)
             if self.method == "poisson"
@@ -215,10 +215,7 @@ class LaborSampler(RowSampler):
             kept += np.repeat(ahead, np.diff(indptr)).astype(kept.dtype)
         positions = kept if candidate_positions is None else candidate_positions[kept]
         src = nodes[src] if len(nodes) else src
-        drawn = Drawn(indptr, positions, src, self._inverse(indptr, degree, lambda: inverse), True)
-        return Choice.of_kernel(
-            indptr, positions, drawn.src, estimator_weight(self.reader, positions, drawn.inverse), needs_weight=True
-        )
+        return self._choice(Drawn(indptr, positions, src, self._inverse(indptr, degree, lambda: inverse), True))
 
     def _importance(
         self,
@@ -260,38 +257,27 @@ class LaborSampler(RowSampler):
 
         return scaled
 
-    def _numbers(self, step: Step) -> _Numbers:
-        """The keys of the numbers r_t of this draw."""
-        period = self.batch_dependency
+    def _numbers(self, step: Step) -> tuple[NDArray[np.uint64], np.uint32]:
+        """What the loops make r_t from.
+
+        This is uint64 ``[3]``, two keys of numbers and the key that decides which of them a node uses, and the share of
+        the nodes that use the second one, in units of 2**-32.
+        """
+        period, early = self.batch_dependency, 0
         if period == 1:
-            key = (step.batch_random if self.layer_dependency else step.random).key
-            return _Numbers.of(key, key, key, 0)
-        shared = step.epoch_random.key
-        base = derive_key(shared, _SHARED if self.layer_dependency else step.flow)
-        if period is None:
-            return _Numbers.of(base, base, base, 0)
-        assert step.batch_number is not None
-        # node t has number (batch + phase_t) // period of its own numbers, with phase_t uniform in [0, period): it is
-        # at the later one of two where a number of 32 bits is below the fraction of the period that has passed
-        window, passed = divmod(step.batch_number, period)
-        keys = derive_key(base, window), derive_key(base, window + 1), derive_key(shared, _PHASE)
-        return _Numbers.of(*keys, -(-passed * _WORDS // period))
-
-
-class _Numbers(NamedTuple):
-    """The keys that the loops make r_t from.
-
-    Attributes:
-        keys: uint64 ``[3]``: two keys of numbers, and the key that decides which of them a node uses.
-        early: share of the nodes that use the second one, in units of 2**-32.
-    """
-
-    keys: NDArray[np.uint64]
-    early: np.uint32
-
-    @classmethod
-    def of(cls, now: int, later: int, phase: int, early: int) -> _Numbers:
-        return cls(np.array([now, later, phase], np.uint64), np.uint32(early))
+            keys = [(step.batch_random if self.layer_dependency else step.random).key] * 3
+        else:
+            shared = step.epoch_random.key
+            base = derive_key(shared, _SHARED if self.layer_dependency else step.flow)
+            keys = [base] * 3
+            if period is not None:
+                assert step.batch_number is not None
+                # node t has number (batch + phase_t) // period of its own numbers, with phase_t uniform in [0, period):
+                # it is at the later of two where a number of 32 bits is below the share of the period that has passed
+                window, passed = divmod(step.batch_number, period)
+                keys = [derive_key(base, window), derive_key(base, window + 1), derive_key(shared, _PHASE)]
+                early = -(-passed * _WORDS // period)
+        return np.array(keys, np.uint64), np.uint32(early)
 
 
 def _repeats_of(edges: Edges) -> tuple[Ints, Ints]:

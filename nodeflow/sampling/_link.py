@@ -274,12 +274,13 @@ class LinkSampler(SamplerBase):
         return self._sample(ids, draw, _Call(epoch, number, inputs, when))
 
     def flat_seeds(self, seeds: SeedsLike) -> tuple[Any, tuple[int, ...] | None]:
-        if flat(seeds)[1] is not None:
+        ids, shape = flat(seeds)
+        if shape is not None:
             raise ValueError(
                 "seeds must be edge ids, one-dimensional, got rows of several; give pairs of nodes to the sampler of "
                 "nodes itself"
             )
-        return seeds, None
+        return ids, None
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: _Call) -> NodeFlow:
         src, dst = self._ends(seeds)

@@ -131,7 +131,7 @@ class NeighborSampler(RowSampler):
                 "group them into fewer types"
             )
         if len(types):
-            self.reader = self.reader.arranged(self.reader.edges.by_type(type_index, len(types)))
+            self.reader = self.reader._replace(edges=self.reader.edges.by_type(type_index, len(types)))
 
     def estimand(self) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.

@@ -1,4 +1,4 @@
-"""The edges of a graph as a sampler looks them up: in a direction, through a filter, with weights."""
+"""The edges of a graph as a sampler looks them up, in a direction, through a filter, with weights; and candidates."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, as_array, as_ids
+from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._base.types import Array, IdsLike, MaskLike
 from nodeflow.graph import Graph
 from nodeflow.graph._columns import EdgeMask, edge_numbers
-from nodeflow.graph._edges import Edges, edges_along
-from nodeflow.sampling._choice import Candidates
+from nodeflow.graph._edges import Edges, contains, edges_along
+from nodeflow.sampling._choice import Choice
 
 
 class Reader(NamedTuple):
@@ -48,10 +50,6 @@ class Reader(NamedTuple):
         exact = graph.edata[weight].dtype == torch.float64
         return cls(edges, weights, np.float64 if exact else np.float32, mask)
 
-    def arranged(self, edges: Edges) -> Reader:
-        """Return the same with the edge arrays in another order or in other rows."""
-        return self._replace(edges=edges)
-
     def without(self, eid: Ints) -> Reader:
         """Return the same without the edges ``eid`` (parent edge ids). Nothing is read again."""
         left_out = eid.copy() if self.left_out is None else np.concatenate([self.left_out, eid])
@@ -59,7 +57,7 @@ class Reader(NamedTuple):
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids, int64) could draw."""
-        return Candidates(self.edges, dst, self.weights, exact=self.weight_type is np.float64)
+        return Candidates(self, dst)
 
     def weighted(self, positions: Ints, factor: Array | None = None) -> Array:
         """Return the weights of the edges at ``positions`` times ``factor``, ``[E]`` each (None: 1)."""
@@ -71,3 +69,114 @@ class Reader(NamedTuple):
     def estimator_weight(self, weights: Array) -> Tensor:
         """Return weights as a tensor of the type that estimator weights have."""
         return torch.from_numpy(np.asarray(weights, self.weight_type))
+
+
+class Candidates(Frozen):
+    """All edges that a set of destinations could draw, grouped by destination, in the graph's order.
+
+    ``dst_nid`` are the destinations' parent ids ``[num_dst]``. ``positions`` are the positions of the candidates in the
+    sampler's edge arrays, int64 ``[E]``. Edges that a filter or ``without_edges`` leaves out are no candidates.
+    """
+
+    __slots__ = ("_indptr", "_reader", "dst_nid", "positions")
+    _indptr: Ints
+    _reader: Reader
+    positions: Ints
+    dst_nid: Tensor
+
+    def __init__(self, reader: Reader, dst_nid: Tensor) -> None:
+        edges = reader.edges
+        indptr, positions = kernels.csr.csr_rows(edges.indptr, edges.rows_of(dst_nid.numpy()))
+        indptr = indptr[:: edges.rows_per_node]
+        if edges.patch is not None:
+            kept = np.flatnonzero(~contains(edges.patch.left_out, positions))
+            indptr, positions = np.searchsorted(kept, indptr), positions[kept]
+        self._set(_indptr=indptr, _reader=reader, positions=positions, dst_nid=dst_nid)
+
+    @property
+    def indptr(self) -> Tensor:
+        """Where the edges of each destination begin and end, int64 ``[num_dst + 1]``."""
+        return torch.from_numpy(self._indptr)
+
+    @property
+    def degrees(self) -> Tensor:
+        """Number of candidate edges of each destination, int64 ``[num_dst]``."""
+        return torch.from_numpy(np.diff(self._indptr))
+
+    @property
+    def rows(self) -> Tensor:
+        """Index of each edge's destination, from 0 to ``num_dst - 1``, int64 ``[E]``."""
+        return torch.from_numpy(np.repeat(np.arange(len(self.dst_nid)), np.diff(self._indptr)))
+
+    @property
+    def src(self) -> Tensor:
+        """Parent id of the neighbour, int64 ``[E]``."""
+        return torch.from_numpy(self._reader.edges.indices[self.positions].astype(np.int64))
+
+    @property
+    def dst(self) -> Tensor:
+        """Parent id of the destination, int64 ``[E]``."""
+        return torch.from_numpy(np.repeat(self.dst_nid.numpy(), np.diff(self._indptr)))
+
+    @property
+    def eid(self) -> Tensor:
+        """Parent id of the edge, int64 ``[E]``."""
+        return self._reader.edges.parent_eid(self.positions)
+
+    @property
+    def edge_weight(self) -> Tensor:
+        """Number by which the edge counts in the sum that is estimated, float64 ``[E]``.
+
+        The sampler's ``weight`` column; 1 where the sampler has none.
+        """
+        return torch.from_numpy(self._reader.weighted(self.positions)).double()
+
+    def select(
+        self, keep: IdsLike | MaskLike, weight: Tensor | float | None = None, *, prob: Tensor | float | None = None
+    ) -> Choice:
+        """Return the Choice of the edges ``keep``: a bool mask ``[E]``, or row numbers in ascending order.
+
+        Args:
+            keep: which candidate edges are chosen; a row number may be repeated.
+            weight: estimator weight of the chosen edges, ``[chosen]`` or one number for all.
+            prob: instead of ``weight``, the probability with which each edge was chosen, or the mean number of times
+                that it is drawn, ``[chosen]`` or one number for all. Estimator weights are ``edge_weight / prob``.
+                None: 1.
+
+        Raises ValueError for row numbers that are not ascending, for both ``weight`` and ``prob``, and for a ``prob``
+        that is not positive; IndexError for a row number out of range.
+        """
+        size = len(self)
+        if isinstance(keep, Tensor):
+            keep = as_array(keep, "keep")
+        masked = False
+        if isinstance(keep, np.ndarray) and keep.dtype == np.bool_:
+            if keep.shape != (size,):
+                raise ValueError(f"keep must have one entry per candidate ({size}), got shape {keep.shape}")
+            keep, masked = np.flatnonzero(keep), True
+        rows = as_ids(keep, "keep", size, "candidate")
+        if (np.diff(rows) < 0).any():
+            raise ValueError("keep must be ascending row numbers, so that the edges stay grouped by destination")
+        if weight is not None and prob is not None:
+            raise ValueError("select takes weight or prob, not both")
+        precise = None
+        if weight is None and (prob is not None or self._reader.weights is not None):
+            chance = torch.as_tensor(1.0 if prob is None else prob, dtype=torch.float64)
+            if chance.ndim and chance.shape != (len(rows),):
+                raise ValueError(
+                    f"prob must have one number per chosen edge ({len(rows)}), got shape {tuple(chance.shape)}; of "
+                    "numbers per candidate pass those that were chosen, prob[keep]"
+                )
+            if not bool((chance > 0).all()):
+                raise ValueError("prob must be positive: what was chosen had a chance")
+            if masked and bool((chance > 1 + 1e-6).any()):
+                raise ValueError(f"prob must be at most 1 with a mask, which draws no edge twice; got {chance.max():g}")
+            precise = self.edge_weight[torch.from_numpy(rows)] / chance
+            weight = precise.float()
+        if isinstance(weight, (int, float)):
+            weight = torch.full((len(rows),), float(weight), dtype=torch.float32, device="cpu")
+        cell = Lazy.of(precise) if precise is not None and self._reader.weight_type is np.float64 else weight
+        return Choice(np.searchsorted(rows, self._indptr), self.positions[rows], weight=cell)
+
+    def __len__(self) -> int:
+        return len(self.positions)

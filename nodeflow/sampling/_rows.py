@@ -15,7 +15,6 @@ from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow.graph._edges import Edges
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._reader import Reader
 from nodeflow.sampling._sampler import Sampler, Step
 
 
@@ -101,20 +100,27 @@ class RowSampler(Sampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose edges of the destinations ``dst`` for flow ``step.flow``."""
-        reader, nodes = self.reader, dst.numpy()
-        edges = reader.edges
-        index = edges.rows_of(nodes)
+        edges = self.reader.edges
+        index = edges.rows_of(dst.numpy())
         rows = Rows(index, index, None)
         if step.contexts is not None:
             contexts = np.repeat(step.contexts.numpy(), edges.rows_per_node)
             rows = Rows(index, index + edges.num_rows * contexts, contexts)
-        drawn = self.draw_rows(edges, rows, step) if edges.patch is None else self._draw_patched(edges, rows, step)
-        indptr = drawn.indptr
-        if edges.rows_per_node > 1:
-            indptr = np.ascontiguousarray(indptr[:: edges.rows_per_node])
-        needed = drawn.varies if reader.weights is None else True
-        weight = estimator_weight(reader, drawn.positions, drawn.inverse)
-        return Choice.of_kernel(indptr, drawn.positions, drawn.src, weight, needs_weight=needed)
+        draw = self.draw_rows if edges.patch is None else self._draw_patched
+        return self._choice(draw(edges, rows, step))
+
+    def _choice(self, drawn: Drawn) -> Choice:
+        """The drawn edges as a Choice, with estimator weights: the ``weight`` column times ``inverse``."""
+        reader, (indptr, positions, src, inverse, varies) = self.reader, drawn
+        if reader.edges.rows_per_node > 1:
+            indptr = np.ascontiguousarray(indptr[:: reader.edges.rows_per_node])
+        if reader.weights is None and inverse is None:
+            return Choice.of_kernel(indptr, positions, src, None, needs_weight=False)
+
+        def weight() -> Tensor:
+            return reader.estimator_weight(reader.weighted(positions, None if inverse is None else inverse()))
+
+        return Choice.of_kernel(indptr, positions, src, weight, needs_weight=varies if reader.weights is None else True)
 
     def _draw_patched(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
         """Rows of which edges are left out draw from the copies in the patch, the others from the whole."""
@@ -127,15 +133,6 @@ class RowSampler(Sampler):
         whole = self.draw_rows(edges, rows.where(~hit), step)
         part = self.draw_rows(patch.edges, rows.where(hit, index), step)
         return _interleaved(whole, part._replace(positions=patch.positions[part.positions]), hit)
-
-
-def estimator_weight(
-    reader: Reader, positions: Ints, inverse: Callable[[], Array] | None
-) -> Callable[[], Tensor] | None:
-    """Return a function that makes the estimator weights of drawn edges; None where they are all 1."""
-    if reader.weights is None and inverse is None:
-        return None
-    return lambda: reader.estimator_weight(reader.weighted(positions, None if inverse is None else inverse()))
 
 
 def _interleaved(whole: Drawn, part: Drawn, from_part: NDArray[np.bool_]) -> Drawn:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_ids, as_int, describe
-from nodeflow._base.frozen import Frozen
+from nodeflow._base.checks import LARGEST, Ints, as_ids, as_int, describe
 from nodeflow._base.types import EdgeFilter
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -19,12 +18,11 @@ from nodeflow.random import Random, derive_key
 from nodeflow.sampling._assemble import assemble
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler
-from nodeflow.sampling._choice import Candidates, Choice
+from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._reader import Candidates
 
-_MOST = int(np.iinfo(np.int64).max)
 
-
-class Step(Frozen):
+class Step(NamedTuple):
     """The flow that a sampler chooses edges for, and its random numbers.
 
     Attributes:
@@ -37,7 +35,6 @@ class Step(Frozen):
         inputs: the argument ``inputs`` of the call.
     """
 
-    __slots__ = ("batch_number", "batch_random", "contexts", "epoch_random", "flow", "inputs", "random")
     flow: int
     random: Random
     batch_random: Random
@@ -45,23 +42,6 @@ class Step(Frozen):
     batch_number: int | None
     contexts: Tensor | None
     inputs: Any
-
-    def __init__(
-        self,
-        flow: int,
-        random: Random,
-        *,
-        batch_random: Random | None = None,
-        epoch_random: Random | None = None,
-        batch_number: int | None = None,
-        contexts: Tensor | None = None,
-        inputs: Any = None,
-    ) -> None:
-        self._set(
-            flow=flow, random=random, batch_number=batch_number, contexts=contexts, inputs=inputs,
-            batch_random=random if batch_random is None else batch_random,
-            epoch_random=random if epoch_random is None else epoch_random,
-        )  # fmt: skip
 
 
 class Sampler(BoundSampler):
@@ -135,17 +115,16 @@ class Sampler(BoundSampler):
 
 def sample_layers(sampler: Sampler, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None) -> NodeFlow:
     """Return the NodeFlow of checked seeds, layer by layer; ``contexts`` ``[num_seeds]`` see ``assemble``."""
-    shared = {
-        "batch_random": Random(derive_key(draw.key, -1)), "epoch_random": Random(draw.epoch_key),
-        "batch_number": draw.batch_number, "inputs": inputs,
-    }  # fmt: skip
+    of_batch, of_epoch = Random(derive_key(draw.key, -1)), Random(draw.epoch_key)
 
     def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
-        step = Step(flow, Random(derive_key(draw.key, flow)), contexts=context, **shared)
-        return sampler.choose(dst, step)
+        random = Random(derive_key(draw.key, flow))
+        return sampler.choose(dst, Step(flow, random, of_batch, of_epoch, draw.batch_number, context, inputs))
 
-    options: dict[str, Any] = {"include_dst": sampler.include_dst, "reuse": sampler.reuse, "contexts": contexts}
-    return assemble(sampler.graph, sampler.reader.edges, seeds, sampler.num_flows, choose, **options)
+    return assemble(
+        sampler.graph, sampler.reader.edges, seeds, sampler.num_flows, choose,
+        include_dst=sampler.include_dst, reuse=sampler.reuse, contexts=contexts,
+    )  # fmt: skip
 
 
 def check_sizes(sizes: Any, name: str, *, every: bool = True) -> tuple[int, ...]:
@@ -161,7 +140,7 @@ def as_list(value: Any, name: str, content: str, entry: str = "number") -> list[
         raise TypeError(f"{name} must be a list with {content}, got {describe(value)}")
     if len(value) == 0:
         raise ValueError(f"{name} must have one {entry} per flow, got none")
-    return list(value)
+    return value.tolist() if array else list(value)
 
 
 def check_size(value: object, name: str, *, every: bool = True) -> int:
@@ -170,6 +149,6 @@ def check_size(value: object, name: str, *, every: bool = True) -> int:
     if (size < 1 and size != -1) or (size == -1 and not every):
         rule = "-1 (all neighbours) or at least 1" if every else "at least 1"
         raise ValueError(f"{name} must be {rule}, got {size}")
-    if size > _MOST:
+    if size > LARGEST:
         raise ValueError(f"{name} must be a 64-bit integer{', -1 takes all neighbours' * every}; got {size}")
     return size

@@ -14,8 +14,8 @@ from nodeflow._base.types import Floats
 from nodeflow.flow import Flow, Layer
 from nodeflow.graph._numbering import Numbering
 from nodeflow.ops import Structure
-from nodeflow.sampling._choice import Candidates
 from nodeflow.sampling._pps import Picked, inclusion_probabilities, scale_of
+from nodeflow.sampling._reader import Candidates
 
 
 class LayerCandidates(Frozen):

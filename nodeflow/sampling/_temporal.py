@@ -120,7 +120,7 @@ class TemporalNeighborSampler(RowSampler):
         column, edges = _time_column(self.graph, self.time), self.reader.edges
         if not _ascending(edges.by_position(column), edges.indptr):
             edges = edges.sorted_by(column)
-            self.reader = self.reader.arranged(edges)
+            self.reader = self.reader._replace(edges=edges)
         self._stamps: Stamps = np.array(edges.by_position(column))  # whoever made the column may write to it later
 
     def __call__(

@@ -96,7 +96,7 @@ def test_bad_select(keep, weight, error, words):
 def test_masks_and_probabilities_that_cannot_be():
     graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
     for keep, prob, error, words in (
-        (torch.ones(4), 1.0, TypeError, "keep must be a bool mask or row numbers, got Tensor of dtype torch.float32"),
+        (torch.ones(4), 1.0, TypeError, "keep must hold integer candidate ids, got dtype float32"),
         (torch.ones(4, dtype=torch.bool), 2.0, ValueError, "prob must be at most 1 with a mask"),
     ):
         with pytest.raises(error, match=words):
