@@ -1,4 +1,4 @@
-"""StoredRows: rows of a tensor, which lies in memory, on a device, or in a file; read and written by id."""
+"""Tensors in files: raw numbers, of which the room on the disk is taken before they are mapped."""
 
 from __future__ import annotations
 
@@ -12,41 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._rows.rows import fetch_rows
-
 _PIECE = 2**20  # bytes written at a time
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
-
-
-class StoredRows:
-    """The rows of a dense tensor behind the protocol ``Rows``; they can be written too.
-
-    Ids and rows may lie on any device. What is fetched lies where the tensor lies.
-    """
-
-    __slots__ = ("tensor",)
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the whole tensor."""
-        return tuple(self.tensor.shape)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Type of the numbers."""
-        return self.tensor.dtype
-
-    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
-        """Return the rows ``ids``, int64 ``[k]``; with ``out``, write them there."""
-        rows = fetch_rows(self.tensor, ids)
-        return rows if out is None else out.copy_(rows)
-
-    def write(self, ids: Tensor, rows: Tensor) -> None:
-        """Write ``rows`` in place of the rows ``ids``, which are distinct."""
-        self.tensor.index_copy_(0, ids.to(self.tensor.device), rows.to(self.tensor.device))
 
 
 def num_bytes(shape: tuple[int, ...], dtype: torch.dtype) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nodeflow.flow import Flow
+from nodeflow.flow import Flow, Layer
 from nodeflow.flow._full_flow import FullFlow
 
 
@@ -42,7 +42,7 @@ def control_variate(flow: Flow, h: Tensor) -> Tensor:
     """
     if isinstance(flow, FullFlow):
         return neighbor_sampling(flow, h)
-    if _has_exact_sums(flow):
+    if flow.layers[0] == 0 and "h_0" not in flow.src_layer.data and "agg_h_0" in flow.dst_layer.data:
         sums = exact_sums(flow)
         if sums.shape[1:] != h.shape[1:]:
             raise ValueError(f"the inputs of the history have width {sums.shape[1]}, but the rows have {h.shape[1]}")
@@ -68,12 +68,9 @@ def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor
     """
     if isinstance(flow, FullFlow):
         return neighbor_sampling(flow, h), neighbor_sampling(flow, mean)
-    if "scale" not in flow.dst_layer.data:
-        raise ValueError(
-            "the batch has no column 'scale' in its destination layers; sample with a ControlVariateSampler"
-        )
+    scale = _column(flow.dst_layer, "scale", " in its destination layers; sample with a ControlVariateSampler")
+    scale = scale.to(h.dtype).clamp(min=1).sqrt()
     estimate = control_variate(flow, mean)
-    scale = flow.dst_layer.data["scale"].to(h.dtype).clamp(min=1).sqrt()
     noise = neighbor_sampling(flow, h - mean) / scale.unsqueeze(1)
     return noise + estimate, estimate
 
@@ -83,34 +80,30 @@ def exact_sums(flow: Flow) -> Tensor:
 
     Raises ValueError for a batch without them.
     """
-    name = f"agg_h_{flow.layers[0]}"
-    if name not in flow.dst_layer.data:
-        raise ValueError(
-            f"the batch has no column {name!r}, the sums of the inputs over all neighbours: make the history with "
-            "inputs=x (or the model with precomputed=True), and sample with a ControlVariateSampler"
-        )
-    return flow.dst_layer.data[name]
-
-
-def _has_exact_sums(flow: Flow) -> bool:
-    i = flow.layers[0]
-    return i == 0 and "h_0" not in flow.src_layer.data and "agg_h_0" in flow.dst_layer.data
+    advice = (
+        ", the sums of the inputs over all neighbours: make the history with inputs=x (or the model with "
+        "precomputed=True), and sample with a ControlVariateSampler"
+    )
+    return _column(flow.dst_layer, f"agg_h_{flow.layers[0]}", advice)
 
 
 def _columns(flow: Flow, h: Tensor) -> tuple[Tensor, Tensor]:
     i = flow.layers[0]
-    own, total = f"h_{i}", f"agg_h_{i}"
-    for layer, name in ((flow.src_layer, own), (flow.dst_layer, total)):
-        if name not in layer.data:
-            raise ValueError(
-                f"the batch has no column {name!r}; sample with a ControlVariateSampler whose history has layer {i}"
-                f"{' or the inputs' if i == 0 else ''} (or, for a batch that was drawn with the history's weights and "
-                "direction, call history.pull(batch))"
-            )
-    history, sums = flow.src_layer.data[own], flow.dst_layer.data[total]
+    advice = (
+        f"; sample with a ControlVariateSampler whose history has layer {i}{' or the inputs' if i == 0 else ''} "
+        "(or, for a batch that was drawn with the history's weights and direction, call history.pull(batch))"
+    )
+    history = _column(flow.src_layer, f"h_{i}", advice)
+    sums = _column(flow.dst_layer, f"agg_h_{i}", advice)
     if history.shape[1:] != h.shape[1:]:
         raise ValueError(f"layer {i} of the history has width {history.shape[1]}, but the rows have {h.shape[1]}")
     return history.to(h.dtype), sums.to(h.dtype)
+
+
+def _column(layer: Layer, name: str, advice: str) -> Tensor:
+    if name not in layer.data:
+        raise ValueError(f"the batch has no column {name!r}{advice}")
+    return layer.data[name]
 
 
 def scale_of(flow: Flow, degrees: Tensor) -> Tensor:

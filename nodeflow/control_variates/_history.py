@@ -14,9 +14,8 @@ from nodeflow._base.checks import as_count, as_ids, check_one_of, describe
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._rows.protocol import Rows
 from nodeflow._rows.rows import fetch_rows
-from nodeflow._rows.stored import StoredRows
 from nodeflow.control_variates._inputs import finite, sums_of_inputs
-from nodeflow.control_variates._store import Files, Shapes
+from nodeflow.control_variates._store import Files
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.propagation import Propagation
@@ -103,9 +102,7 @@ class History(nn.Module):
         if folder is not None:
             if device is not None and torch.device(device).type != "cpu":
                 raise ValueError("a history in files lies on the CPU; leave out folder or device")
-            self._files = Files(
-                Path(folder), shapes, {"propagation": self.propagation.fingerprint, **_described(shapes)}
-            )
+            self._files = Files(Path(folder), shapes, self.propagation.fingerprint)
             found = self._files.arrays
         else:
             found = {name: torch.zeros(shape, dtype=kind, device=device) for name, (shape, kind) in shapes.items()}
@@ -130,7 +127,7 @@ class History(nn.Module):
 
     def rows(self, layer: int, nodes: IdsLike) -> Tensor:
         """Return the rows of ``nodes`` (parent ids) in a layer, ``[len(nodes), width]``: zeros where never written."""
-        return self._rows(layer, self._ids(nodes))
+        return fetch_rows(self._column("h", layer), self._ids(nodes))
 
     def age(self, layer: int, nodes: IdsLike | None = None) -> Tensor:
         """Return how many commits ago the rows of ``nodes`` were written, int64; None: of all nodes.
@@ -170,7 +167,7 @@ class History(nn.Module):
                     "pull with missing='zero'"
                 )
             ages.append(age[age >= 0])
-            columns.append((i, f"h_{i}", self._rows(i, nodes)))
+            columns.append((i, f"h_{i}", fetch_rows(self._column("h", i), nodes)))
             if missing == "mask":
                 columns.append((i, f"known_{i}", age >= 0))
             columns.append((i + 1, f"agg_h_{i}", self._aggregated(i, self._ids(batch.layers[i + 1].parent_nid))))
@@ -198,32 +195,26 @@ class History(nn.Module):
             rows = {i: batch.ldata[i]["h"] for i in self.widths if i < batch.num_flows and "h" in batch.ldata[i]}
             if not rows:
                 raise ValueError("the batch has no column 'h' in any history layer; set them, or pass rows={i: ...}")
-        before = dict(self._staged)
-        try:
-            for i, new in rows.items():
-                layer = batch.layers[i]
-                if layer.context is None:  # then it holds no node twice
-                    self._stage(i, self._ids(layer.parent_nid), new)
-                else:
-                    self.write(i, layer.parent_nid, new)
-        except BaseException:
-            self._staged = before
-            raise
+        self._staged |= {
+            i: self._checked(i, batch.layers[i].parent_nid, new, distinct=batch.layers[i].context is None)
+            for i, new in rows.items()
+        }
 
     def write(self, layer: int, nodes: IdsLike, rows: Tensor) -> None:
         """Take new rows ``[len(nodes), width]`` of some nodes, which ``commit`` writes. Raises as ``push``."""
-        ids = self._ids(nodes)
-        if len(torch.unique(ids)) < len(ids):
-            raise ValueError(f"layer {layer} holds a node twice, but the history has one row of it")
-        self._stage(layer, ids, rows)
+        self._staged[layer] = self._checked(layer, nodes, rows)
 
-    def _stage(self, layer: int, ids: Tensor, rows: Tensor) -> None:
+    def _checked(self, layer: int, nodes: IdsLike, rows: Tensor, *, distinct: bool = False) -> tuple[Tensor, Tensor]:
+        """Return ids and a copy of their new rows; ``distinct``: no node occurs twice."""
+        ids = self._ids(nodes)
+        if not distinct and len(torch.unique(ids)) < len(ids):
+            raise ValueError(f"layer {layer} holds a node twice, but the history has one row of it")
         if self.stored:
             raise ValueError(
                 "a history with aggregated='stored' is written by an Updater only, all of it, since its sums must be "
                 "those of its rows; use aggregated='on demand' to push rows"
             )
-        target = self._column("h", layer).tensor
+        target = self._column("h", layer)
         if layer in self._staged:
             raise ValueError(f"layer {layer} has rows that wait for a commit; there is one push per commit")
         if not isinstance(rows, Tensor):
@@ -236,26 +227,25 @@ class History(nn.Module):
         if not finite(new):
             at = int((~torch.isfinite(new)).any(1).nonzero()[0, 0])
             raise ValueError(f"rows of layer {layer} must be finite in {target.dtype}, but row {at} is not")
-        self._staged[layer] = (ids, new)
+        return ids, new
 
     def commit(self) -> None:
         """Write all rows that were pushed. If anything raises, nothing is written. Either way none wait any more."""
-        staged, self._staged = self._staged, {}
-        step = int(self.step) + 1
-        undo: list[tuple[StoredRows, Tensor, Tensor]] = []
-        for i, (ids, _) in staged.items():
-            for stored in (self._column("h", i), self._column("written", i)):
-                undo.append((stored, ids, stored.fetch(ids)))
+        pushed, self._staged = self._staged, {}
+        step, device = int(self.step) + 1, self.step.device
+        staged = [(i, ids.to(device), rows.to(device)) for i, (ids, rows) in pushed.items()]
+        changed = [(self._column(name, i), ids) for i, ids, _ in staged for name in ("h", "written")]
+        undo = [(column, ids, fetch_rows(column, ids)) for column, ids in changed]
         if self._files is not None:
             self._files.begin()
         try:
-            for i, (ids, rows) in staged.items():
-                self._column("h", i).write(ids, rows)
-                self._column("written", i).write(ids, torch.full_like(ids, step))
+            for i, ids, rows in staged:
+                self._column("h", i).index_copy_(0, ids, rows)
+                self._column("written", i).index_copy_(0, ids, torch.full_like(ids, step))
             self.step.fill_(step)
         except BaseException:
-            for stored, ids, old in undo:
-                stored.write(ids, old)
+            for column, ids, old in undo:
+                column.index_copy_(0, ids, old)
             self.step.fill_(step - 1)
             self._end()  # not where the undoing is itself interrupted: then files are known to be of two steps
             raise
@@ -291,23 +281,21 @@ class History(nn.Module):
 
     # ---- inside
 
-    def _column(self, name: str, layer: int) -> StoredRows:
+    def _column(self, name: str, layer: int) -> Tensor:
         if layer not in self.widths:
             raise ValueError(f"layer {layer} is no layer of this history, which has {sorted(self.widths)}")
-        return StoredRows(getattr(self, f"{name}_{layer}"))
-
-    def _rows(self, layer: int, ids: Tensor) -> Tensor:
-        return self._column("h", layer).fetch(ids)
+        column: Tensor = getattr(self, f"{name}_{layer}")
+        return column
 
     def _age(self, layer: int, ids: Tensor | None) -> Tensor:
         column = self._column("written", layer)
-        written = column.tensor if ids is None else column.fetch(ids)
+        written = column if ids is None else fetch_rows(column, ids)
         return torch.where(written > 0, self.step - written, -1)
 
     def _aggregated(self, layer: int, ids: Tensor) -> Tensor:
         if self.stored:
-            return self._column("agg_h", layer).fetch(ids)
-        return self.propagation.sums_at(self._column("h", layer).tensor, ids.cpu().numpy())
+            return fetch_rows(self._column("agg_h", layer), ids)
+        return self.propagation.sums_at(self._column("h", layer), ids.cpu().numpy())
 
     def _ids(self, nodes: IdsLike) -> Tensor:
         return torch.from_numpy(as_ids(nodes, "nodes", self.graph.num_nodes)).to(self.step.device)
@@ -371,7 +359,3 @@ class History(nn.Module):
         super()._load_from_state_dict(state, prefix, meta, *rest)
         if len(errors) == known:
             self._end()
-
-
-def _described(shapes: Shapes) -> dict[str, Any]:
-    return {"arrays": {name: [list(shape), str(kind)] for name, (shape, kind) in shapes.items()}}

@@ -17,17 +17,14 @@ def sums_of_inputs(propagation: Propagation, inputs: Tensor | Rows) -> Tensor:
     type, rows that are learned, and numbers or sums that are not finite.
     """
     size = propagation.graph.num_nodes
-    if isinstance(inputs, Tensor) and inputs.layout in (torch.strided, torch.sparse_csr):
-        learned = inputs.requires_grad
-    elif isinstance(inputs, Rows) and not isinstance(inputs, Tensor):
-        learned = False
-    else:
+    layouts = (torch.strided, torch.sparse_csr)
+    if not (inputs.layout in layouts if isinstance(inputs, Tensor) else isinstance(inputs, Rows)):
         raise TypeError(f"inputs must be a dense or sparse CSR tensor, got {describe(inputs)}")
     if len(inputs.shape) != 2 or inputs.shape[0] != size or not inputs.dtype.is_floating_point:
         raise ValueError(
             f"inputs must have a row per node, floats [{size}, width], got {inputs.dtype} {tuple(inputs.shape)}"
         )
-    if learned:
+    if isinstance(inputs, Tensor) and inputs.requires_grad:
         raise ValueError("inputs that are learned change, so their sums do not stay exact: leave out inputs")
     sums = propagation(inputs)
     values = sums if sums.layout == torch.strided else sums.values()

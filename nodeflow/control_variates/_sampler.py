@@ -74,21 +74,16 @@ class ControlVariateSampler(NeighborSampler):
             "replace": replace, "prob": prob, "direction": of.direction, "include_dst": include_dst, "reuse": reuse,
             "edge_filter": of.edge_filter, "weight": of.weight, "seed": seed,
         }  # fmt: skip
-        self.history = history
-        self.missing = missing
+        self.history, self.missing = history, missing
         super().__init__(graph, fanouts, **options)
 
     @property
     def settings(self) -> dict[str, Any]:
         """Everything that determines the draws, except the graph; of the history its widths and propagation."""
-        history, of = self.history, self.history.propagation
-        shown = {
-            "widths": history.widths,
-            "weight": of.weight,
-            "direction": of.direction,
-            "edge_filter": of.edge_filter,
-        }
-        return {**super().settings, "history": {name: value for name, value in shown.items() if value is not None}}
+        of = self.history.propagation
+        shown = {name: getattr(of, name) for name in ("weight", "direction", "edge_filter")}
+        history = {name: value for name, value in shown.items() if value is not None}
+        return {**super().settings, "history": {"widths": self.history.widths, **history}}
 
     def _checked(self, fanouts: Fanouts) -> tuple[int, ...]:
         if not isinstance(fanouts, (list, tuple)) or not fanouts or fanouts[0] != 0:

@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,17 +22,18 @@ class Files:
     """Named arrays in a folder, memory-mapped. A whole new set can replace the old one at once.
 
     Args:
-        folder: made when missing. Files that are there must have the same ``description``, else ValueError.
+        folder: made when missing. Files that are there must be of the same propagation and arrays, else ValueError.
         shapes: by name, the shape and dtype of every array.
-        description: the arrays' owner, as JSON: graph, propagation, widths.
+        propagation: the hash of the propagation whose history the arrays are.
 
     Raises ValueError for a folder of something else, a file of the wrong size, or a commit that was interrupted;
     OSError when the disk cannot hold the arrays, which leaves the folder as it was.
     """
 
-    def __init__(self, folder: Path, shapes: Shapes, description: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, shapes: Shapes, propagation: int) -> None:
         self.folder, self.shapes = folder, dict(shapes)
-        description = {"format": _FORMAT, **description}
+        arrays = {name: [list(shape), str(kind)] for name, (shape, kind) in shapes.items()}
+        description = {"format": _FORMAT, "propagation": propagation, "arrays": arrays}
         if (folder / _POINTER).exists():
             try:
                 known = json.loads((folder / _DESCRIPTION).read_text())

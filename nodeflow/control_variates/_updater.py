@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
+from itertools import islice
 from typing import Protocol
 
 import torch
@@ -98,7 +99,7 @@ class Updater:
             rows = self.model.layers(history.propagation, self.x, chunk_size=self.chunk_size, progress=self.progress)
             passing = iter(rows)
             try:
-                for i, h in enumerate(passing):
+                for i, h in enumerate(islice(passing, max(history.widths) + 1)):  # layers above have no history
                     if i not in left:
                         continue
                     target = new[f"h_{i}"]
@@ -110,9 +111,7 @@ class Updater:
                         raise ValueError(f"the model's rows of layer {i} are not finite in {target.dtype}")
                     if history.stored:
                         new[f"agg_h_{i}"].copy_(history.propagation(target))
-                    left.discard(i)
-                    if not left:  # the layers above have no history
-                        break
+                    left.remove(i)
             finally:
                 if isinstance(passing, Generator):
                     passing.close()  # so that it ends now, and leaves the model in the mode it was in

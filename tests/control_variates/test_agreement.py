@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from nodeflow import Graph, transform
-from nodeflow._rows.stored import StoredRows
 from nodeflow.control_variates import (
     ControlVariateSampler,
     History,
@@ -262,15 +261,15 @@ def test_an_undo_that_is_interrupted_leaves_its_mark(
     history = fill(History(graph, {1: 4}, folder=tmp_path / "rows"))
     history.write(1, [0], torch.ones(1, 4))
 
-    write, calls = StoredRows.write, []
+    write, calls = Tensor.index_copy_, []
 
-    def interrupted(self: StoredRows, *args: Tensor) -> None:
+    def interrupted(self: Tensor, *args: Any) -> None:
         calls.append(None)
         if len(calls) > 1:  # the rows of the layer are written, neither the step of writing nor the undo is
             raise KeyboardInterrupt
         write(self, *args)
 
-    monkeypatch.setattr(StoredRows, "write", interrupted)
+    monkeypatch.setattr(Tensor, "index_copy_", interrupted)
     with pytest.raises(KeyboardInterrupt):
         history.commit()
     assert len(calls) == 3
