@@ -35,32 +35,25 @@ def assert_reproducible(sampler: SamplerBase, seeds: SeedsLike, *, times: Number
     >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 3], [0, 0, 0]), [2])
     >>> assert_reproducible(sampler, [0])
     """
-
     options: dict[str, Any] = {} if times is None else {"times": times}
     call: Callable[..., NodeFlow] = partial(sampler, seeds, **options)
-
-    def other_epochs() -> None:
-        for epoch in range(1, 4):
-            call(epoch=epoch)
-
-    def same() -> NodeFlow:
-        return call(epoch=0)
-
     with ThreadPoolExecutor(1) as thread, _global_random_state() as change:
         change(0)
-        first = same()
-        tries: list[tuple[str, Callable[[], object], Callable[[], Any]]] = [
-            ("a second call", lambda: None, same),
-            ("a call after draws of other epochs", other_epochs, same),
-            ("a call with another global random state", lambda: change(1), same),
-            ("a call from another thread", lambda: None, lambda: thread.submit(same).result()),
-        ]
-        for name, before, again in tries:
-            before()
+        first = call(epoch=0)
+
+        def check(what: str, again: NodeFlow) -> None:
             try:
-                assert_same_node_flow(first, again())
+                assert_same_node_flow(first, again)
             except AssertionError as error:
-                raise AssertionError(f"{name} with the same seeds and epoch gives another NodeFlow: {error}") from None
+                raise AssertionError(f"{what} with the same seeds and epoch gives another NodeFlow: {error}") from None
+
+        check("a second call", call(epoch=0))
+        for epoch in range(1, 4):
+            call(epoch=epoch)
+        check("a call after draws of other epochs", call(epoch=0))
+        change(1)
+        check("a call with another global random state", call(epoch=0))
+        check("a call from another thread", thread.submit(call, epoch=0).result())
 
 
 @contextmanager

@@ -156,8 +156,7 @@ def _by_hand(draw: st.DrawFn, max_layers: int, skips: bool, prefix: bool) -> Nod
         eid = draw(st.none() | st.lists(st.integers(-1, 30), min_size=len(edges), max_size=len(edges)))
         weight = draw(st.none() | st.just(torch.arange(len(edges)) + 0.5))
         src, dst = [u for u, _ in edges], [v for _, v in edges]
-        options: dict[str, Any] = {"num_src": sizes[i], "num_dst": sizes[j], "parent_eid": eid, "weight": weight}
-        flows[i, j] = flow_from_edges(src, dst, **options)
+        flows[i, j] = flow_from_edges(src, dst, num_src=sizes[i], num_dst=sizes[j], parent_eid=eid, weight=weight)
     if prefix:
         first = draw(st.lists(st.integers(0, 30), min_size=sizes[0], max_size=sizes[0], unique=True))
         return create_node_flow(flows, [first[:size] for size in sizes])
@@ -169,10 +168,8 @@ def _by_hand(draw: st.DrawFn, max_layers: int, skips: bool, prefix: bool) -> Nod
 @st.composite
 def _columns(draw: st.DrawFn, num_rows: int, columns: _Columns | None) -> dict[str, Tensor]:
     # one drawn number per frame: to draw every entry is slow, and smaller entries make no failure clearer
-    random = np.random.default_rng(draw(st.integers(0, 99))) if columns else None
-    shapes = {name: (num_rows, *shape) for name, shape in (columns or {}).items()}
-    return {
-        name: torch.from_numpy(random.integers(-8, 9, shape).astype(np.float32))
-        for name, shape in shapes.items()
-        if random is not None
-    }
+    if not columns:
+        return {}
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    drawn = {name: random.integers(-8, 9, (num_rows, *shape)) for name, shape in columns.items()}
+    return {name: torch.from_numpy(array.astype(np.float32)) for name, array in drawn.items()}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -72,33 +70,33 @@ def assert_unbiased(
     as_count(draws, "draws", 2)
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm must be above 0 and below 1, got {false_alarm}")
-    sums: _Sums
-    if isinstance(sampler, SubgraphSampler):
-        sums = _SubgraphSums(sampler, seeds, nodes, batch_size, draws)
-    elif not isinstance(sampler, Sampler):
+    if not isinstance(sampler, Sampler | SubgraphSampler):
         raise TypeError(
             "sampler must be a nodeflow.Sampler or a nodeflow.sampling.SubgraphSampler, whose sums over flows can be "
             f"compared with sums over the graph, got {describe(sampler)}"
         )
+    x = Random(0).uniform(torch.arange(sampler.graph.num_nodes)).double()
+    if isinstance(sampler, SubgraphSampler):
+        sums = _at_nodes(sampler, x, torch.as_tensor(as_array(seeds, "seeds")), nodes, batch_size, draws)
     elif nodes is not None or batch_size is not None:
         raise TypeError(f"nodes and batch_size are for samplers of subgraphs, {type(sampler).__name__} is none")
     else:
-        sums = _SeedSums(sampler, seeds, times)
+        sums = _at_seeds(sampler, x, seeds, times, draws)
     exact, targets = sums.exact, sums.nodes
     shape = (sampler.num_flows, len(targets))
     total, squares, counts = (torch.zeros(shape, dtype=torch.float64) for _ in range(3))
     for epoch in range(draws):
         for i, flow, rows in sums.drawn(epoch):
-            estimates = flow.aggregate(sums.x[flow.src_layer.parent_nid], "sum", weight=flow.weight.double())
+            estimates = flow.aggregate(x[flow.src_layer.parent_nid], "sum", weight=flow.weight.double())
             present = rows >= 0
             error = torch.where(present, estimates[rows.clamp(min=0)] - exact, 0)
             total[i] += error
             squares[i] += error**2
             counts[i] += present
-    tested = counts >= sums.least(draws)
+    tested = counts >= sums.least
     if not tested.any():
         raise ValueError(
-            f"none of the {len(targets)} nodes is in {sums.least(draws)} of the {draws} draws; take more draws, or "
+            f"none of the {len(targets)} nodes is in {sums.least} of the {draws} draws; take more draws, or "
             "nodes that are in more of them"
         )
     mean = total / counts.clamp(min=1)
@@ -116,85 +114,61 @@ def assert_unbiased(
         )
 
 
-class _Sums(ABC):
-    """The destinations ``nodes``, their exact sums of the numbers ``x``, and their rows in the flows of a draw."""
+class _Sums(NamedTuple):
+    """The destinations whose sums are compared, a word for one, their exact sums, and the flows of a draw.
+
+    A destination must be in ``least`` draws. ``drawn(epoch)`` gives the number of a flow, the flow, and the rows of the
+    destinations, -1 for one that is not in it.
+    """
 
     word: str
     nodes: Tensor
     exact: Tensor
-    x: Tensor
-
-    @abstractmethod
-    def least(self, draws: int) -> int:
-        """Return the number of draws that must contain a destination."""
-
-    @abstractmethod
-    def drawn(self, epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
-        """Yield the number of a flow, the flow, and the rows of the destinations, -1 for one that is not in it."""
+    least: int
+    drawn: Callable[[int], Iterable[tuple[int, Flow, Tensor]]]
 
 
-class _SeedSums(_Sums):
-    word = "seed"
-
-    def __init__(self, sampler: Sampler, seeds: SeedsLike, times: NumbersLike | None) -> None:
-        options: dict[str, Any] = {} if times is None else {"times": times}
-        self._call = partial(sampler, seeds, **options)
-        first: NodeFlow = self._call()
-        self.nodes, self._contexts = first.seeds, first.back.context
-        if len(self.nodes) == 0:
-            raise ValueError("seeds must not be empty")
-        self.x = _numbers(sampler)
-        if times is None:
-            self.exact = _exact_sums(sampler, self.x)[self.nodes]
-            return
+def _at_seeds(sampler: Sampler, x: Tensor, seeds: SeedsLike, times: NumbersLike | None, draws: int) -> _Sums:
+    options: dict[str, Any] = {} if times is None else {"times": times}
+    first: NodeFlow = sampler(seeds, **options)
+    nodes, contexts = first.seeds, first.back.context
+    if len(nodes) == 0:
+        raise ValueError("seeds must not be empty")
+    if times is None:
+        exact = _exact_sums(sampler, x)[nodes]
+    else:
         when = torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times))
         distinct, which = torch.unique(when, return_inverse=True)
-        own = torch.empty_like(self.nodes).index_copy_(0, first.seed_index, which)  # of every row, its time
-        self.exact = torch.stack([_exact_sums(sampler, self.x, time) for time in distinct.tolist()])[own, self.nodes]
+        own = torch.empty_like(nodes).index_copy_(0, first.seed_index, which)  # of every row, its time
+        exact = torch.stack([_exact_sums(sampler, x, time) for time in distinct.tolist()])[own, nodes]
 
-    def least(self, draws: int) -> int:
-        return draws  # a seed that is in a lower flow only when it was drawn is there under a condition
-
-    def drawn(self, epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
-        for i, flow in enumerate(self._call(epoch=epoch).flows):
+    def drawn(epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
+        for i, flow in enumerate(sampler(seeds, epoch=epoch, **options).flows):
             if flow.num_dst:  # none without include_dst where no node above has neighbours
-                yield i, flow, _rows_of(flow.dst_layer, self.nodes, self._contexts)
+                yield i, flow, _rows_of(flow.dst_layer, nodes, contexts)
+
+    # a seed that is in a lower flow only when it was drawn is there under a condition
+    return _Sums("seed", nodes, exact, draws, drawn)
 
 
-class _SubgraphSums(_Sums):
-    word = "node"
+def _at_nodes(
+    sampler: SubgraphSampler, x: Tensor, seeds: Tensor, nodes: IdsLike | None, batch_size: int | None, draws: int
+) -> _Sums:
+    if len(seeds) == 0:
+        raise ValueError("seeds must not be empty")
+    if nodes is not None:
+        tested = torch.from_numpy(np.unique(as_ids(nodes, "nodes", len(x))))
+    else:
+        tested = seeds.unique() if sampler.seed_kind == "node" else torch.arange(len(x))
+    size = len(seeds) if batch_size is None else as_count(batch_size, "batch_size", 1)
 
-    def __init__(
-        self, sampler: SubgraphSampler, seeds: SeedsLike, nodes: IdsLike | None, batch_size: int | None, draws: int
-    ) -> None:
-        self._sampler = sampler
-        self._seeds = torch.as_tensor(as_array(seeds, "seeds"))
-        if len(self._seeds) == 0:
-            raise ValueError("seeds must not be empty")
-        self._batch_size = None if batch_size is None else as_count(batch_size, "batch_size", 1)
-        num_nodes = sampler.graph.num_nodes
-        if nodes is not None:
-            self.nodes = torch.from_numpy(np.unique(as_ids(nodes, "nodes", num_nodes)))
-        else:
-            self.nodes = self._seeds.unique() if sampler.seed_kind == "node" else torch.arange(num_nodes)
-        self.x = _numbers(sampler)
-        self.exact = _exact_sums(sampler, self.x)[self.nodes]
-
-    def least(self, draws: int) -> int:
-        return min(_LEAST, draws)
-
-    def drawn(self, epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
-        seeds = self._seeds
-        if self._batch_size is not None:
-            seeds = seeds[Random(_ORDER + epoch).permutation(len(seeds))[: self._batch_size]]
-        flows = self._sampler(seeds, epoch=epoch).flows
+    def drawn(epoch: int) -> list[tuple[int, Flow, Tensor]]:
+        chosen = seeds if batch_size is None else seeds[Random(_ORDER + epoch).permutation(len(seeds))[:size]]
+        flows = sampler(chosen, epoch=epoch).flows
         last = len(flows) - 1  # all flows of a subgraph are one
-        if flows[last].num_dst:
-            yield last, flows[last], flows[last].dst_layer.rows_of(self.nodes)
+        return [(last, flows[last], flows[last].dst_layer.rows_of(tested))] if flows[last].num_dst else []
 
-
-def _numbers(sampler: Sampler | SubgraphSampler) -> Tensor:
-    return Random(0).uniform(torch.arange(sampler.graph.num_nodes)).double()
+    return _Sums("node", tested, _exact_sums(sampler, x)[tested], min(_LEAST, draws), drawn)
 
 
 def _rows_of(layer: Layer, nodes: Tensor, contexts: Tensor | None) -> Tensor:
