@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -61,12 +60,7 @@ def assemble(
         number = int(contexts.max(initial=0)) + 1
     with Numbering(graph.num_nodes * number) as numbering:
         index = torch.from_numpy(numbering.extend(asked))
-        if reuse:
-            layers, flows = parts.reused(numbering)
-        elif include_dst:
-            layers, flows = parts.resampled(numbering)
-        else:
-            layers, flows = parts.neighbors_only(numbering.nodes)
+        layers, flows = parts.reused(numbering) if reuse else parts.resampled(numbering, include_dst)
     return NodeFlow.trusted(layers, flows, parent=graph, seed_index=index)
 
 
@@ -80,26 +74,26 @@ class _Parts:
     def __init__(self, graph: Graph, edges: Edges, num_flows: int, choose: Choose, contexts: bool) -> None:
         self.graph, self.edges, self.num_flows, self.choose, self.contexts = graph, edges, num_flows, choose, contexts
 
-    def resampled(self, numbering: Numbering) -> tuple[list[Layer], list[Flow]]:
-        """Every flow draws afresh. A layer holds all nodes numbered so far, so one numbering serves all layers."""
-        layers, flows = [self.layer(numbering.nodes)], []
-        for i in reversed(range(self.num_flows)):
-            choice, src = self.chosen(numbering.nodes, i)
-            local = numbering.extend(src)
-            layers.append(self.layer(numbering.nodes, choice))
-            flows.append(self.flow(choice, local, layers[-1], layers[-2], i, prefix=True))
-        return layers[::-1], flows[::-1]
+    def resampled(self, numbering: Numbering, include_dst: bool) -> tuple[list[Layer], list[Flow]]:
+        """Every flow draws afresh.
 
-    def neighbors_only(self, keys: Ints) -> tuple[list[Layer], list[Flow]]:
-        """Every flow draws afresh; a layer holds the drawn neighbours only, sorted."""
+        With ``include_dst`` a layer holds all nodes numbered so far, so one numbering serves all layers; without, the
+        drawn neighbours only, sorted.
+        """
+        keys = numbering.nodes
         layers, flows = [self.layer(keys)], []
         for i in reversed(range(self.num_flows)):
             choice, src = self.chosen(keys, i)
-            with Numbering(int(src.max(initial=0)) + 1) as numbering:
+            if include_dst:
                 local = numbering.extend(src)
-                keys, rank = np.unique(numbering.nodes, return_inverse=True)
+                keys = numbering.nodes
+            else:
+                with Numbering(int(src.max(initial=0)) + 1) as drawn:
+                    local = drawn.extend(src)
+                    keys, rank = np.unique(drawn.nodes, return_inverse=True)
+                local = rank[local]
             layers.append(self.layer(keys, choice))
-            flows.append(self.flow(choice, rank[local], layers[-1], layers[-2], i, prefix=False))
+            flows.append(self.flow(choice, local, layers[-1], layers[-2], i, prefix=include_dst))
         return layers[::-1], flows[::-1]
 
     def reused(self, numbering: Numbering) -> tuple[list[Layer], list[Flow]]:
@@ -123,7 +117,8 @@ class _Parts:
         whole = self.layer(numbering.nodes)
         context = whole.context
         eid = Lazy(lambda: torch.cat([_parent_eid(self.edges, choice).get() for choice in choices]))
-        weight = None if all(choice.weight is None for choice in choices) else _joined_weight(choices)
+        weighted = any(choice.weight is not None for choice in choices)
+        weight = Lazy(lambda: torch.cat([_weight(choice) for choice in choices])) if weighted else None
         said = {choice.needs_weight for choice in choices}
         needed = True if True in said else None if None in said else False
         layers = [
@@ -132,11 +127,13 @@ class _Parts:
         ]
         flows = []
         for i in range(self.num_flows):
-            size, ends = num_edges[self.num_flows - i], (layers[i], layers[i + 1], (i, i + 1))
+            size = num_edges[self.num_flows - i]
             structure = Structure(indptr[: layers[i + 1].num_nodes + 1], indices[:size], layers[i].num_nodes)
-            scale = None if weight is None else prefix(weight, size)
-            cells: dict[str, Any] = {"parent_eid": prefix(eid, size), "weight": scale, "needs_weight": needed}
-            flows.append(Flow.trusted(structure, *ends, **cells, prefix=True))
+            flow = Flow.trusted(
+                structure, layers[i], layers[i + 1], (i, i + 1), parent_eid=prefix(eid, size), prefix=True,
+                weight=None if weight is None else prefix(weight, size), needs_weight=needed,
+            )  # fmt: skip
+            flows.append(flow)
         return layers, flows
 
     def chosen(self, keys: Ints, flow: int) -> tuple[Choice, Ints]:
@@ -171,11 +168,10 @@ class _Parts:
     def flow(self, choice: Choice, local: Ints, src: Layer, dst: Layer, i: int, *, prefix: bool) -> Flow:
         """The flow of the chosen edges, whose sources have the local ids ``local``."""
         structure = Structure(torch.from_numpy(choice.indptr), torch.from_numpy(local), src.num_nodes)
-        cells: dict[str, Any] = {
-            "parent_eid": _parent_eid(self.edges, choice), "weight": choice.weight, "needs_weight": choice.needs_weight,
-            "data": Frame(len(local), choice.edata), "prefix": prefix,
-        }  # fmt: skip
-        return Flow.trusted(structure, src, dst, (i, i + 1), **cells)
+        return Flow.trusted(
+            structure, src, dst, (i, i + 1), parent_eid=_parent_eid(self.edges, choice), weight=choice.weight,
+            needs_weight=choice.needs_weight, data=Frame(len(local), choice.edata), prefix=prefix,
+        )  # fmt: skip
 
 
 def _spread(columns: Mapping[str, Tensor], rows: Tensor, size: int) -> dict[str, Tensor]:
@@ -191,12 +187,11 @@ def prefix(cell: Lazy[Tensor], size: int) -> Lazy[Tensor]:
     return Lazy(lambda: cell.get()[:size])
 
 
-def _joined_weight(choices: list[Choice]) -> Lazy[Tensor]:
-    def joined() -> Tensor:
-        ones = (torch.from_numpy(np.ones(int(choice.indptr[-1]), np.float32)) for choice in choices)
-        return torch.cat([one if c.weight is None else c.weight.get() for c, one in zip(choices, ones, strict=True)])
-
-    return Lazy(joined)
+def _weight(choice: Choice) -> Tensor:
+    """The estimator weights of a Choice, also where all are 1."""
+    if choice.weight is None:
+        return torch.ones(int(choice.indptr[-1]), dtype=torch.float32, device="cpu")
+    return choice.weight.get()
 
 
 def _check(graph: Graph, edges: Edges, choice: Choice, dst: Ints) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -15,8 +15,6 @@ from nodeflow.graph._columns import EdgeMask, edge_mask
 from nodeflow.random import hash_ids
 from nodeflow.sampling._base import SamplerBase, arguments
 from nodeflow.sampling._reader import Reader
-
-S = TypeVar("S", bound="BoundSampler")
 
 
 class BoundSampler(SamplerBase):
@@ -70,7 +68,7 @@ class BoundSampler(SamplerBase):
             settings["without_edges"] = f"{len(left_out)} edges, {hash_ids(left_out):#018x}"
         return settings
 
-    def without_edges(self: S, eid: IdsLike) -> S:
+    def without_edges(self, eid: IdsLike) -> Self:
         """Return a sampler like this one that does not draw the edges ``eid`` (parent edge ids).
 
         They are left out before the draw, so fanouts stay full. If nodes draw on their own, nodes without such an edge
@@ -81,7 +79,7 @@ class BoundSampler(SamplerBase):
         """
         return self.with_reader(self.reader.without(as_ids(eid, "eid", self.graph.num_edges, "edge")))
 
-    def with_reader(self: S, reader: Reader) -> S:
+    def with_reader(self, reader: Reader) -> Self:
         """Return a sampler like this one that looks up other edges."""
         other = object.__new__(type(self))  # not a copy as pickle makes it, which reads the graph anew
         other.__dict__.update(self.__dict__)

@@ -296,11 +296,9 @@ def _rates(fanout: int, degree: Ints, indptr: Ints) -> NDArray[np.float64]:
 
 
 def _iterations(value: object) -> int | str:
-    if isinstance(value, str):
-        if value != _CONVERGED:
-            raise ValueError(f"iterations must be a number from 0 or {_CONVERGED!r}, got {value!r}")
-        return value
-    number = as_int(value, "iterations")
-    if number < -1:
-        raise ValueError(f"iterations must be a number from 0 or {_CONVERGED!r} (or -1, the same), got {number}")
-    return _CONVERGED if number == -1 else number
+    number = value if isinstance(value, str) else as_int(value, "iterations")
+    if number in (_CONVERGED, -1):
+        return _CONVERGED
+    if isinstance(number, str) or number < 0:
+        raise ValueError(f"iterations must be a number from 0 or {_CONVERGED!r} (or -1, the same), got {number!r}")
+    return number

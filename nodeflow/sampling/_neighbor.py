@@ -113,18 +113,16 @@ class NeighborSampler(RowSampler):
     def read_graph(self) -> None:
         """Read also the types of edges, and tables to draw from in proportion to ``prob``."""
         super().read_graph()
-        if self.edge_type is None:
-            self._counts = [np.array([fanout], np.int64) for fanout in self.fanouts]
-        else:
-            self._read_types(self.edge_type)
+        types = [] if self.edge_type is None else self._read_types(self.edge_type)
+        self._counts = [_counts(fanout, types) for fanout in self.fanouts]
         self._proportional: Proportional | None = None
         if self.prob is not None:
-            self._proportional = Proportional(self.reader.edges, edge_weights(self.graph, self.prob, "prob"))
+            self._proportional = Proportional(self.reader.edges, edge_weights(self.graph, self.prob))
 
-    def _read_types(self, name: str) -> None:
+    def _read_types(self, name: str) -> list[int]:
+        """Give every node a row for each type of edges; returns the types, ascending."""
         column = edge_integers(self.graph, name, "edge_type")
         types, type_index = np.unique(column, return_inverse=True)
-        self._counts = [_counts(fanout, types.tolist()) for fanout in self.fanouts]
         if self.graph.num_nodes * len(types) > 16 * (self.graph.num_nodes + self.graph.num_edges):
             raise ValueError(
                 f"edge_type: the column {name!r} has {len(types)} types, and every node gets a row for each; "
@@ -132,6 +130,8 @@ class NeighborSampler(RowSampler):
             )
         if len(types):
             self.reader = self.reader._replace(edges=self.reader.edges.by_type(type_index, len(types)))
+        found: list[int] = types.tolist()
+        return found
 
     def estimand(self) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
@@ -185,8 +185,6 @@ def inverse_rate(degree: Ints, indptr: Ints) -> NDArray[np.float64]:
 
 def _per_type(fanouts: Fanouts) -> tuple[int | dict[int, int], ...]:
     """Check fanouts of which each may be a dict from edge type to fanout."""
-    if isinstance(fanouts, (Tensor, np.ndarray)):
-        return check_sizes(fanouts, "fanouts")
     values = as_list(fanouts, "fanouts", "a number or a dict per flow, as in [{0: 5, 1: 10}, {0: 10}]", "entry")
     return tuple(_of_types(fanout, f"fanouts[{i}]") for i, fanout in enumerate(values))
 
@@ -203,7 +201,7 @@ def _of_types(fanout: int | Mapping[int, int], name: str) -> int | dict[int, int
 
 
 def _counts(fanout: int | dict[int, int], types: list[int]) -> Ints:
-    """The fanout of every edge type that occurs."""
+    """The fanout of every edge type that occurs; without types, that of all edges."""
     if isinstance(fanout, int):
         return np.full(max(len(types), 1), fanout, np.int64)
     unknown = sorted(set(fanout) - set(types))

@@ -17,17 +17,17 @@ from nodeflow.sampling._rows import Drawn, Rows
 _LEAST, _MOST = 1e-280, 1e280  # sums, quotients and products of such numbers stay finite, and above 0
 
 
-def edge_weights(graph: Graph, name: str, argument: str) -> Array:
+def edge_weights(graph: Graph, name: str) -> Array:
     """Return an edge column that draws may be proportional to, float32 or float64 ``[num_edges]``, shared if it can be.
 
     Raises ValueError for numbers that are negative, not finite, or (float64) neither 0 nor from 1e-280 to 1e280.
     """
-    column = edge_numbers(graph, name, argument, signed=False)
+    column = edge_numbers(graph, name, "prob", signed=False)
     if column.dtype == np.float64:
         wrong = ((column < _LEAST) & (column != 0)) | (column > _MOST)
         if (i := first_true(wrong)) is not None:
             raise ValueError(
-                f"{argument}: the edge column {name!r} must have numbers from {_LEAST} to {_MOST}, or 0, but edge {i} "
+                f"prob: the edge column {name!r} must have numbers from {_LEAST} to {_MOST}, or 0, but edge {i} "
                 f"has {column[i]}; only ratios count, so multiply the column by a constant"
             )
     return np.ascontiguousarray(column)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, describe
-from nodeflow._base.types import EdgeFilter, IdsLike, PerFlow
+from nodeflow._base.types import EdgeFilter, PerFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
@@ -49,6 +49,8 @@ class RandomWalkSampler(Sampler):
         direction, include_dst, edge_filter, seed: see ``Sampler``; the filter says which edges walks may take.
         reuse: see ``Sampler``; flows then have no column "visits" (with ``normalize=False`` it is
             ``weight * num_walks * walk_length``).
+
+    Walks that pass no node with an edge that ``without_edges`` leaves out stay as they were.
 
     Cost: ``num_walks * walk_length`` steps per destination, whatever the degrees. A destination without edges gets no
     neighbours, and neither does one whose only edges are self-loops.
@@ -116,13 +118,6 @@ class RandomWalkSampler(Sampler):
             ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(visits)])[indptr]
             total = np.repeat(np.diff(ends), np.diff(indptr))
         return torch.from_numpy((visits / total).astype(np.float32))
-
-    def without_edges(self, eid: IdsLike) -> RandomWalkSampler:
-        """Return a sampler like this one whose walks do not take the edges ``eid`` (parent edge ids).
-
-        Walks that pass no node with such an edge stay as they were. The rest is as in ``Sampler.without_edges``.
-        """
-        return super().without_edges(eid)
 
     def estimand(self) -> NoReturn:
         """Raise TypeError: walks estimate probabilities of visits, not sums over edges of the graph."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow.graph._edges import Edges
+from nodeflow.graph._edges import Edges, contains
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._sampler import Sampler, Step
 
@@ -32,10 +32,9 @@ class Rows(NamedTuple):
     ident: Ints
     contexts: Ints | None
 
-    def where(self, mask: NDArray[np.bool_], index: Ints | None = None) -> Rows:
-        """The rows that ``mask`` selects, with the numbers ``index`` ``[n]`` where these are given."""
-        numbers = self.numbers if index is None else index
-        return Rows(numbers[mask], self.ident[mask], None if self.contexts is None else self.contexts[mask])
+    def where(self, mask: NDArray[np.bool_]) -> Rows:
+        """The rows that ``mask`` selects."""
+        return Rows(self.numbers[mask], self.ident[mask], None if self.contexts is None else self.contexts[mask])
 
 
 class Drawn(NamedTuple):
@@ -126,12 +125,11 @@ class RowSampler(Sampler):
         """Rows of which edges are left out draw from the copies in the patch, the others from the whole."""
         patch = edges.patch
         assert patch is not None
-        index = np.minimum(np.searchsorted(patch.rows, rows.numbers), max(len(patch.rows) - 1, 0))
-        hit = patch.rows[index] == rows.numbers if len(patch.rows) else np.zeros(len(index), np.bool_)
+        hit = contains(patch.rows, rows.numbers)
         if not hit.any():
             return self.draw_rows(edges, rows, step)
-        whole = self.draw_rows(edges, rows.where(~hit), step)
-        part = self.draw_rows(patch.edges, rows.where(hit, index), step)
+        whole, copied = self.draw_rows(edges, rows.where(~hit), step), rows.where(hit)
+        part = self.draw_rows(patch.edges, copied._replace(numbers=np.searchsorted(patch.rows, copied.numbers)), step)
         return _interleaved(whole, part._replace(positions=patch.positions[part.positions]), hit)
 
 

@@ -24,11 +24,17 @@ class LayerCandidates(Frozen):
     Attributes:
         flow: a full flow from the candidates (its sources) to the destinations: a module can aggregate over it. Its
             weights are the sampler's ``weight`` column, or 1.
-        positions: positions of its edges in the sampler's edge arrays, int64 ``[E]``.
+        structure: that of ``flow``: the edges from candidates, by their index in ``nid``, to destinations.
+        nid: parent ids of the candidates, int64 ``[n]``.
+        dst_nid: parent ids of the destinations, int64 ``[num_dst]``.
+        positions: positions of the edges in the sampler's edge arrays, int64 ``[E]``.
     """
 
-    __slots__ = ("flow", "positions")
+    __slots__ = ("dst_nid", "flow", "nid", "positions", "structure")
     flow: Flow
+    structure: Structure
+    nid: Tensor
+    dst_nid: Tensor
     positions: Ints
 
     def __init__(self, edges: Candidates, num_nodes: int) -> None:
@@ -39,22 +45,7 @@ class LayerCandidates(Frozen):
         ends = Layer.trusted(len(nid), nid), Layer.trusted(len(edges.dst_nid), edges.dst_nid)
         eid, weight = Lazy(lambda: edges.eid), Lazy(lambda: edges.edge_weight.float())
         flow = Flow.trusted(structure, *ends, (0, 1), parent_eid=eid, weight=weight)
-        self._set(flow=flow, positions=edges.positions)
-
-    @property
-    def nid(self) -> Tensor:
-        """Parent ids of the candidates, int64 ``[n]``."""
-        return self.flow.src_layer.parent_nid
-
-    @property
-    def dst_nid(self) -> Tensor:
-        """Parent ids of the destinations, int64 ``[num_dst]``."""
-        return self.flow.dst_layer.parent_nid
-
-    @property
-    def structure(self) -> Structure:
-        """The edges from candidates, by their index in ``nid``, to destinations."""
-        return self.flow.structure
+        self._set(flow=flow, structure=structure, nid=nid, dst_nid=edges.dst_nid, positions=edges.positions)
 
     @property
     def edge_weight(self) -> Tensor:
@@ -71,8 +62,13 @@ def read_scores(value: object, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
     Raises TypeError for values that are not real numbers; ValueError for another shape, for a score that is negative or
     not finite, and for scores that are all 0.
     """
-    scores = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value)) if _is_array(value) else None
-    if scores is None or scores.dtype == torch.bool or scores.is_complex() or scores.layout != torch.strided:
+    scores = torch.as_tensor(value) if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" else value
+    if (
+        not isinstance(scores, Tensor)
+        or scores.dtype == torch.bool
+        or scores.is_complex()
+        or scores.layout != torch.strided
+    ):
         raise TypeError(f"score must return a dense tensor of numbers, one per candidate, got {describe(value)}")
     if scores.shape != (len(nid),):
         raise ValueError(
@@ -87,10 +83,6 @@ def read_scores(value: object, nid: Tensor, flow: int) -> tuple[Floats, Tensor]:
     if not values.any():
         raise ValueError(f"score gives 0 to all {len(nid)} candidates of flow {flow}, so none of them can be drawn")
     return values, scores
-
-
-def _is_array(value: object) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "iuf"
 
 
 def draw_columns(scores: Tensor | None, values: Floats, picked: Picked, size: int, draw: str) -> dict[str, Tensor]:
