@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Any, Final
 
 import numpy as np
@@ -95,6 +95,29 @@ def check_range(ids: NDArray[Any], name: str, upper: int, what: str, *, lower: i
     if len(ids) and (ids.min() < lower or ids.max() >= upper):
         at = first_true((ids < lower) | (ids >= upper))
         raise IndexError(f"{name}[{at}] is {ids[at]}, but {id_range(lower, upper, what)}")
+
+
+def check_indptr(indptr: NDArray[Any], num_edges: int) -> None:
+    """Raise ValueError unless ``indptr`` goes from 0 to ``num_edges`` without a fall."""
+    if len(indptr) == 0 or indptr[0] != 0 or indptr[-1] != num_edges:
+        got = f"{indptr[0]} to {indptr[-1]}" if len(indptr) else "nothing"
+        raise ValueError(f"indptr must go from 0 to the number of edges {num_edges}, got {got}")
+    if (at := first_true(indptr[1:] < indptr[:-1])) is not None:
+        raise ValueError(
+            f"indptr must not decrease, but indptr[{at}] is {indptr[at]} and indptr[{at + 1}] {indptr[at + 1]}"
+        )
+
+
+def check_length(ids: Sized, name: str, size: int, what: str) -> None:
+    """Raise ValueError unless there is one entry per ``what``, of which there are ``size``."""
+    if len(ids) != size:
+        raise ValueError(f"{name} must have one entry per {what} ({size}), got {len(ids)}")
+
+
+def check_pairs(first: Sized, second: Sized, names: str, what: str) -> None:
+    """Raise ValueError unless two arrays, the ``names``, have one entry per ``what`` each."""
+    if len(first) != len(second):
+        raise ValueError(f"{names} must have one entry per {what}, got {len(first)} and {len(second)}")
 
 
 def first_true(mask: NDArray[np.bool_]) -> int | None:

@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, Final
 
-_living: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
-
-
-def register(name: str, value: object) -> None:
-    """Make ``find(name)`` return ``value`` as long as something else keeps it alive."""
-    _living[name] = value
-
-
-def find(name: str | None) -> Any:
-    """Return the object of this name, or None where none lives."""
-    return None if name is None else _living.get(name)
+graphs: Final[weakref.WeakValueDictionary[str | None, Any]] = weakref.WeakValueDictionary()
+"""Graphs by their ``uid``, as long as something else keeps them alive; there is none of the name None."""

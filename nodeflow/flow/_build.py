@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import LARGEST, as_count, as_ids, describe, first_true
+from nodeflow._base.checks import LARGEST, as_count, as_ids, check_indptr, check_length, check_pairs, describe
 from nodeflow._base.frozen import Lazy
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow._flow import Flow, FlowParts
@@ -55,8 +55,7 @@ def flow_from_edges(
     """
     num_src, num_dst = as_count(num_src, "num_src"), as_count(num_dst, "num_dst")
     sources, ends = as_ids(src, "src", num_src, "source"), as_ids(dst, "dst", num_dst, "destination")
-    if len(sources) != len(ends):
-        raise ValueError(f"src and dst must have one entry per edge, got {len(sources)} and {len(ends)}")
+    check_pairs(sources, ends, "src and dst", "edge")
     indptr, order = map(torch.from_numpy, kernels.csr.sort_by_destination(ends, num_dst))
     structure = Structure(indptr, torch.from_numpy(sources)[order], num_src)
     return _flow(structure, order, parent_eid, weight, data)
@@ -79,11 +78,7 @@ def flow_from_csr(
     num_src = as_count(num_src, "num_src")
     sources = as_ids(indices, "indices", num_src, "source").copy()
     ends = as_ids(indptr, "indptr", LARGEST, "edge", lower=-LARGEST).copy()  # the checks below name its values
-    if len(ends) == 0 or ends[0] != 0 or ends[-1] != len(sources):
-        got = f"{ends[0]} to {ends[-1]}" if len(ends) else "nothing"
-        raise ValueError(f"indptr must go from 0 to the number of edges {len(sources)}, got {got}")
-    if (at := first_true(np.diff(ends) < 0)) is not None:
-        raise ValueError(f"indptr must not decrease, but it goes from {ends[at]} to {ends[at + 1]} at {at + 1}")
+    check_indptr(ends, len(sources))
     structure = Structure(torch.from_numpy(ends), torch.from_numpy(sources), num_src)
     return _flow(structure, None, parent_eid, weight, data)
 
@@ -101,8 +96,7 @@ def _flow(
     eid: Tensor | None = None
     if parent_eid is not None:
         eid = torch.from_numpy(as_ids(parent_eid, "parent_eid", LARGEST, "edge", lower=-1).copy())
-        if len(eid) != size:
-            raise ValueError(f"parent_eid must have one entry per edge ({size}), got {len(eid)}")
+        check_length(eid, "parent_eid", size, "edge")
         eid = eid if order is None else eid[order]
     if weight is not None:
         weight = Frame(size, {"weight": weight})["weight"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, check_one_of, check_range
+from nodeflow._base.checks import Ints, as_count, check_indptr, check_length, check_one_of, check_range
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, IdsLike
 from nodeflow.graph._graph import Graph
@@ -49,36 +49,29 @@ class Edges(Frozen):
         per_node = as_count(rows_per_node, "rows_per_node", least=1)
         ends = integers(indptr, "indptr").astype(np.int64)
         neighbours = integers(indices, "indices").copy()
-        if len(ends) == 0 or ends[0] != 0 or ends[-1] != len(neighbours) or (np.diff(ends) < 0).any():
-            raise ValueError(f"indptr must rise from 0 to the number of edges {len(neighbours)}")
+        check_indptr(ends, len(neighbours))
         if (len(ends) - 1) % per_node:
             raise ValueError(f"indptr must have {per_node} rows per node, got {len(ends) - 1} rows")
         check_range(neighbours, "indices", (len(ends) - 1) // per_node, "node")
         ids = None if edge_ids is None else integers(edge_ids, "edge_ids").copy()
         if ids is not None:
-            if len(ids) != len(neighbours):
-                raise ValueError(f"edge_ids must have one entry per edge ({len(neighbours)}), got {len(ids)}")
+            check_length(ids, "edge_ids", len(neighbours), "edge")
             check_range(ids, "edge_ids", np.iinfo(np.int64).max, "edge")
             if len(np.unique(ids)) != len(ids):
                 raise ValueError("edge_ids must be distinct")
-        self._start(ends, neighbours, ids, per_node)
+        self._start(ends, neighbours, ids, rows_per_node=per_node)
 
     @classmethod
-    def trusted(cls, indptr: Ints, indices: Array, edge_ids: Array | None, *, rows_per_node: int = 1) -> Edges:
-        """Return Edges of arrays that need no checks, and which they share."""
+    def trusted(cls, indptr: Ints, indices: Array, edge_ids: Array | None, **options: Any) -> Edges:
+        """Return Edges of arrays that need no checks, and which they share; ``options`` are those of ``_start``."""
         edges = cls.__new__(cls)
-        cls._start(edges, indptr, indices, edge_ids, rows_per_node)
+        cls._start(edges, indptr, indices, edge_ids, **options)
         return edges
 
     def _start(
-        self,
-        indptr: Ints,
-        indices: Array,
-        edge_ids: Array | None,
-        rows_per_node: int,
-        patch: Patch | None = None,
-        position_of: Lazy[Ints] | None = None,
-    ) -> None:
+        self, indptr: Ints, indices: Array, edge_ids: Array | None, *,
+        rows_per_node: int = 1, patch: Patch | None = None, position_of: Lazy[Ints] | None = None,
+    ) -> None:  # fmt: skip
         self._set(
             indptr=read_only(indptr), indices=read_only(indices),
             edge_ids=None if edge_ids is None else read_only(edge_ids), rows_per_node=rows_per_node, patch=patch,
@@ -104,10 +97,8 @@ class Edges(Frozen):
 
     def ids(self, positions: Ints) -> Ints:
         """Return the edge ids at positions, int64."""
-        if self.edge_ids is None:
-            return positions.astype(np.int64, copy=False)
-        ids: Ints = self.edge_ids[positions].astype(np.int64, copy=False)
-        return ids
+        ids: Array = positions if self.edge_ids is None else self.edge_ids[positions]
+        return ids.astype(np.int64, copy=False)
 
     def positions_of(self, eid: Ints) -> Ints:
         """Return the positions of edges of the whole graph, by edge id."""
@@ -141,15 +132,11 @@ class Edges(Frozen):
 
     def without(self, eid: Ints) -> Edges:
         """Return the same arrays with a ``patch`` that leaves out the edges ``eid``."""
-        positions = eid
-        if self.edge_ids is not None:
-            position_of = self._position_of.get()
-            positions = position_of[eid[eid < len(position_of)]]
+        position_of = self._position_of.get()
+        positions = eid if self.edge_ids is None else position_of[eid[eid < len(position_of)]]
         left_out = np.unique(positions[positions >= 0])  # a filter may have left out some of them already
-        patched, patch = Edges.__new__(Edges), Patch(self, left_out)
-        arrays = (self.indptr, self.indices, self.edge_ids)
-        Edges._start(patched, *arrays, self.rows_per_node, patch, self._position_of)
-        return patched
+        arrays, patch = (self.indptr, self.indices, self.edge_ids), Patch(self, left_out)
+        return Edges.trusted(*arrays, rows_per_node=self.rows_per_node, patch=patch, position_of=self._position_of)
 
     def _reordered(self, indptr: Ints, order: Ints, rows_per_node: int) -> Edges:
         ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]

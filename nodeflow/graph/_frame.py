@@ -139,6 +139,15 @@ class Frame(MutableMapping[str, Tensor]):
             return column
         if not isinstance(name, str):
             raise TypeError(f"a column name must be a str, got {describe(name)}")
+        column = self._converted(name, column)
+        if not column.shape or column.shape[0] != self._num_rows:
+            raise ValueError(
+                f"column {name!r} must have {self._num_rows} rows, one per node or edge, "
+                f"got shape {tuple(column.shape)}"
+            )
+        return column
+
+    def _converted(self, name: str, column: ColumnLike) -> Tensor:
         if hasattr(column, "to_numpy"):  # a pandas Series, and the like of other libraries
             given, column = column, column.to_numpy()
             if not isinstance(column, np.ndarray) or column.dtype.kind not in "biufc":
@@ -157,11 +166,6 @@ class Frame(MutableMapping[str, Tensor]):
             raise TypeError(f"column {name!r} must be a tensor, an array or a sparse matrix, got {describe(column)}")
         if column.layout not in (torch.strided, torch.sparse_csr):
             raise TypeError(f"column {name!r} must be dense or sparse CSR, got layout {column.layout}")
-        if column.ndim == 0 or column.shape[0] != self._num_rows:
-            raise ValueError(
-                f"column {name!r} must have {self._num_rows} rows, one per node or edge, "
-                f"got shape {tuple(column.shape)}"
-            )
         return column
 
 
@@ -174,17 +178,10 @@ class GraphFrame(Frame):
     __slots__ = ()
     _hint = ""  # errors of batches tell how to copy columns of the graph
 
-    def _checked(self, name: str, column: ColumnLike) -> Tensor:
-        if isinstance(column, Tensor) or not isinstance(column, Rows):
-            return super()._checked(name, column)
-        if not isinstance(name, str):
-            raise TypeError(f"a column name must be a str, got {describe(name)}")
-        if not column.shape or column.shape[0] != self._num_rows:
-            raise ValueError(
-                f"column {name!r} must have {self._num_rows} rows, one per node or edge, "
-                f"got shape {tuple(column.shape)}"
-            )
-        return cast(Tensor, column)  # most code reads tensors only, and keeps their type; ``_rows`` takes both
+    def _converted(self, name: str, column: ColumnLike) -> Tensor:
+        if not isinstance(column, Tensor) and isinstance(column, Rows):
+            return cast(Tensor, column)  # most code reads tensors only, and keeps their type; ``_rows`` takes both
+        return super()._converted(name, column)
 
 
 def _kind(column: Tensor | Rows) -> str:

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_range, first_true
+from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_indptr, check_pairs, check_range
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import ColumnsLike, IdsLike
 from nodeflow._runtime import living
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._frame import Frame, GraphFrame
-from nodeflow.graph._hints import refuse_foreign, refuse_single
+from nodeflow.graph._hints import check_arrays
 from nodeflow.graph._names import NodeNames, listed
 from nodeflow.graph._queries import Between, degrees, edges_of
 from nodeflow.graph._storage import Stored, integers, permutation, read_only, stored, stored_indptr
@@ -32,15 +32,16 @@ _ENDS = "src and dst, the ends of the edges in two one-dimensional arrays"
 
 def find_graph(uid: str | None) -> Graph | None:
     """Return the graph with this identity if it lives in this process (batches find their parent so after pickling)."""
-    graph: Graph | None = living.find(uid)
-    return graph
+    return living.graphs.get(uid)
 
 
 class Graph(Frozen):
     """An immutable directed graph; multi-edges and self-loops are allowed.
 
     The in-edges of node ``v`` are the positions ``indptr[v]`` to ``indptr[v + 1]``; at such a position ``indices``
-    holds the source and ``stored_edge_ids`` the edge's id.
+    holds the source and ``stored_edge_ids`` the edge's id. ``indptr`` is int64 ``[num_nodes + 1]``, the other two are
+    int32 or int64 ``[num_edges]``; all are read-only arrays. ``uid`` is the identity of the graph, kept by copies in
+    other processes: batches find their graph by it.
 
     Args:
         indptr: int64 ``[num_nodes + 1]``, non-decreasing, from 0 to the number of edges.
@@ -69,16 +70,16 @@ class Graph(Frozen):
     """
 
     __slots__ = (
-        "__weakref__", "_edge_ids", "_indices", "_indptr", "_lock", "_out", "_positions", "_uid", "edata", "ndata",
+        "__weakref__", "_edge_ids", "_lock", "_out", "_positions", "edata", "indices", "indptr", "ndata", "uid",
     )  # fmt: skip
-    _indptr: Ints
-    _indices: Stored
+    indptr: Ints
+    indices: Stored
+    uid: str
+    ndata: Frame
+    edata: Frame
     _edge_ids: Stored | None
     _out: list[tuple[Ints, Stored, Stored]]
     _positions: Lazy[Stored | None]
-    _uid: str
-    ndata: Frame
-    edata: Frame
 
     def __init__(
         self,
@@ -90,24 +91,13 @@ class Graph(Frozen):
         edata: ColumnsLike | None = None,
         copy: bool | None = None,
     ) -> None:
-        refuse_foreign(indptr, "Graph", _ARRAYS)
-        if indices is None:
-            refuse_single(indptr, "Graph", _ARRAYS)
+        check_arrays(indptr, indices, "Graph", _ARRAYS)
         indptr, indices = integers(indptr, "indptr"), integers(indices, "indices")
-        if len(indptr) == 0:
-            raise ValueError("indptr must have one entry more than there are nodes, got none")
-        if indptr[0] != 0 or indptr[-1] != len(indices):
-            raise ValueError(
-                f"indptr must go from 0 to the number of edges {len(indices)}, got {indptr[0]} to {indptr[-1]}"
-            )
-        if (at := first_true(indptr[1:] < indptr[:-1])) is not None:
-            raise ValueError(
-                f"indptr must not decrease, but indptr[{at}] is {indptr[at]} and indptr[{at + 1}] {indptr[at + 1]}"
-            )
+        check_indptr(indptr, len(indices))
         num_nodes = len(indptr) - 1
         check_range(indices, "indices", num_nodes, "node")
         if edge_ids is not None:
-            edge_ids = permutation(integers(edge_ids, "edge_ids"), "edge_ids", len(indices), "edge")
+            edge_ids = permutation(edge_ids, len(indices))
         arrays = (
             stored_indptr(indptr, copy),
             stored(indices, copy, num_nodes),
@@ -125,11 +115,11 @@ class Graph(Frozen):
     def _start(self, arrays: Sequence[Stored | None], ndata: Frame, edata: Frame, uid: str) -> None:
         indptr, indices, edge_ids = arrays
         self._set(
-            _indptr=indptr, _indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata,
-            _out=[], _lock=threading.Lock(), _uid=uid,
+            indptr=indptr, indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata, uid=uid,
+            _out=[], _lock=threading.Lock(),
             _positions=Lazy(lambda: None if edge_ids is None else _by_id(np.arange(len(edge_ids)), edge_ids)),
         )  # fmt: skip
-        living.register(uid, self)
+        living.graphs[uid] = self
 
     @classmethod
     def from_edges(
@@ -157,23 +147,20 @@ class Graph(Frozen):
         >>> Graph.from_edges([0, 1], [1, 2], edge_ids=[1, 0]).edges()
         (tensor([1, 0]), tensor([2, 1]))
         """
-        refuse_foreign(src, "Graph.from_edges", _ENDS)
-        if dst is None:
-            refuse_single(src, "Graph.from_edges", _ENDS)
+        check_arrays(src, dst, "Graph.from_edges", _ENDS)
         if _holds_text(src) or _holds_text(dst):
             raise TypeError(
                 "src and dst must be integers, got strings; Graph.from_named_edges(src, dst) numbers named nodes"
             )
         src, dst = integers(src, "src"), integers(dst, "dst")
-        if len(src) != len(dst):
-            raise ValueError(f"src and dst must have one entry per edge, got {len(src)} and {len(dst)}")
+        check_pairs(src, dst, "src and dst", "edge")
         if num_nodes is None:
             num_nodes = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
         num_nodes = as_count(num_nodes, "num_nodes")
         check_range(src, "src", num_nodes, "node")
         check_range(dst, "dst", num_nodes, "node")
         if edge_ids is not None:
-            ids = permutation(integers(edge_ids, "edge_ids"), "edge_ids", len(src), "edge")
+            ids = permutation(edge_ids, len(src))
             src, dst = (_by_id(end, ids) for end in (src, dst))
         indptr, order = kernels.csr.sort_by_destination(dst, num_nodes)
         arrays = indptr, stored(src[order], None, num_nodes), stored(order, None, len(src))
@@ -206,36 +193,20 @@ class Graph(Frozen):
         ((tensor([2]), tensor([0]), tensor([1])), ['ann', 'bob', 'cid'])
         """
         ends = listed(src, "src"), listed(dst, "dst")
-        if len(ends[0]) != len(ends[1]):
-            raise ValueError(f"src and dst must have one entry per edge, got {len(ends[0])} and {len(ends[1])}")
+        check_pairs(*ends, "src and dst", "edge")
         known = NodeNames(dict.fromkeys(chain.from_iterable(zip(*ends, strict=True))) if names is None else names)
         ids = (known.ids(end) for end in ends)
         return cls.from_edges(*ids, num_nodes=len(known), ndata=ndata, edata=edata), known
 
     @property
-    def uid(self) -> str:
-        """Identity of the graph, kept by copies in other processes: batches find their graph by it."""
-        return self._uid
-
-    @property
     def num_nodes(self) -> int:
         """Number of nodes."""
-        return len(self._indptr) - 1
+        return len(self.indptr) - 1
 
     @property
     def num_edges(self) -> int:
         """Number of edges."""
-        return len(self._indices)
-
-    @property
-    def indptr(self) -> Ints:
-        """Read-only array ``[num_nodes + 1]``: where the in-edges of each node begin and end."""
-        return self._indptr
-
-    @property
-    def indices(self) -> Stored:
-        """Read-only int32 or int64 array ``[num_edges]``: source of each in-edge, as stored."""
-        return self._indices
+        return len(self.indices)
 
     @property
     def stored_edge_ids(self) -> Stored:
@@ -244,13 +215,13 @@ class Graph(Frozen):
 
     def csc(self) -> tuple[Ints, Stored, Stored | None]:
         """Return ``(indptr, sources, edge ids)`` of the in-edges as stored; edge ids None means the position."""
-        return self._indptr, self._indices, self._edge_ids
+        return self.indptr, self.indices, self._edge_ids
 
     def csr(self) -> tuple[Ints, Stored, Stored]:
         """Return ``(indptr, destinations, edge ids)`` of the out-edges, by source and id; made on first use."""
         with self._lock:  # type: ignore[attr-defined]
             if not self._out:
-                indptr, dst, position = kernels.csr.transpose(self._indptr, self._indices, self.num_nodes)
+                indptr, dst, position = kernels.csr.transpose(self.indptr, self.indices, self.num_nodes)
                 edges = position if self._edge_ids is None else self._edge_ids[position].astype(np.int64)
                 # by edge id inside each source, like the in-edges of a graph built from an edge list
                 order = np.lexsort((edges, np.repeat(np.arange(self.num_nodes), np.diff(indptr))))
@@ -261,13 +232,13 @@ class Graph(Frozen):
 
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``."""
-        return degrees(self._indptr, v, self.num_nodes)
+        return degrees(self.indptr, v, self.num_nodes)
 
     def out_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``."""
         if self._out:
             return degrees(self._out[0][0], v, self.num_nodes)
-        counts = np.bincount(self._indices, minlength=self.num_nodes).astype(np.int64)
+        counts = np.bincount(self.indices, minlength=self.num_nodes).astype(np.int64)
         return torch.from_numpy(counts if isinstance(v, _All) else counts[as_ids(v, "v", self.num_nodes)])
 
     def in_edges(self, v: IdsLike) -> tuple[Tensor, Tensor, Tensor]:
@@ -285,8 +256,8 @@ class Graph(Frozen):
         """Return ``(src, dst)``, int64 ``[num_edges]`` each, in the order of the edge ids."""
         src, dst = np.empty(self.num_edges, np.int64), np.empty(self.num_edges, np.int64)
         at = slice(None) if self._edge_ids is None else self._edge_ids
-        src[at] = self._indices
-        dst[at] = np.repeat(np.arange(self.num_nodes), np.diff(self._indptr))
+        src[at] = self.indices
+        dst[at] = np.repeat(np.arange(self.num_nodes), np.diff(self.indptr))
         return torch.from_numpy(src), torch.from_numpy(dst)
 
     def has_edges(self, u: IdsLike, v: IdsLike) -> Tensor:
@@ -337,13 +308,12 @@ class Graph(Frozen):
         ids = as_ids(eid, "eid", self.num_edges, "edge")
         positions = self._positions.get()
         at = ids if positions is None else positions[ids]
-        dst = np.searchsorted(self._indptr, at, side="right") - 1
-        return torch.from_numpy(self._indices[at].astype(np.int64)), torch.from_numpy(dst)
+        dst = np.searchsorted(self.indptr, at, side="right") - 1
+        return torch.from_numpy(self.indices[at].astype(np.int64)), torch.from_numpy(dst)
 
     def _between(self, u: IdsLike, v: IdsLike) -> Between:
         src, dst = as_ids(u, "u", self.num_nodes), as_ids(v, "v", self.num_nodes)
-        if len(src) != len(dst):
-            raise ValueError(f"u and v must have one entry per pair of nodes, got {len(src)} and {len(dst)}")
+        check_pairs(src, dst, "u and v", "pair of nodes")
         return Between(src, dst, *self.csc())
 
     def __repr__(self) -> str:
@@ -357,7 +327,7 @@ class Graph(Frozen):
 
     def __reduce__(self) -> tuple[Any, ...]:
         parts = tuple(array if array is None else part_of_file(array) or array for array in self.csc())
-        return copyreg.__newobj__, (Graph,), (parts, self.ndata, self.edata, self._uid)  # type: ignore[attr-defined]
+        return copyreg.__newobj__, (Graph,), (parts, self.ndata, self.edata, self.uid)  # type: ignore[attr-defined]
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         arrays, ndata, edata, uid = state
@@ -366,7 +336,7 @@ class Graph(Frozen):
         known = find_graph(uid)
         self._start(opened, ndata, edata, uid)
         if known is not None:  # in the process where the graph still lives, batches go on finding that very object
-            living.register(uid, known)
+            living.graphs[uid] = known
 
 
 def _by_id(values: Stored, ids: Stored) -> Stored:

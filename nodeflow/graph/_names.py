@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any, overload
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -54,11 +54,7 @@ class NodeNames(Sequence[Hashable]):
         except (KeyError, TypeError):
             raise KeyError(f"no node has the name {name!r}; there are {len(self)} names") from None
 
-    @overload
-    def __getitem__(self, at: int) -> Hashable: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Hashable, ...]: ...
-    def __getitem__(self, at: int | slice) -> Hashable:
+    def __getitem__(self, at: int | slice) -> Any:
         return self._names[at] if isinstance(at, slice) else self._names[as_index(at, "id", len(self))]
 
     def __contains__(self, name: object) -> bool:

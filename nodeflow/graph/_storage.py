@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeflow._base.checks import LARGEST, as_array, check_range, describe, first_true
+from nodeflow._base.checks import LARGEST, as_array, check_length, check_range, describe, first_true
 from nodeflow._base.types import Array, IdsLike
 from nodeflow._runtime.mapped import file_of
 
@@ -15,7 +15,7 @@ Stored = NDArray[Any]
 """A read-only int32 or int64 array of a graph."""
 
 
-def integers(value: IdsLike, name: str) -> Array:
+def integers(value: object, name: str) -> Array:
     """Return a one-dimensional int32 or int64 array of ``value``, shared where it is an array or tensor already."""
     array = as_array(value, name)
     if array.size == 0 and array.dtype.kind != "b":
@@ -31,15 +31,15 @@ def integers(value: IdsLike, name: str) -> Array:
     return array
 
 
-def permutation(ids: Stored, name: str, size: int, what: str) -> Stored:
-    """Return ``ids`` after checking that they are a permutation of ``0..size-1``."""
-    if len(ids) != size:
-        raise ValueError(f"{name} must have one entry per {what} ({size}), got {len(ids)}")
-    check_range(ids, name, size, what)
+def permutation(value: IdsLike, size: int) -> Stored:
+    """Return ids of ``size`` edges as ``integers`` does, after checking that they are a permutation."""
+    ids = integers(value, "edge_ids")
+    check_length(ids, "edge_ids", size, "edge")
+    check_range(ids, "edge_ids", size, "edge")
     seen = np.zeros(size, np.bool_)
     seen[ids] = True
     if (missing := first_true(~seen)) is not None:
-        raise ValueError(f"{name} must be a permutation, but no {what} has id {missing}")
+        raise ValueError(f"edge_ids must be a permutation, but no edge has id {missing}")
     return ids
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, describe
+from nodeflow._base.checks import Ints, as_array, check_indptr, check_length, describe
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike
 from nodeflow.graph._edges import Edges
@@ -69,10 +69,9 @@ class Choice(Frozen):
         sources = None if src is None else _int64(src, "src")
         edge = None if eid is None else torch.from_numpy(_int64(eid, "eid"))
         size = len(sources if chosen is None else chosen)  # type: ignore[arg-type]
-        if len(ends) == 0 or ends[0] != 0 or ends[-1] != size or (np.diff(ends) < 0).any():
-            raise ValueError(f"indptr must rise from 0 to the number of chosen edges {size}, got {describe(indptr)}")
-        if edge is not None and len(edge) != size:
-            raise ValueError(f"eid must have one entry per chosen edge ({size}), got {len(edge)}")
+        check_indptr(ends, size)
+        if edge is not None:
+            check_length(edge, "eid", size, "chosen edge")
         if weight is None or isinstance(weight, Lazy):
             cell = weight
         elif callable(weight):

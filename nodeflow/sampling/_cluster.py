@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, as_ids, as_int
+from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_length
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow._runtime import locks
@@ -179,8 +179,7 @@ def _parts(graph: Graph, parts: int | IdsLike, seed: int) -> Parts:
         count = as_count(parts, "parts", 1)
         return Parts(partition(graph, count, seed).numpy(), count)
     numbers = as_ids(parts, "parts", _MOST, "part").copy()
-    if len(numbers) != graph.num_nodes:
-        raise ValueError(f"parts must have one entry per node ({graph.num_nodes}), got {len(numbers)}")
+    check_length(numbers, "parts", graph.num_nodes, "node")
     if len(numbers) and numbers.max() >= 16 * len(numbers) + 1024:  # every number up to the largest is a part
         raise ValueError(
             f"parts must number the parts 0, 1, 2, ..., but the largest of {len(numbers)} is {numbers.max()}; renumber "

@@ -146,7 +146,7 @@ def test_bad_edges_of_a_flow(change: dict[str, Any], error: Any, words: str) -> 
 @pytest.mark.parametrize(
     ("indptr", "indices", "error", "words"),
     [
-        ([0, 2, 1, 3], [0, 1, 1], ValueError, "indptr must not decrease, but it goes from 2 to 1 at 2"),
+        ([0, 2, 1, 3], [0, 1, 1], ValueError, "indptr must not decrease, but indptr.1. is 2"),
         ([0, -1, 3], [0, 1, 1], ValueError, "must not decrease, but it goes from 0 to -1 at 1"),
         ([0, 2], [0, 1, 1], ValueError, "from 0 to the number of edges 3, got 0 to 2"),
         ([0, 4], [0, 1, 1], ValueError, "from 0 to the number of edges 3, got 0 to 4"),

@@ -13,8 +13,8 @@ from nodeflow.graph._edges import Edges, edges_along
     ("arrays", "options", "error", "words"),
     [
         (([0, 1], [0.5], None), {}, TypeError, "indices must be integers"),
-        (([0, 2, 1, 3], [0, 1, 2], None), {}, ValueError, "rise from 0 to the number of edges 3"),
-        (([0, 2], [0, 0, 0], None), {}, ValueError, "rise from 0 to the number of edges 3"),
+        (([0, 2, 1, 3], [0, 1, 2], None), {}, ValueError, "indptr must"),
+        (([0, 2], [0, 0, 0], None), {}, ValueError, "indptr must"),
         (([], [], None), {}, ValueError, "rise from 0"),
         (([0, 1], [1], None), {}, IndexError, r"indices\[0\] is 1"),
         (([0, 1], [-1], None), {}, IndexError, r"indices\[0\] is -1"),

@@ -161,7 +161,7 @@ def test_bad_nodes_are_refused(graph: Graph, method: str, nodes: Any, error: Any
 
 def test_nothing_can_be_rebound(graph: Graph) -> None:
     names = [name for name in dir(graph) if not name.startswith("__")]
-    assert {"ndata", "edata", "indptr", "indices", "num_nodes", "_indptr", "_uid"} <= set(names)
+    assert {"ndata", "edata", "indptr", "indices", "num_nodes", "uid"} <= set(names)
     for name in [*names, "new"]:
         with pytest.raises(AttributeError, match="immutable"):
             setattr(graph, name, 0)
@@ -268,12 +268,12 @@ def test_pickles_and_copies_are_the_same_graph(graph: Graph) -> None:
         assert torch.equal(same.ndata["feat"], graph.ndata["feat"])
         assert torch.equal(same.edata["w"], graph.edata["w"])
         assert not same.indices.flags.writeable
-        assert find_graph(graph._uid) is graph  # batches keep finding the one they came from
+        assert find_graph(graph.uid) is graph  # batches keep finding the one they came from
 
 
 def test_a_dead_graph_is_found_no_more() -> None:
     graph = Graph([0, 1], [0])
-    uid = graph._uid
+    uid = graph.uid
     assert find_graph(uid) is graph
     del graph
     gc.collect()
