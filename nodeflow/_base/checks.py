@@ -82,7 +82,7 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
     items = list(value) if isinstance(value, Iterable) else value
     # numpy would read True among integers as 1
     if isinstance(items, list) and not {bool, np.bool_}.isdisjoint(map(type, items)):
-        raise TypeError(f"{name} must be {what} and no mask, got a list with a bool in it")
+        raise TypeError(f"{name} must be {what}, got a list with a bool in it; pass numbers, not a mask")
     try:
         return np.asarray(items)
     except ValueError:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nodeflow._base.checks import as_count, describe
+from nodeflow._base.checks import LARGEST, as_count, describe
 from nodeflow._base.types import Array, FileLike
 from nodeflow.datasets._files import reading
 from nodeflow.datasets._text import Table, is_integer, is_number
@@ -72,7 +72,8 @@ def read_edge_list(
     values = _load(table, names, kept, first, num_nodes)
     for name in ("src", "dst"):
         if values[name].min() < 0 or (num_nodes is not None and values[name].max() >= num_nodes):
-            _explain(table, names, num_nodes)
+            for _ in _checked_rows(table, names, num_nodes):  # raises for the first wrong row
+                pass
     src, dst = values.pop("src"), values.pop("dst")
     return Graph.from_edges(src, dst, num_nodes=num_nodes, edata=values)
 
@@ -143,12 +144,6 @@ def _load(
         return load(fields for _, fields in table.rows())
 
 
-def _explain(table: Table, names: tuple[str, ...], num_nodes: int | None) -> None:
-    """Raise the ValueError for the first wrong row."""
-    for _ in _checked_rows(table, names, num_nodes):
-        pass
-
-
 def _checked_rows(table: Table, names: tuple[str, ...], num_nodes: int | None) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows; raise ValueError for the first wrong one."""
     upper = "" if num_nodes is None else f" and below num_nodes, {num_nodes}"
@@ -158,8 +153,7 @@ def _checked_rows(table: Table, names: tuple[str, ...], num_nodes: int | None) -
             raise table.error(line, f"expected {len(names)} columns ({', '.join(names)}), got {len(fields)}{hint}")
         for name, field in zip(names, fields, strict=True):
             if name in ("src", "dst"):
-                valid = is_integer(field) and 0 <= int(field) < (2**63 - 1 if num_nodes is None else num_nodes)
-                if not valid:
+                if not (is_integer(field) and 0 <= int(field) < (LARGEST if num_nodes is None else num_nodes)):
                     hint = "" if any(map(is_number, fields)) else "; if the line names the columns, pass header=True"
                     raise table.error(line, f"{name} must be an integer from 0{upper}, got {field!r}{hint}")
             elif name != "_" and not is_number(field):

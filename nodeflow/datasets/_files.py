@@ -12,8 +12,6 @@ import numpy as np
 from nodeflow._base.checks import LARGEST, Ints, first_true
 from nodeflow._base.types import Array, FileLike
 
-SPLIT_SEED = 0
-
 
 def existing_folder(path: FileLike, layout: str) -> Path:
     """Return ``path`` as a Path; raises FileNotFoundError or NotADirectoryError, with ``layout`` as what to do."""
@@ -94,33 +92,38 @@ def node_ids(array: Array, where: str, num_nodes: int) -> Ints:
     return ids
 
 
-def check_rows(count: int, where: str, num_nodes: int) -> None:
-    """Raise ValueError unless ``count`` is the number of nodes."""
-    if count != num_nodes:
-        raise ValueError(f"{where} must have one row per node, {num_nodes}, got {count}")
+def check_rows(count: int, where: str, size: int, what: str = "node") -> None:
+    """Raise ValueError unless ``count`` is ``size``, the number of nodes or edges."""
+    if count != size:
+        raise ValueError(f"{where} must have one row per {what}, {size}, got {count}")
 
 
-def check_disjoint(parts: dict[str, Ints], where: dict[str, str], num_nodes: int) -> None:
-    """Raise ValueError when a node is twice in one part of a split, or in two parts."""
+def split_of(arrays: dict[str, Array], num_nodes: int) -> list[Ints]:
+    """Return the parts of a split, given by the names of their files, as int64 node ids.
+
+    Raises ValueError for what is no node, and for a node that is twice in one part, or in two parts.
+    """
     owner = np.full(num_nodes, -1, dtype=np.int8)
-    names = list(parts)
-    for number, (name, ids) in enumerate(parts.items()):
+    names, parts = list(arrays), []
+    for number, (name, array) in enumerate(arrays.items()):
+        ids = node_ids(array, name, num_nodes)
         taken = ids[owner[ids] >= 0]
         if len(taken):
             other = names[owner[taken[0]]]
-            raise ValueError(f"{where[name]} holds node {taken[0]}, which {where[other]} holds too; remove it from one")
+            raise ValueError(f"{name} holds node {taken[0]}, which {other} holds too; remove it from one")
         owner[ids] = number
         values, counts = np.unique(ids, return_counts=True)
         if (counts > 1).any():
-            raise ValueError(f"{where[name]} holds node {values[counts.argmax()]} {counts.max()} times; keep it once")
+            raise ValueError(f"{name} holds node {values[counts.argmax()]} {counts.max()} times; keep it once")
+        parts.append(ids)
+    return parts
 
 
-def seeded_split(nodes: Ints) -> dict[str, Ints]:
+def seeded_split(nodes: Ints) -> list[Ints]:
     """Split ``nodes`` at random, always the same way: half for training, a quarter for validation, the rest to test."""
-    order = np.random.default_rng(SPLIT_SEED).permutation(len(nodes))
+    order = np.random.default_rng(0).permutation(len(nodes))
     half, quarter = len(nodes) // 2, len(nodes) // 4
-    cut = {"train": order[:half], "val": order[half : half + quarter], "test": order[half + quarter :]}
-    return {part: nodes[np.sort(chosen)] for part, chosen in cut.items()}
+    return [nodes[np.sort(chosen)] for chosen in np.split(order, [half, half + quarter])]
 
 
 def _numbers(array: Array, where: str) -> Array:

@@ -12,7 +12,6 @@ from nodeflow._base.types import Array, FileLike
 from nodeflow._rows.csr import from_scipy
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.datasets._files import (
-    check_disjoint,
     check_rows,
     existing_folder,
     integers,
@@ -21,6 +20,7 @@ from nodeflow.datasets._files import (
     load_sparse,
     node_ids,
     seeded_split,
+    split_of,
 )
 from nodeflow.graph import Graph
 
@@ -76,40 +76,33 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     Dataset(tiny: 4 nodes, 3 edges, 0 features, 2 classes, train/val/test 2/1/1)
     """
     folder = existing_folder(path, _LAYOUT)
-    if labels and _one_of(folder, "labels") is None:
+    files = {
+        "feat": _one_of(folder, "features.npy", "features.npz"),
+        "label": _one_of(folder, "labels.npy", "labels.npz"),
+    }
+    if labels and files["label"] is None:
         raise FileNotFoundError(f"{folder} has no labels.npy or labels.npz; labels=False reads a graph without labels")
-    ndata, num_classes = _node_columns(folder)
+    ndata, num_classes = _node_columns(files["feat"], files["label"])
     num_nodes = next((len(column) for column in ndata.values()), None)
     num_nodes, (src, dst, edata) = _edges(folder, num_nodes)
     for name, column in ndata.items():
-        check_rows(len(column), str(_one_of(folder, _STEMS[name])), num_nodes)
-    label = ndata.get("label")
-    parts = _split(folder, num_nodes, label)
-    return Dataset(
-        name=folder.resolve().name,
-        graph=Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata),
-        train=torch.from_numpy(parts["train"]),
-        val=torch.from_numpy(parts["val"]),
-        test=torch.from_numpy(parts["test"]),
-        num_classes=num_classes,
-    )
+        check_rows(len(column), str(files[name]), num_nodes)
+    train, val, test = map(torch.from_numpy, _split(folder, num_nodes, ndata.get("label")))
+    graph = Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
+    return Dataset(folder.resolve().name, graph, train, val, test, num_classes)
 
 
-_STEMS = {"feat": "features", "label": "labels"}
-
-
-def _one_of(folder: Path, stem: str) -> Path | None:
-    """Return ``stem.npy`` or ``stem.npz``, whichever exists, or None; both are one too many."""
-    found = [file for file in (folder / f"{stem}.npy", folder / f"{stem}.npz") if file.exists()]
+def _one_of(folder: Path, first: str, second: str) -> Path | None:
+    """Return the file of one of two names, whichever exists, or None; both are one too many."""
+    found = [file for file in (folder / first, folder / second) if file.exists()]
     if len(found) == 2:
-        raise ValueError(f"{folder} must hold one of {stem}.npy and {stem}.npz, got both; remove the one not meant")
+        raise ValueError(f"{folder} must hold one of {first} and {second}, got both; remove the one not meant")
     return found[0] if found else None
 
 
-def _node_columns(folder: Path) -> tuple[dict[str, torch.Tensor], int]:
+def _node_columns(features: Path | None, labels: Path | None) -> tuple[dict[str, torch.Tensor], int]:
     """Return the node columns and the number of classes."""
     columns, num_classes = {}, 0
-    features, labels = _one_of(folder, "features"), _one_of(folder, "labels")
     if features is not None:
         columns["feat"] = _dense(features) if features.suffix == ".npy" else from_scipy(load_sparse(features))
     if labels is not None and labels.suffix == ".npy":
@@ -136,14 +129,10 @@ def _dense(path: Path) -> torch.Tensor:
 
 def _edges(folder: Path, num_nodes: int | None) -> tuple[int, _Edges]:
     """Return the number of nodes, given or from the edges, and ``(src, dst, edge columns)``."""
-    adjacency, table = folder / "adjacency.npz", folder / "edges.npz"
-    if adjacency.exists() and table.exists():
-        raise ValueError(f"{folder} must hold one of adjacency.npz and edges.npz, got both; remove the one not meant")
-    if adjacency.exists():
-        return _from_matrix(adjacency)
-    if table.exists():
-        return _from_table(table, num_nodes)
-    raise FileNotFoundError(f"{folder} has neither adjacency.npz nor edges.npz; expected {_LAYOUT}")
+    file = _one_of(folder, "adjacency.npz", "edges.npz")
+    if file is None:
+        raise FileNotFoundError(f"{folder} has neither adjacency.npz nor edges.npz; expected {_LAYOUT}")
+    return _from_matrix(file) if file.name == "adjacency.npz" else _from_table(file, num_nodes)
 
 
 def _from_matrix(path: Path) -> tuple[int, _Edges]:
@@ -157,43 +146,35 @@ def _from_matrix(path: Path) -> tuple[int, _Edges]:
 
 def _from_table(path: Path, num_nodes: int | None) -> tuple[int, _Edges]:
     columns = load_arrays(path)
-    missing = [name for name in ("src", "dst") if name not in columns]
-    if missing:
+    if not {"src", "dst"} <= set(columns):
         raise ValueError(f"{path} must hold the arrays src and dst, got {', '.join(columns) or 'no arrays'}")
     stated = columns.pop("num_nodes", None)
     if stated is not None:
         if stated.size != 1 or stated.dtype.kind not in "iu":
             raise ValueError(f"{path}, array 'num_nodes', must be one integer, got {stated.dtype} {stated.shape}")
         num_nodes = int(stated.item())
-    ends = []
-    for name in ("src", "dst"):
-        ids = columns.pop(name)
-        largest = LARGEST if num_nodes is None else num_nodes
-        ends.append(node_ids(ids, f"{path}, array {name!r},", largest))
-    src, dst = ends
+    upper = LARGEST if num_nodes is None else num_nodes
+    src, dst = (node_ids(columns.pop(name), f"{path}, array {name!r},", upper) for name in ("src", "dst"))
     for name, column in {"dst": dst, **columns}.items():
-        if column.ndim == 0 or len(column) != len(src):
-            shape = column.shape
-            raise ValueError(f"{path}, array {name!r}, must have one row per edge, {len(src)} as src, got {shape}")
+        if column.shape[:1] != src.shape:
+            got = f"{len(src)} as src, got {column.shape}"
+            raise ValueError(f"{path}, array {name!r}, must have one row per edge, {got}")
     if num_nodes is None:
         num_nodes = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
     return num_nodes, (src, dst, columns)
 
 
-def _split(folder: Path, num_nodes: int, label: torch.Tensor | None) -> dict[str, Ints]:
-    files = {part: folder / f"{part}.npy" for part in ("train", "val", "test")}
+def _split(folder: Path, num_nodes: int, label: torch.Tensor | None) -> list[Ints]:
+    files = [folder / f"{part}.npy" for part in ("train", "val", "test")]
     if label is None:
         labelled = np.zeros(num_nodes, dtype=np.bool_)
     else:
         labelled = (label >= 0 if label.ndim == 1 else (label > 0).any(1)).numpy()
-    if not any(file.exists() for file in files.values()):
+    if not any(file.exists() for file in files):
         return seeded_split(np.flatnonzero(labelled))
-    parts = {
-        part: node_ids(load_array(file), str(file), num_nodes) if file.exists() else np.zeros(0, dtype=np.int64)
-        for part, file in files.items()
-    }
-    check_disjoint(parts, {part: str(file) for part, file in files.items()}, num_nodes)
-    bare = parts["train"][~labelled[parts["train"]]]
+    arrays = {str(file): load_array(file) if file.exists() else np.zeros(0, np.int64) for file in files}
+    parts = split_of(arrays, num_nodes)
+    bare = parts[0][~labelled[parts[0]]]
     if label is not None and label.ndim == 1 and len(bare):
-        raise ValueError(f"{files['train']} holds node {bare[0]}, which has no label (-1); take it out")
+        raise ValueError(f"{files[0]} holds node {bare[0]}, which has no label (-1); take it out")
     return parts

@@ -11,7 +11,7 @@ import torch
 from nodeflow._base.checks import Ints, first_true
 from nodeflow._base.types import Array, FileLike
 from nodeflow.datasets._dataset import Dataset
-from nodeflow.datasets._files import check_disjoint, check_rows, existing_folder, node_ids
+from nodeflow.datasets._files import check_rows, existing_folder, split_of
 from nodeflow.datasets._text import Table
 from nodeflow.graph import Graph
 
@@ -68,15 +68,9 @@ def read_ogb(path: FileLike, *, scheme: str | None = None, add_inverse_edge: boo
     for name in sorted({file.name.split(".")[0] for file in raw.glob("node_*.csv*")}):
         column = _rows(_table(raw, name), np.int64, "integers", num_nodes)
         ndata[name] = column[:, 0] if column.shape[1] == 1 else column
-    parts = _split(folder / "split", scheme, num_nodes)
-    return Dataset(
-        name=folder.resolve().name,
-        graph=Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata),
-        train=torch.from_numpy(parts["train"]),
-        val=torch.from_numpy(parts["valid"]),
-        test=torch.from_numpy(parts["test"]),
-        num_classes=num_classes,
-    )
+    train, val, test = map(torch.from_numpy, _split(folder / "split", scheme, num_nodes))
+    graph = Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
+    return Dataset(folder.resolve().name, graph, train, val, test, num_classes)
 
 
 def _find(folder: Path, stem: str) -> Path | None:
@@ -91,9 +85,9 @@ def _table(folder: Path, stem: str) -> Table:
     return Table(file)
 
 
-def _rows(table: Table, dtype: Any, what: str, num_rows: int) -> Array:
+def _rows(table: Table, dtype: Any, what: str, num_rows: int, each: str = "node") -> Array:
     values = table.numbers(dtype, what)
-    check_rows(len(values), str(table.path), num_rows)
+    check_rows(len(values), str(table.path), num_rows, each)
     return values
 
 
@@ -123,10 +117,7 @@ def _edges(raw: Path, num_nodes: int, add_inverse_edge: bool) -> tuple[Ints, Int
         )
     columns: dict[str, Array] = {}
     if _find(raw, "edge-feat") is not None:
-        features = _table(raw, "edge-feat")
-        columns["feat"] = features.numbers(np.float32, "numbers")
-        if len(columns["feat"]) != len(edges):
-            raise ValueError(f"{features.path} must have one row per edge, {len(edges)}, got {len(columns['feat'])}")
+        columns["feat"] = _rows(_table(raw, "edge-feat"), np.float32, "numbers", len(edges), "edge")
     src, dst = np.ascontiguousarray(edges[:, 0]), np.ascontiguousarray(edges[:, 1])
     if add_inverse_edge:
         src, dst = np.concatenate([src, dst]), np.concatenate([dst, src])
@@ -146,7 +137,7 @@ def _labels(raw: Path, num_nodes: int) -> tuple[Array, int]:
     return label.astype(np.int64), int(label.max(initial=-1)) + 1
 
 
-def _split(folder: Path, scheme: str | None, num_nodes: int) -> dict[str, Ints]:
+def _split(folder: Path, scheme: str | None, num_nodes: int) -> list[Ints]:
     schemes = sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
     if not schemes:
         raise FileNotFoundError(f"there is no folder under {folder}; expected {_LAYOUT}")
@@ -154,10 +145,5 @@ def _split(folder: Path, scheme: str | None, num_nodes: int) -> dict[str, Ints]:
         raise ValueError(f"scheme must say which split under {folder} to take, one of {schemes}, got None")
     if scheme is not None and scheme not in schemes:
         raise ValueError(f"scheme must be one of the splits under {folder}, {schemes}, got {scheme!r}")
-    tables = {part: _table(folder / (scheme or schemes[0]), part) for part in ("train", "valid", "test")}
-    parts = {
-        part: node_ids(table.numbers(np.int64, "ids of nodes").ravel(), str(table.path), num_nodes)
-        for part, table in tables.items()
-    }
-    check_disjoint(parts, {part: str(table.path) for part, table in tables.items()}, num_nodes)
-    return parts
+    tables = [_table(folder / (scheme or schemes[0]), part) for part in ("train", "valid", "test")]
+    return split_of({str(table.path): table.numbers(np.int64, "ids of nodes").ravel() for table in tables}, num_nodes)

@@ -147,7 +147,7 @@ def test_bad_edges_of_a_flow(change: dict[str, Any], error: Any, words: str) -> 
     ("indptr", "indices", "error", "words"),
     [
         ([0, 2, 1, 3], [0, 1, 1], ValueError, "indptr must not decrease, but indptr.1. is 2"),
-        ([0, -1, 3], [0, 1, 1], ValueError, "must not decrease, but it goes from 0 to -1 at 1"),
+        ([0, -1, 3], [0, 1, 1], ValueError, "must not decrease, but indptr.0. is 0"),
         ([0, 2], [0, 1, 1], ValueError, "from 0 to the number of edges 3, got 0 to 2"),
         ([0, 4], [0, 1, 1], ValueError, "from 0 to the number of edges 3, got 0 to 4"),
         ([1, 3], [0, 1, 1], ValueError, "got 1 to 3"),

@@ -15,7 +15,7 @@ from nodeflow.graph._edges import Edges, edges_along
         (([0, 1], [0.5], None), {}, TypeError, "indices must be integers"),
         (([0, 2, 1, 3], [0, 1, 2], None), {}, ValueError, "indptr must"),
         (([0, 2], [0, 0, 0], None), {}, ValueError, "indptr must"),
-        (([], [], None), {}, ValueError, "rise from 0"),
+        (([], [], None), {}, ValueError, "from 0 to the number"),
         (([0, 1], [1], None), {}, IndexError, r"indices\[0\] is 1"),
         (([0, 1], [-1], None), {}, IndexError, r"indices\[0\] is -1"),
         (([0, 1, 1], [1], None), {"rows_per_node": 2}, IndexError, r"indices\[0\] is 1"),

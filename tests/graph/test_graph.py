@@ -101,7 +101,7 @@ def test_graphs_without_edges_or_nodes() -> None:
         ([0, 1, 2], [0, 1, 1], {}, ValueError, "from 0 to the number of edges 3, got 0 to 2"),
         ([0, 1, 4], [0, 1, 1], {}, ValueError, "from 0 to the number of edges 3, got 0 to 4"),
         ([1, 2, 3], [0, 1, 1], {}, ValueError, "from 0 to the number of edges 3, got 1 to 3"),
-        ([], [], {}, ValueError, "one entry more than there are nodes, got none"),
+        ([], [], {}, ValueError, "from 0 to the number of edges 0, got nothing"),
         ([0, 1], [1], {}, IndexError, r"indices\[0\] is 1, but node ids go from 0 to 0"),
         ([0, 1], [-1], {}, IndexError, r"indices\[0\] is -1"),
         ([0], [0], {}, ValueError, "number of edges 1"),

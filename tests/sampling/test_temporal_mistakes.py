@@ -48,7 +48,7 @@ def test_bad_columns(column, error, words):
         ([[5], [5, 6]], ValueError, "times must be one-dimensional, got a list of lists"),
         ([5.0, 6.0], TypeError, "times must hold integers, as the time column does, got dtype float64"),
         (torch.tensor([5.0, 6.0]), TypeError, "times must hold integers, as the time column does, got dtype float32"),
-        ([True, 1], TypeError, "times must be integers or floats and no mask, got a list with a bool in it"),
+        ([True, 1], TypeError, "times must be integers or floats, got a list with a bool in it"),
         (np.array([True, False]), TypeError, "times must hold integers, as the time column does, got dtype bool"),
         (["a", "b"], TypeError, "times must hold integers, as the time column does, got dtype <U1"),
         (np.array(["2009", "2010"], "M8[s]"), TypeError, "got dtype datetime64[s]"),
