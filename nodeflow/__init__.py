@@ -73,6 +73,7 @@ __all__ = [
     "graph",
     "loader",
     "message_passing",
+    "metrics",
     "nn",
     "ops",
     "plot",

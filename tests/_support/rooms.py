@@ -27,6 +27,7 @@ ROOMS = (
     "loader",
     "control_variates",
     "nn",
+    "metrics",
     "plot",
     "datasets",
     "testing",

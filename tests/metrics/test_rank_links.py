@@ -1,0 +1,221 @@
+"""Ranks of links against their definition, and what the arguments of ``rank_links`` mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.rank_reference import ranks as by_definition
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from nodeflow import Graph, metrics
+from nodeflow.metrics._count import Part, compiled, count_above, with_torch
+from nodeflow.metrics._triples import as_triples, queries_of
+
+
+class Product(nn.Module):
+    """score = sum over columns of source * weight of the relation * destination, as DistMult, in whole numbers."""
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight)
+        self.modes: list[bool] = []
+        self.rows: list[int] = []
+
+    def score_all(self, rows: Tensor, relation: Tensor | None, table: Tensor, *, side: str) -> Tensor:
+        self.modes.append(self.training)
+        self.rows.append(len(rows))
+        if side == "destination":  # not symmetric, so that a mistaken side shows
+            rows = rows + 1
+        else:
+            table = table + 1
+        return (rows if relation is None else rows * self.weight[relation]) @ table.T
+
+
+def product(weight: Tensor, table: Tensor) -> Any:
+    numbers, kinds = table.double().numpy(), weight.double().numpy()
+    return lambda u, r, v: float(((numbers[u] + 1) * kinds[r] * numbers[v]).sum())
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> dict[str, Any]:
+    nodes, relations = draw(st.integers(1, 40)), draw(st.integers(1, 3))
+    ends, kinds = st.integers(0, nodes - 1), st.integers(0, relations - 1)
+    triple = st.tuples(ends, kinds, ends)
+    whole = st.integers(-1, 1)  # few different scores, so many ties
+    table = draw(st.lists(st.lists(whole, min_size=2, max_size=2), min_size=nodes, max_size=nodes))
+    weight = draw(st.lists(st.lists(whole, min_size=2, max_size=2), min_size=relations, max_size=relations))
+    return {
+        "table": torch.tensor(table, dtype=draw(st.sampled_from([torch.float32, torch.float64]))),
+        "weight": torch.tensor(weight),
+        "triples": draw(st.lists(triple, max_size=12)),
+        "known": draw(st.lists(triple, max_size=25)),
+        "candidates": draw(st.lists(ends, max_size=nodes)),
+        "filtered": draw(st.booleans()),
+        "ties": draw(st.sampled_from(["realistic", "optimistic", "pessimistic"])),
+        "chunk_size": draw(st.sampled_from([None, 1, 3])),
+    }
+
+
+def rows_of(triples: list[tuple[int, int, int]]) -> Tensor:
+    return torch.tensor(triples, dtype=torch.int64).reshape(-1, 3)
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases(), st.booleans())
+def test_ranks_are_those_of_the_definition(case: dict[str, Any], some: bool) -> None:
+    """With ties, repeated triples, self-loops, known positives that are the answer, and empty lists."""
+    table, triples, nodes = case["table"], case["triples"], len(case["table"])
+    among = None
+    wanted = {side: list(range(nodes)) for side in ("destination", "source")}
+    if some:
+        among = {
+            "destination": case["candidates"] + [v for _, _, v in triples],
+            "source": case["candidates"] + [u for u, _, _ in triples],
+        }
+        wanted = {side: sorted(set(ids)) for side, ids in among.items()}
+    found = metrics.rank_links(
+        Product(case["weight"].to(table.dtype)), table, rows_of(triples),
+        known=[rows_of(case["known"][:5]), rows_of(case["known"][5:])] if case["filtered"] else None,
+        candidates=among, ties=case["ties"], chunk_size=case["chunk_size"],
+    )  # fmt: skip
+    known = {*case["known"], *triples} if case["filtered"] else set()
+    expected = by_definition(product(case["weight"], table), triples, known, wanted, case["ties"])
+    np.testing.assert_array_equal(found.ranks.numpy(), expected)
+    assert found.sides == ("destination", "source")
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_torch_counts_what_the_loop_counts(case: dict[str, Any]) -> None:
+    triples = as_triples(rows_of(case["triples"]), "triples", len(case["table"]))
+    known = [as_triples(rows_of(case["known"]), "known", len(case["table"]))]
+    queries = queries_of(triples, known, "destination", None, len(case["table"]))
+    part = Part.of(queries, 0, queries.node.size)
+    scores = case["table"][torch.from_numpy(queries.node)] @ case["table"].T
+    for ours, theirs in zip(compiled(scores, part), with_torch(scores, part), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_narrow_scores_are_compared_as_they_are(kind: torch.dtype) -> None:
+    scores = torch.tensor([[1.0, 2.0, 2.0, 3.0]], dtype=kind)
+    found = metrics.rank_links(lambda *_, side: scores, torch.zeros(4, 1), [[0, 1]], sides="destination")
+    assert found.ranks.tolist() == [[2.5]]
+
+
+@pytest.mark.parametrize("width", [1, 15, 16, 17, 300])
+def test_constant_scores_have_the_mean_rank(width: int) -> None:
+    """So a model that has learned nothing looks like one, whatever the embeddings' sizes."""
+    table = torch.full((width, 3), 0.1)
+    found = metrics.rank_links(lambda rows, *_, side: rows.new_zeros(len(rows), width), table, [[0, width - 1]])
+    assert found.ranks.tolist() == [[(width + 1) / 2] * 2]
+
+
+def test_infinite_scores_have_a_rank() -> None:
+    scores = torch.tensor([[-math.inf, 0.0, math.inf, -math.inf]])
+    found = metrics.rank_links(lambda *_, side: scores, torch.zeros(4, 1), [[0, 0], [0, 2]], sides="destination")
+    assert found.ranks.tolist() == [[3.5], [1.0]]
+
+
+def test_counts_stay_exact_over_many_candidates() -> None:
+    width = 2**17 + 5  # more than one block of the loop, and a rest
+    scores = torch.zeros(1, width)
+    scores[0, 1:] = torch.arange(width - 1) % 3 - 1.0
+    found = metrics.rank_links(lambda *_, side: scores, torch.zeros(width, 1), [[0, 0]], sides="destination")
+    above, same = int((scores > 0).sum()), int((scores == 0).sum()) - 1
+    assert found.ranks.item() == 1 + above + same / 2
+
+
+def test_every_query_is_scored_once_and_in_chunks() -> None:
+    model = Product(torch.ones(2, 2))
+    triples = torch.tensor([[0, 0, 1], [0, 0, 2], [0, 1, 2], [0, 0, 1]])
+    metrics.rank_links(model, torch.ones(5, 2), triples, sides="destination")
+    assert model.rows == [2]
+    model.rows.clear()
+    metrics.rank_links(model, torch.ones(5, 2), triples, memory=5 * 4)  # the scores of one query
+    assert model.rows == [1, 1, 1, 1, 1]
+
+
+def test_modules_compute_as_for_evaluation_and_without_gradients() -> None:
+    model = Product(torch.ones(1, 2)).train()
+    table = torch.ones(3, 2, requires_grad=True)
+    metrics.rank_links(model, table, [[0, 0, 1]])
+    assert model.modes == [False, False]
+    assert model.training
+    assert table.grad is None
+
+
+def test_the_bar_counts_queries(capsys: pytest.CaptureFixture[str]) -> None:
+    metrics.rank_links(Product(torch.ones(1, 2)), torch.ones(3, 2), [[0, 0, 1]], progress=True)
+    assert "ranks: " in capsys.readouterr().err
+
+
+def test_triples_of_a_graph() -> None:
+    graph = Graph.from_edges([2, 0, 1], [0, 1, 2], edata={"kind": torch.tensor([5, 0, 1])})
+    assert metrics.triples_of(graph).tolist() == [[2, 0], [0, 1], [1, 2]]
+    assert metrics.triples_of(graph, "kind").tolist() == [[2, 5, 0], [0, 0, 1], [1, 1, 2]]
+    assert metrics.triples_of(graph, "kind", [2, 0]).tolist() == [[1, 1, 2], [2, 5, 0]]
+    with pytest.raises(TypeError, match="'kind' must hold integer relation ids"):
+        metrics.triples_of(Graph.from_edges([0], [1], edata={"kind": torch.tensor([0.5])}), "kind")
+
+
+def test_pairs_without_relations() -> None:
+    scores = torch.tensor([[0.0, 3.0, 2.0], [9.0, 9.0, 9.0], [0.0, 1.0, 2.0]])
+    found = metrics.rank_links(lambda rows, *_, side: scores[rows[:, 0].long()], torch.arange(3.0)[:, None], [[0, 2]],
+                               known=[], sides="destination")  # fmt: skip
+    assert found.ranks.tolist() == [[2.0]]
+    assert found.relation is None
+
+
+TABLE = torch.ones(4, 2)
+WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"triples": [[0, 0, 4]]}, IndexError, r"column 2 of triples\[0\] is 4, but node ids go from 0 to 3"),
+    ({"triples": [[0, -1, 1]]}, IndexError, r"column 1 of triples\[0\] is -1"),
+    ({"triples": [0, 1, 2]}, ValueError, "triples must have a row"),
+    ({"triples": [[0.5, 0.0, 1.0]]}, TypeError, "column 0 of triples must hold integer node ids"),
+    ({"known": [torch.zeros(3, 2, dtype=torch.int64)]}, ValueError, r"known\[0\] must have 3 columns"),
+    ({"known": [[0, 0, 7]]}, IndexError, "column 2 of known"),
+    ({"candidates": [0, 2]}, ValueError, r"triples\[0\] has the destination 1, which is not among the candidates"),
+    ({"candidates": {"dst": [0]}}, ValueError, "candidates has the key 'dst'"),
+    ({"candidates": {"source": [9]}}, IndexError, r"candidates\['source'\]\[0\] is 9"),
+    ({"sides": "head"}, ValueError, "sides must be"),
+    ({"ties": "best"}, ValueError, "ties must be"),
+    ({"memory": "much"}, ValueError, "memory must be a number and a unit"),
+    ({"memory": "3 mb"}, ValueError, "memory must be a number and a unit"),
+    ({"memory": 0}, ValueError, "memory must be at least 1"),
+    ({"chunk_size": 0}, ValueError, "chunk_size must be at least 1"),
+    ({"table": [[1.0]]}, TypeError, "table must be a tensor with a row per node"),
+    ({"scorer": 3}, TypeError, "scorer must have score_all"),
+    ({"scorer": lambda *_, side: 3}, TypeError, "score_all must return a tensor"),
+    ({"scorer": lambda *_, side: torch.zeros(1, 4).long()}, TypeError, "score_all must return a tensor of floating"),
+    ({"scorer": lambda *_, side: torch.zeros(1, 3)}, ValueError, r"a score per query and candidate, \(1, 4\)"),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "message"), WRONG)
+def test_wrong_arguments_are_named(changes: dict[str, Any], error: type[Exception], message: str) -> None:
+    arguments = {"scorer": Product(torch.ones(1, 2)), "table": TABLE, "triples": [[0, 0, 1]], **changes}
+    scorer, table, triples = (arguments.pop(name) for name in ("scorer", "table", "triples"))
+    with pytest.raises(error, match=message):
+        metrics.rank_links(scorer, table, triples, **arguments)
+
+
+@pytest.mark.parametrize("column", [0, 15, 16, 39])
+@pytest.mark.parametrize("count", [compiled, with_torch, count_above])
+def test_nan_has_no_rank(column: int, count: Any) -> None:
+    def scorer(rows: Tensor, *_: Any, side: str) -> Tensor:
+        scores = torch.zeros(len(rows), 40)
+        scores[1, column] = math.nan
+        return scores
+
+    with pytest.raises(ValueError, match=r"NaN among the candidates for the destination of triples\[0\], \(7, 0, 1\)"):
+        metrics.rank_links(scorer, torch.ones(40, 1), [[7, 0, 1], [2, 0, 1]])
+    triples = as_triples([[7, 0, 1], [2, 0, 1]], "triples", 40)
+    part = Part.of(queries_of(triples, [], "destination", None, 40), 0, 2)
+    assert count(scorer(torch.ones(2), side=""), part)[2] == 1
