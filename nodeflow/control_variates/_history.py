@@ -98,14 +98,13 @@ class History(nn.Module):
             if self.stored:
                 exact = torch.float64 if dtype == torch.float64 else torch.float32
                 shapes[f"agg_h_{i}"] = ((size, width), exact)
-        self._files: Files | None = None
-        if folder is not None:
-            if device is not None and torch.device(device).type != "cpu":
-                raise ValueError("a history in files lies on the CPU; leave out folder or device")
-            self._files = Files(Path(folder), shapes, self.propagation.fingerprint)
-            found = self._files.arrays
-        else:
+        if folder is not None and device is not None and torch.device(device).type != "cpu":
+            raise ValueError("a history in files lies on the CPU; leave out folder or device")
+        self._files = None if folder is None else Files(Path(folder), shapes, self.propagation.fingerprint)
+        if self._files is None:
             found = {name: torch.zeros(shape, dtype=kind, device=device) for name, (shape, kind) in shapes.items()}
+        else:
+            found = self._files.arrays
         for name, tensor in found.items():
             self.register_buffer(name, tensor)
         self._staged: dict[int, tuple[Tensor, Tensor]] = {}

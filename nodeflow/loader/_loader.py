@@ -113,12 +113,10 @@ class NodeFlowLoader:
         self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
         self.seed = as_int(seed, "seed")
         self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch")
-        if (times is not None) != sampler.takes_times:
-            name = type(sampler).__name__
-            if times is None:
-                raise TypeError(
-                    f"times is missing: {name} needs a time for every seed, NodeFlowLoader(..., times=times)"
-                )
+        name = type(sampler).__name__
+        if times is None and sampler.takes_times:
+            raise TypeError(f"times is missing: {name} needs a time for every seed, NodeFlowLoader(..., times=times)")
+        if times is not None and not sampler.takes_times:
             raise TypeError(f"times must be None: {name} takes no times")
         self.times = None if times is None else _times(times)
         if self.times is not None and self.times.shape not in (self.seeds.shape, self.seeds.shape[:1]):
@@ -175,10 +173,8 @@ class NodeFlowLoader:
             raise ValueError(
                 f"the state holds the state of samplers {sorted(stored)}, this one needs {sorted(stateful)}"
             )
-        batch_number, epoch = (
-            as_count(state["batch_number"], "state['batch_number']"),
-            as_count(state["epoch"], "state['epoch']", -1),
-        )
+        batch_number = as_count(state["batch_number"], "state['batch_number']")
+        epoch = as_count(state["epoch"], "state['epoch']", -1)
         if batch_number > len(self):
             raise ValueError(f"state['batch_number'] is {batch_number}, but an epoch has {len(self)} batches")
         self._epoch, self._next, self._newest = epoch, batch_number, None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, cast
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -12,24 +12,17 @@ from nodeflow.random import hash_ids
 from nodeflow.sampling import SamplerBase
 
 
-class Stateful(Protocol):
-    """The methods of a sampler with state."""
+def samplers_with_state(sampler: SamplerBase) -> dict[str, Any]:
+    """Return the samplers with state among ``sampler`` and those that it wraps, by path ("sampler.sampler", say).
 
-    def state_dict(self) -> Any:
-        """Return the state: numbers, strings, tensors, and lists and dicts of these."""
-
-    def load_state_dict(self, state: Any) -> object:
-        """Go on from a state that ``state_dict`` has returned."""
-
-
-def samplers_with_state(sampler: SamplerBase) -> dict[str, Stateful]:
-    """Return the samplers with state among ``sampler`` and those that it wraps, by path ("sampler.sampler", say)."""
-    stateful: dict[str, Stateful] = {}
+    A sampler with state has the methods ``state_dict()`` and ``load_state_dict(state)``.
+    """
+    stateful: dict[str, Any] = {}
     path = "sampler"
     owner: Any = sampler
     while isinstance(owner, SamplerBase):
         if callable(getattr(owner, "state_dict", None)) and callable(getattr(owner, "load_state_dict", None)):
-            stateful[path] = cast("Stateful", owner)
+            stateful[path] = owner
         path, owner = f"{path}.sampler", getattr(owner, "sampler", None)
     return stateful
 
@@ -58,10 +51,7 @@ def check_settings(own: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         if stored == value:
             continue
         if isinstance(stored, Mapping) and isinstance(value, Mapping):
-            for key in dict.fromkeys([*stored, *value]):
-                own_text, stored_text = value.get(key, "no setting"), stored.get(key, "no setting")
-                if own_text != stored_text:
-                    raise ValueError(
-                        f"the state is of another sampler: {key} is {stored_text} there, and {own_text} here"
-                    )
+            key = next(key for key in {**stored, **value} if stored.get(key) != value.get(key))
+            there, here = (settings.get(key, "no setting") for settings in (stored, value))
+            raise ValueError(f"the state is of another sampler: {key} is {there} there, and {here} here")
         raise ValueError(f"the state is of a loader with {name}={stored}, this one has {value}")

@@ -6,9 +6,8 @@ from nodeflow.nn._flops import flop_counter
 from nodeflow.nn._gat import AttentionConv, GATConv, GATv2Conv
 from nodeflow.nn._gcn import GraphConv
 from nodeflow.nn._gin import GINConv
-from nodeflow.nn._jumping import Jumping
 from nodeflow.nn._linear_conv import LinearConv
-from nodeflow.nn._model import FlowModel, inference
+from nodeflow.nn._model import FlowModel, Jumping, inference
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
 from nodeflow.nn._vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel

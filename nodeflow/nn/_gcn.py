@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,9 +12,6 @@ from nodeflow.flow import Flow, Layer
 from nodeflow.flow._full_flow import FullFlow
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.transform import IN_DEGREE, OUT_DEGREE
-
-NORMS: Final = ("right", "both", "none")
-"""Values of the argument ``norm`` of ``GraphConv``."""
 
 
 class GraphConv(LinearConv):
@@ -59,7 +56,7 @@ class GraphConv(LinearConv):
         degrees: str = "sampled", bias: bool = True, order: str = "auto", relu: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(order, relu=relu)
-        check_one_of(norm, "norm", NORMS)
+        check_one_of(norm, "norm", ("right", "both", "none"))
         check_one_of(degrees, "degrees", ("sampled", "parent"))
         self.norm, self.self_loops, self.degrees = norm, bool(self_loops), degrees
         if degrees == "sampled":

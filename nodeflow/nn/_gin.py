@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import check_one_of, describe
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv
-
-AGGREGATORS: Final = ("sum", "mean", "max")
-"""Values of the argument ``aggregator`` of ``GINConv``."""
 
 
 class GINConv(FlowConv):
@@ -44,7 +39,7 @@ class GINConv(FlowConv):
         super().__init__()
         if not isinstance(mlp, nn.Module):
             raise TypeError(f"mlp must be a torch.nn.Module, got {describe(mlp)}")
-        check_one_of(aggregator, "aggregator", AGGREGATORS)
+        check_one_of(aggregator, "aggregator", ("sum", "mean", "max"))
         self.weight_advice = None if aggregator == "max" else EQUAL_PROBABILITY
         self.mlp, self.aggregator, self.initial_eps = mlp, aggregator, float(eps)
         number = torch.tensor(self.initial_eps)

@@ -14,9 +14,6 @@ from nodeflow.nn._promises import promised, promises
 from nodeflow.ops import linear_sum
 from nodeflow.ops._opaque import opaque
 
-ORDERS: Final = ("auto", "aggregate", "transform")
-"""Values of the argument ``order`` of a convolution."""
-
 EDGE_COST: Final = 10
 """Time to add one number of a neighbour's row, in operations of a matrix product."""
 
@@ -67,7 +64,7 @@ class LinearConv(FlowConv):
 
     def __init__(self, order: str = "auto", *, relu: bool = False) -> None:
         super().__init__()
-        check_one_of(order, "order", ORDERS)
+        check_one_of(order, "order", ("auto", "aggregate", "transform"))
         self.order, self.relu = order, bool(relu)
 
     def set_maps(self, neigh: str, own: str | None = None) -> None:

@@ -1,8 +1,9 @@
-"""FlowModel: a stack of convolutions, one per flow of a NodeFlow."""
+"""FlowModel: a stack of convolutions, one per flow of a NodeFlow; and Jumping, outputs from the rows of every layer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import pairwise
 from typing import TypedDict, Unpack
 
@@ -15,10 +16,9 @@ from nodeflow._rows.protocol import Rows
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.nn._conv import FlowConv, draw_glorot
-from nodeflow.nn._jumping import Jumping
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.nn._promises import promised, promises
-from nodeflow.ops import sparse_linear
+from nodeflow.ops import linear_sum, sparse_linear
 from nodeflow.propagation import Propagation
 from nodeflow.propagation._full_pass import FullPass, check_features
 
@@ -229,6 +229,35 @@ class FlowModel(nn.Module):
         Arguments as for ``inference``; the propagation says along which edges, and with which weights.
         """
         yield from FullPass(self, propagation, chunk_size=chunk_size, progress=progress)(h)
+
+
+class Jumping(nn.Module):
+    """A linear map of the rows that a node had in every layer (Xu et al. 2018, section 4).
+
+    Args:
+        mode: "cat" concatenates the rows of all layers, "max" takes the maximum of every entry.
+        width: width of the rows of every layer.
+        num_layers: number of layers.
+        out_features: width of the result.
+
+    Raises ValueError for another mode.
+
+    >>> Jumping("max", 2, 3, 1).linear.weight.shape, Jumping("cat", 2, 3, 1).linear.weight.shape
+    (torch.Size([1, 2]), torch.Size([1, 6]))
+    """
+
+    def __init__(self, mode: str, width: int, num_layers: int, out_features: int) -> None:
+        super().__init__()
+        check_one_of(mode, "jumping", ("cat", "max"))
+        self.mode, self.width = mode, width
+        self.linear = nn.Linear(width * num_layers if mode == "cat" else width, out_features)
+
+    def forward(self, rows: list[Tensor]) -> Tensor:
+        """Return ``[n, out_features]`` for the rows of every layer, ``[n, width]`` each."""
+        if self.mode == "max":
+            out: Tensor = self.linear(reduce(torch.maximum, rows))
+            return out
+        return linear_sum(*zip(rows, self.linear.weight.split(self.width, 1), strict=True), bias=self.linear.bias)
 
 
 class InferenceOptions(TypedDict, total=False):

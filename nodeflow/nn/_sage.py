@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import torch
 from torch import Tensor, nn
 
@@ -15,9 +13,6 @@ from nodeflow.nn._linear_conv import LinearConv, map_rows
 from nodeflow.nn._promises import promises
 from nodeflow.ops import sparse_linear
 from nodeflow.transform import IN_DEGREE
-
-AGGREGATORS: Final = ("mean", "gcn", "pool")
-"""Values of the argument ``aggregator`` of ``SAGEConv``."""
 
 
 class SAGEConv(LinearConv):
@@ -57,7 +52,7 @@ class SAGEConv(LinearConv):
         self, in_features: int, out_features: int, *, aggregator: str = "mean", weighted: bool = False,
         bias: bool = True, order: str = "auto", relu: bool = False,
     ) -> None:  # fmt: skip
-        check_one_of(aggregator, "aggregator", AGGREGATORS)
+        check_one_of(aggregator, "aggregator", ("mean", "gcn", "pool"))
         if aggregator == "pool" and order == "transform":
             raise ValueError("order must be 'auto' or 'aggregate' with aggregator='pool': a maximum is not linear")
         if weighted and aggregator != "mean":

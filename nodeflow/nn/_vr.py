@@ -16,8 +16,6 @@ from nodeflow.nn._model import FlowModel, check_batch
 from nodeflow.nn._zoo import stack_widths
 from nodeflow.ops import sparse_linear
 
-ESTIMATORS = ("cv", "cvd", "ns")
-
 
 class PropagationConv(LinearConv):
     """A linear map of propagated rows: ``h'_v = W sum over u of P_vu h_u (+ W_own h_v) + b``.
@@ -77,7 +75,7 @@ class VRModel(FlowModel):
         super().__init__(convs, dropout)
         if embed is not None:  # initialised like a PropagationConv
             draw_glorot(embed)
-        check_one_of(estimator, "estimator", ESTIMATORS)
+        check_one_of(estimator, "estimator", ("cv", "cvd", "ns"))
         self.estimator = estimator
         self.embed = embed
 
@@ -113,11 +111,10 @@ class VRModel(FlowModel):
             if i not in self.history_widths:
                 h = mean = self._first(flow, h)
                 continue
-            h, mean = self.activate(i, h), self.activate(i, mean) if self.estimator == "cvd" else h
-            conv = self.convs[i]
-            kept = mean if self.estimator == "cvd" else h
-            batch.ldata[i]["h"] = kept.detach()
-            dropped = self.dropout(h)
+            h = self.activate(i, h)
+            mean = self.activate(i, mean) if self.estimator == "cvd" else h
+            batch.ldata[i]["h"] = mean.detach()
+            conv, dropped = self.convs[i], self.dropout(h)
             if self.estimator == "cvd":
                 total, of_mean = control_variate_dropout(flow, dropped, mean)
                 h, mean = conv.combine(total, flow, dropped), conv.combine(of_mean, flow, mean)  # type: ignore[operator]
