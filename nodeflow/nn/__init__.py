@@ -1,12 +1,21 @@
 """Convolutions, models, and the base classes for your own; the files are short, to be read and copied."""
 
 from nodeflow.nn._conv import FlowConv, IgnoredWeightWarning
+from nodeflow.nn._decoders import Bilinear, ComplEx, Decoder, DistMult, DotProduct
+from nodeflow.nn._distance_decoders import MLPDecoder, RotatE, TransE
 from nodeflow.nn._edge import EdgeConv, GINEConv
 from nodeflow.nn._flops import flop_counter
 from nodeflow.nn._gat import AttentionConv, GATConv, GATv2Conv
 from nodeflow.nn._gcn import GraphConv
 from nodeflow.nn._gin import GINConv
 from nodeflow.nn._linear_conv import LinearConv
+from nodeflow.nn._link_losses import (
+    logistic_loss,
+    margin_loss,
+    one_vs_all_loss,
+    self_adversarial_loss,
+    softmax_loss,
+)
 from nodeflow.nn._model import FlowModel, Jumping, inference
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
@@ -19,6 +28,11 @@ __all__ = [
     "RGCN",
     "VRGCN",
     "AttentionConv",
+    "Bilinear",
+    "ComplEx",
+    "Decoder",
+    "DistMult",
+    "DotProduct",
     "EdgeConv",
     "FlowConv",
     "FlowModel",
@@ -32,11 +46,19 @@ __all__ = [
     "IgnoredWeightWarning",
     "Jumping",
     "LinearConv",
+    "MLPDecoder",
     "PropagationConv",
     "RGCNConv",
+    "RotatE",
     "SAGEConv",
+    "TransE",
     "VRGraphSAGE",
     "VRModel",
     "flop_counter",
     "inference",
+    "logistic_loss",
+    "margin_loss",
+    "one_vs_all_loss",
+    "self_adversarial_loss",
+    "softmax_loss",
 ]

@@ -1,0 +1,304 @@
+"""Decoders: scores of pairs of nodes from their rows, and of one node with every row of a table."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from nodeflow._base.checks import as_count, describe
+
+SIDES = ("destination", "source")
+_SLICE = 1 << 20  # numbers of one slice of a comparison that needs a number per pair and column
+
+
+class Decoder(nn.Module):
+    """Base of the decoders: a score for (source, relation, destination), higher for more likely.
+
+    A decoder is ``query``, what one end and a relation ask for, and ``compare``, how well a row answers. So one query
+    meets every row of a table by a matrix product or in slices, and no row is copied per pair. Source of this form:
+    Lacroix, Usunier, Obozinski 2018 for products.
+
+    Args:
+        width: width of the rows of nodes.
+        num_relations: number of relations R, ids 0 to R - 1; None: 1, and ``rel`` is left out in calls.
+        inverse: ask for a source as for the destination of the inverse relation ``r + R``, which has parameters of its
+            own (Lacroix, Usunier, Obozinski 2018, section 3, "reciprocal"). A triple then has a score per ``side``.
+
+    Shapes: rows of nodes ``[..., width]``; relations, integers ``[...]``, that broadcast with them.
+
+    For a decoder of your own write ``query`` and ``compare``; ``compare_all`` and ``candidates`` have defaults.
+
+    >>> class Cosine(Decoder):
+    ...     def query(self, given, rel, side):
+    ...         return torch.nn.functional.normalize(given, dim=-1)
+    ...     def compare(self, query, rows):
+    ...         return (query * torch.nn.functional.normalize(rows, dim=-1)).sum(-1)
+    >>> Cosine(3).score_all(torch.ones(2, 3), None, torch.ones(5, 3)).shape
+    torch.Size([2, 5])
+    """
+
+    def __init__(self, width: int, num_relations: int | None = None, *, inverse: bool = False) -> None:
+        super().__init__()
+        self.width = as_count(width, "width", 1)
+        self.num_relations = 1 if num_relations is None else as_count(num_relations, "num_relations", 1)
+        self.inverse = bool(inverse)
+
+    @property
+    def num_rows(self) -> int:
+        """Relations with parameters of their own: ``num_relations``, or twice as many with ``inverse``."""
+        return self.num_relations * (1 + self.inverse)
+
+    def forward(
+        self, src: Tensor, dst: Tensor, rel: Tensor | int | None = None, *, side: str = "destination"
+    ) -> Tensor:
+        """Return the scores of pairs, ``[...]``.
+
+        Args:
+            src, dst: rows of the sources and destinations, ``[..., width]``; leading shapes broadcast.
+            rel: ids of relations, ``[...]`` or one for all; None only where there is one relation.
+            side: "source" asks for the source; it differs from "destination" with ``inverse`` only.
+
+        Raises ValueError for rows of another width, a missing relation or another side; TypeError for rows or
+        relations of a wrong type; IndexError for a relation out of range.
+        """
+        self._check(src, "src")
+        self._check(dst, "dst")
+        given, rows = (dst, src) if self._turned(side) else (src, dst)
+        query = self.query(given, self._relations(rel, side, given.device), "destination")
+        return self.compare(query, self.candidates(rows, "destination"))
+
+    def score(self, src: Tensor, rel: Tensor | int | None, dst: Tensor, *, side: str = "destination") -> Tensor:
+        """Return the scores of triples, as ``forward`` does, in the order in which triples are written."""
+        scores: Tensor = self(src, dst, rel, side=side)
+        return scores
+
+    def score_all(self, given: Tensor, rel: Tensor | int | None, table: Tensor, side: str = "destination") -> Tensor:
+        """Return the score of every row of a table as the other end, ``[..., n, K]``.
+
+        Args:
+            given: rows of the sources, ``[..., n, width]``; of the destinations for ``side="source"``.
+            rel: ids of relations, ``[..., n]`` or one for all; None only where there is one relation.
+            table: rows of the candidates, ``[..., K, width]``, or ``[K, width]`` for all.
+            side: which end the candidates are.
+
+        Raises what a call raises.
+
+        >>> decoder = DistMult(4, num_relations=3)
+        >>> decoder.score_all(torch.ones(2, 4), torch.tensor([2, 0]), torch.ones(7, 4), side="source").shape
+        torch.Size([2, 7])
+        """
+        self._check(given, "given")
+        self._check(table, "table")
+        if given.ndim < 2 or table.ndim < 2:
+            raise ValueError(
+                f"given and table must have shapes [..., n, {self.width}] and [..., K, {self.width}], got "
+                f"{tuple(given.shape)} and {tuple(table.shape)}; give one row x as x.unsqueeze(0)"
+            )
+        turned = self._turned(side)
+        query = self.query(given, self._relations(rel, side, given.device), "destination" if turned else side)
+        return self.compare_all(query, self.candidates(table, "destination" if turned else side))
+
+    @abstractmethod
+    def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
+        """Return what a row and a relation ask for on a side, ``[..., q]``, from ``[..., width]`` and ``[...]``."""
+
+    @abstractmethod
+    def compare(self, query: Tensor, rows: Tensor) -> Tensor:
+        """Return the scores ``[...]`` of queries with candidates, both ``[..., q]``; leading shapes broadcast."""
+
+    def candidates(self, rows: Tensor, side: str) -> Tensor:
+        """Return the candidates ``[..., q]`` of rows ``[..., width]`` that are compared with queries: the rows."""
+        return rows
+
+    def compare_all(self, query: Tensor, table: Tensor) -> Tensor:
+        """Return the scores ``[..., n, K]`` of queries ``[..., n, q]`` with candidates ``[..., K, q]``.
+
+        By ``compare`` in slices of the table, so that memory for a number per pair and column stays bounded; the
+        gradient computes a slice again.
+        """
+        query, candidates = query.unsqueeze(-2), table.unsqueeze(-3)
+        leading = torch.broadcast_shapes(query.shape[:-2], candidates.shape[:-2])
+        per_row = max(1, leading.numel() * query.shape[-1])
+        slices = candidates.split(max(1, _SLICE // per_row), -2)
+        if len(slices) <= 1:
+            return self.compare(query, candidates)
+        again = torch.is_grad_enabled()
+        return torch.cat(
+            [
+                checkpoint(self.compare, query, s, use_reentrant=False) if again else self.compare(query, s)
+                for s in slices
+            ],
+            -1,
+        )
+
+    def extra_repr(self) -> str:
+        """Return the settings, for ``repr``."""
+        return f"{self.width}, num_relations={self.num_relations}" + (", inverse=True" if self.inverse else "")
+
+    def _turned(self, side: str) -> bool:
+        """Whether the source is asked for as the destination of an inverse relation."""
+        if side not in SIDES:
+            raise ValueError(f"side must be 'destination' or 'source', got {side!r}")
+        return self.inverse and side == "source"
+
+    def _check(self, rows: Tensor, name: str) -> None:
+        if not isinstance(rows, Tensor) or not rows.is_floating_point():
+            raise TypeError(f"{name} must be a floating-point tensor of rows of nodes, got {describe(rows)}")
+        if rows.ndim == 0 or rows.shape[-1] != self.width:
+            raise ValueError(f"{name} must have rows of width {self.width}, got shape {tuple(rows.shape)}")
+
+    def _relations(self, rel: Tensor | int | None, side: str, device: torch.device) -> Tensor:
+        """Return checked relations as int64, those of the inverse where they are asked for."""
+        if rel is None:
+            if self.num_relations > 1:
+                raise ValueError(
+                    f"rel is missing: {type(self).__name__} has {self.num_relations} relations, so every pair needs "
+                    "the id of one"
+                )
+            rel = 0
+        ids = torch.as_tensor(rel, device=device)
+        if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+            raise TypeError(f"rel must hold integer ids of relations, got {describe(rel)}")
+        if ids.numel():
+            low, high = (int(end) for end in ids.aminmax())
+            if low < 0 or high >= self.num_relations:
+                raise IndexError(
+                    f"rel holds relation {low if low < 0 else high}, but {type(self).__name__} has relations 0 to "
+                    f"{self.num_relations - 1}; for another number pass num_relations="
+                )
+        ids = ids.to(torch.int64)
+        return ids + self.num_relations if self._turned(side) else ids
+
+
+class _Product(Decoder):
+    """Decoders whose score is the scalar product of query and row."""
+
+    def compare(self, query: Tensor, rows: Tensor) -> Tensor:
+        return (query * rows).sum(-1)
+
+    def compare_all(self, query: Tensor, table: Tensor) -> Tensor:
+        return query @ table.mT
+
+
+class DotProduct(_Product):
+    """The scalar product ``sum_i s_i d_i``; a relation has no effect, and both sides are alike.
+
+    Args:
+        width, num_relations, inverse: see ``Decoder``. It has no parameters.
+
+    >>> DotProduct(2)(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]))
+    tensor([11.])
+    """
+
+    def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
+        return given.expand(*torch.broadcast_shapes(given.shape[:-1], rel.shape), self.width)
+
+
+class DistMult(_Product):
+    """``sum_i s_i r_i d_i`` (Yang, Yih, He, Gao, Deng 2015, section 3.1): the same in both directions.
+
+    Args:
+        width, num_relations, inverse: see ``Decoder``.
+
+    Parameters: ``relation`` ``[R, width]``, normal with standard deviation ``width ** -0.5``, so that rows with entries
+    of variance 1 have scores of variance 1 (the rule of Glorot, Bengio 2010, equation 5).
+
+    >>> DistMult(8, num_relations=4)(torch.ones(5, 8), torch.ones(5, 8), torch.tensor([0, 1, 2, 3, 0])).shape
+    torch.Size([5])
+    """
+
+    def __init__(self, width: int, num_relations: int | None = None, *, inverse: bool = False) -> None:
+        super().__init__(width, num_relations, inverse=inverse)
+        self.relation = nn.Parameter(torch.empty(self.num_rows, width))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new rows of relations."""
+        nn.init.normal_(self.relation, std=self.width**-0.5)
+
+    def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
+        return given * F.embedding(rel, self.relation).to(given.dtype)
+
+
+class ComplEx(DistMult):
+    """``Re(sum_i s_i r_i conj(d_i))`` over complex numbers (Trouillon, Welbl, Riedel, Gaussier, Bouchard 2016, eq. 9).
+
+    A row holds the real parts of ``width / 2`` complex numbers, then their imaginary parts.
+
+    Args:
+        width: width of the rows, an even number.
+        num_relations, inverse: see ``Decoder``.
+
+    Parameters: ``relation`` ``[R, width]``, normal with standard deviation ``width ** -0.5`` as in ``DistMult``.
+
+    >>> decoder = ComplEx(8, num_relations=4)
+    >>> decoder.score_all(torch.ones(5, 8), 2, torch.ones(7, 8), side="source").shape
+    torch.Size([5, 7])
+    """
+
+    def __init__(self, width: int, num_relations: int | None = None, *, inverse: bool = False) -> None:
+        super().__init__(check_even(width, "ComplEx"), num_relations, inverse=inverse)
+
+    def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
+        real, imaginary = F.embedding(rel, self.relation).to(given.dtype).chunk(2, -1)
+        return complex_product(given, real, imaginary, conjugate=side == "source")
+
+
+class Bilinear(_Product):
+    """``s' W_r d`` with a matrix per relation (RESCAL: Nickel, Tresp, Kriegel 2011).
+
+    Args:
+        width, num_relations, inverse: see ``Decoder``.
+
+    Parameters: ``weight`` ``[R, width, width]``, each matrix as in Glorot, Bengio 2010, equation 16.
+
+    Rows are multiplied with the matrix of their relation, one product per relation that occurs; no matrix is copied.
+
+    >>> Bilinear(8, num_relations=4)(torch.ones(5, 8), torch.ones(5, 8), 3).shape
+    torch.Size([5])
+    """
+
+    def __init__(self, width: int, num_relations: int | None = None, *, inverse: bool = False) -> None:
+        super().__init__(width, num_relations, inverse=inverse)
+        self.weight = nn.Parameter(torch.empty(self.num_rows, width, width))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new matrices."""
+        for matrix in self.weight:
+            nn.init.xavier_uniform_(matrix)
+
+    def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
+        weight = self.weight.to(given.dtype)
+        weight = weight if side == "destination" else weight.mT
+        if rel.numel() == 1:
+            rows = given @ weight[rel.reshape(())]
+            return rows.expand(*torch.broadcast_shapes(given.shape[:-1], rel.shape), self.width)
+        shape = torch.broadcast_shapes(given.shape[:-1], rel.shape)
+        rows, of = given.expand(*shape, self.width).reshape(-1, self.width), rel.expand(shape).flatten()
+        order = of.argsort(stable=True)
+        counts = torch.bincount(of, minlength=self.num_rows).tolist()
+        # unbound at once: the gradient of weight[r] alone would be as large as all matrices
+        pieces = zip(rows[order].split(counts), weight.unbind(), strict=True)
+        products = [piece @ matrix for piece, matrix in pieces if len(piece)]
+        place = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+        grouped = torch.cat(products) if products else rows
+        return grouped[place].reshape(*shape, self.width)
+
+
+def check_even(width: int, name: str) -> int:
+    """Return a width of complex rows; raises ValueError for an odd one."""
+    if as_count(width, "width", 2) % 2:
+        raise ValueError(f"width must be even, because rows of {name} are complex numbers of two parts, got {width}")
+    return width
+
+
+def complex_product(rows: Tensor, real: Tensor, imaginary: Tensor, conjugate: bool) -> Tensor:
+    """Return complex rows times the number, or its conjugate; rows hold real parts, then imaginary ones."""
+    a, b = rows.chunk(2, -1)
+    c, d = real, -imaginary if conjugate else imaginary
+    return torch.cat([a * c - b * d, a * d + b * c], -1)
