@@ -28,12 +28,11 @@ on every run; rows without edges give +0.0 and finite gradients. The tests in ``
 
 from nodeflow.ops._aggregate import aggregate
 from nodeflow.ops._buckets import join_rows, split_messages, split_rows
-from nodeflow.ops._linear_sum import linear_sum
+from nodeflow.ops._linear import linear_sum, sparse_linear
 from nodeflow.ops._messages import message, message_reduce
 from nodeflow.ops._opaque import opaque
 from nodeflow.ops._own import aggregate_beside_own
 from nodeflow.ops._segment import gather_dst, gather_src, segment_reduce, segment_softmax
-from nodeflow.ops._sparse_linear import sparse_linear
 from nodeflow.ops._structure import Structure as Structure
 
 message, message_reduce = opaque(message), opaque(message_reduce)

@@ -93,7 +93,7 @@ def _several(structure: Structure, h: Tensor, names: tuple[str, ...], weight: Te
     sums = not together <= {"max", "min"}
     wide = h.to(torch.promote_types(h.dtype, torch.float32))
     total, largest, smallest, squares = several(structure, wide, (sums, "max" in names, "min" in names, bool(spread)))
-    count = structure.in_degrees.clamp(min=1).to(wide.dtype).view(-1, *[1] * (h.ndim - 1))
+    count = structure.divisor(wide)
     make: dict[str, Callable[[], Tensor]] = {
         "sum": lambda: total,
         "mean": lambda: total / count,

@@ -16,7 +16,8 @@ and float16 and runs on CUDA, and its slow native backward is never used.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +29,12 @@ from nodeflow.ops._structure import Structure
 
 DOT_ELEMENTS = 2**18
 """Elements gathered at a time by EdgeDot: two such pieces stay in the processor's cache."""
+
+
+class Op(Function):
+    """An autograd function with one result."""
+
+    apply: ClassVar[Callable[..., Tensor]]
 
 
 def bag(indptr: Tensor, indices: Tensor, x: Tensor, weight: Tensor | None = None) -> Tensor:
@@ -48,20 +55,7 @@ def _flat(x: Tensor) -> Tensor:
     return x.reshape(len(x), x.shape[1:].numel())
 
 
-def _rowwise(numbers: Tensor, like: Tensor) -> Tensor:
-    """One number per row, as a view that multiplies the rows of ``like``."""
-    return numbers.view(-1, *[1] * (like.ndim - 1))
-
-
-def _summed(structure: Structure, end: str) -> tuple[Tensor, Tensor]:
-    """``(indptr, edge ids)`` of the edges grouped by one end, "u" or "v"."""
-    if end == "v":
-        return structure.indptr, torch.arange(structure.num_edges, device=structure.device)
-    swapped, edges = structure.transposed()
-    return swapped.indptr, edges
-
-
-class Spmm(Function):
+class Spmm(Op):
     """``(structure, h, w [E], [E, groups] or None, end, mean)`` to a row per ``end``, over its edges.
 
     ``h`` has a row per other end, whose consecutive numbers fall into ``groups`` of equal size; ``mean`` is for
@@ -76,18 +70,16 @@ class Spmm(Function):
         ctx.save_for_backward(h if ctx.needs_input_grad[2] else None, w)
         if native.is_native(h, w):
             return native.weighted_sum(structure, end, h, w, mean)
-        if end == "v":
-            indptr, indices = structure.indptr, structure.indices
-        else:
-            swapped, edges = structure.transposed()
-            indptr, indices, w = swapped.indptr, swapped.indices, None if w is None else w.index_select(0, edges)
+        by, edges = structure.grouped(end)
+        if w is not None and edges is not None:
+            w = w.index_select(0, edges)
         if w is None or w.ndim == 1:
-            out = bag(indptr, indices, h, w)
+            out = bag(by.indptr, by.indices, h, w)
         else:
             parts = h.reshape(len(h), w.shape[1], -1)
-            out = torch.stack([bag(indptr, indices, parts[:, k], w[:, k]) for k in range(w.shape[1])], 1)
+            out = torch.stack([bag(by.indptr, by.indices, parts[:, k], w[:, k]) for k in range(w.shape[1])], 1)
             out = out.reshape(len(out), *h.shape[1:]).clone()
-        return out.div_(_rowwise(structure.in_degrees.clamp(min=1).to(out.dtype), out)) if mean else out
+        return out.div_(structure.divisor(out)) if mean else out
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -95,7 +87,7 @@ class Spmm(Function):
         structure: Structure = ctx.structure
         grad_h = grad_w = None
         if ctx.mean:
-            g = g / _rowwise(structure.in_degrees.clamp(min=1).to(g.dtype), g)
+            g = g / structure.divisor(g)
         if ctx.needs_input_grad[1]:
             grad_h = Spmm.apply(structure, g, w, "u" if ctx.end == "v" else "v", False)
         if ctx.needs_input_grad[2]:
@@ -104,7 +96,7 @@ class Spmm(Function):
         return None, grad_h, grad_w, None, None
 
 
-class EdgeDot(Function):
+class EdgeDot(Op):
     """``(structure, a [num_dst, ...], b [num_src, ...], groups)`` to ``[E, groups]``, or ``[E]`` if that is None.
 
     Products and sums in at least float32.
@@ -142,7 +134,7 @@ class EdgeDot(Function):
         return None, grad_a, grad_b, None
 
 
-class Gather(Function):
+class Gather(Op):
     """``(structure, h [rows of end, ...], end)`` to ``[E, ...]``: the row of each edge's end, "u" or "v"."""
 
     @staticmethod
@@ -155,7 +147,7 @@ class Gather(Function):
         return None, SegmentSum.apply(ctx.structure, grads[0], ctx.end), None
 
 
-class SegmentSum(Function):
+class SegmentSum(Op):
     """``(structure, x [E, ...], end)`` to ``[rows of end, ...]``: the sum over the edges of each row."""
 
     @staticmethod
@@ -163,15 +155,15 @@ class SegmentSum(Function):
         ctx.structure, ctx.end = structure, end
         if native.is_native(x):
             return native.edge_sum(structure, end, x)
-        indptr, edges = _summed(structure, end)
-        return bag(indptr, edges, x)
+        by, edges = structure.grouped(end)
+        return bag(by.indptr, torch.arange(len(x), device=x.device) if edges is None else edges, x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         return None, Gather.apply(ctx.structure, grads[0], ctx.end), None
 
 
-class Permute(Function):
+class Permute(Op):
     """``(x [n, ...], order)`` to ``x[order]`` for a permutation ``order`` of all rows."""
 
     @staticmethod

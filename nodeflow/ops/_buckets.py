@@ -22,7 +22,7 @@ def split_messages(structure: Structure, values: Tensor) -> list[Tensor]:
     buckets = structure.buckets()
     if not buckets:
         return []
-    ordered: Tensor = Permute.apply(values, torch.cat([bucket.edges.reshape(-1) for bucket in buckets]))
+    ordered = Permute.apply(values, torch.cat([bucket.edges.reshape(-1) for bucket in buckets]))
     parts = ordered.split([bucket.edges.numel() for bucket in buckets])
     return [part.reshape(*bucket.edges.shape, *values.shape[1:]) for part, bucket in zip(parts, buckets, strict=True)]
 
@@ -31,8 +31,7 @@ def split_rows(structure: Structure, values: Tensor) -> list[Tensor]:
     """Return the rows of ``values`` ``[num_dst, ...]`` per bucket of the structure, ``[nodes, ...]`` each."""
     check_rows(structure, "v", values, "values")
     order, sizes = _row_order(structure)
-    ordered: Tensor = Permute.apply(values, order)
-    return list(ordered.split(sizes)[1:])
+    return list(Permute.apply(values, order).split(sizes)[1:])
 
 
 def join_rows(structure: Structure, parts: Sequence[Tensor]) -> Tensor:
@@ -44,8 +43,7 @@ def join_rows(structure: Structure, parts: Sequence[Tensor]) -> Tensor:
     joined = torch.cat([parts[0].new_zeros((sizes[0], *parts[0].shape[1:])), *parts])
     inverse = torch.empty_like(order)
     inverse[order] = torch.arange(len(order), device=order.device)
-    out: Tensor = Permute.apply(joined, inverse)
-    return out
+    return Permute.apply(joined, inverse)
 
 
 def _row_order(structure: Structure) -> tuple[Tensor, list[int]]:

@@ -8,14 +8,14 @@ together, and their gradients are EdgeSums of recomputed messages. No tensor of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 import nodeflow.ops._compiled as native
-from nodeflow.ops._autograd import bag
+from nodeflow.ops._autograd import Op, bag
 from nodeflow.ops._edgewise import OPERATIONS, EdgeFunction, derivative
 from nodeflow.ops._structure import Structure
 
@@ -43,13 +43,13 @@ class Piece(NamedTuple):
 
 def _pieces(structure: Structure, target: str, size: int) -> Iterator[tuple[int, int, Piece]]:
     """Cut all edges, grouped by the target's rows, into consecutive pieces of at most ``size``."""
-    swapped, edges = structure.transposed() if target == "u" else (None, None)
+    by, edges = structure.grouped(target)
     for a in range(0, structure.num_edges, size):
         b = min(a + size, structure.num_edges)
-        if swapped is None or edges is None:
-            yield a, b, Piece(structure.indices[a:b], structure.dst[a:b], slice(a, b))
+        if edges is None:
+            yield a, b, Piece(by.indices[a:b], by.dst[a:b], slice(a, b))
         else:
-            yield a, b, Piece(swapped.dst[a:b], swapped.indices[a:b], edges[a:b])
+            yield a, b, Piece(by.dst[a:b], by.indices[a:b], edges[a:b])
 
 
 def _probe(function: EdgeFunction, tensors: tuple[Tensor, ...]) -> Tensor:
@@ -62,7 +62,7 @@ def _piece_size(tensors: tuple[Tensor, ...], message: Tensor) -> int:
     return max(1, CHUNK_ELEMENTS // max(1, *(tensor.shape[1:].numel() for tensor in (*tensors, message))))
 
 
-class EdgeSum(Function):
+class EdgeSum(Op):
     """``(structure, target, function, kinds, *operands)``: the sum of ``function(*operands of the edge)`` over edges.
 
     ``kinds`` says for each operand whether it has a row per source ("u"), destination ("v") or edge ("e"); ``target``
@@ -77,39 +77,41 @@ class EdgeSum(Function):
         ctx.save_for_backward(*tensors)
         empty = _probe(function, tensors)
         size = _piece_size(tensors, empty)
-        rows = {"u": structure.num_src, "v": structure.num_dst, "e": structure.num_edges}[target]
-        out = empty.new_zeros((rows, *empty.shape[1:]))
+        by, _ = structure.grouped(target)
+        out = empty.new_zeros((by.num_edges if target == "e" else by.num_dst, *empty.shape[1:]))
         if target == "e":
             for a, b, piece in _pieces(structure, target, size):
                 out[a:b] = function(*piece.take(kinds, tensors))
             return out
-        indptr = structure.indptr if target == "v" else structure.transposed()[0].indptr
-        touched = _rows_touched(structure, target, size)
+        touched = _rows_touched(by.dst, size)
         for (a, b, piece), (first, last) in zip(_pieces(structure, target, size), touched, strict=True):
             message = function(*piece.take(kinds, tensors))
             if message.is_floating_point():
-                bounds = indptr[first : last + 2].clamp(a, b) - a
+                bounds = by.indptr[first : last + 2].clamp(a, b) - a
                 out[first : last + 1] += bag(bounds, torch.arange(b - a, device=out.device), message)
             else:
-                out.index_add_(0, piece.dst if target == "v" else piece.src, message)
+                out.index_add_(0, by.dst[a:b], message)
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        (g,), tensors = grads, ctx.saved_tensors
-        kinds = (*ctx.kinds, ctx.target)
-        gradients = [
-            EdgeSum.apply(ctx.structure, kind, derivative(ctx.function, k), kinds, *tensors, g)
-            if ctx.needs_input_grad[4 + k]
-            else None
-            for k, kind in enumerate(ctx.kinds)
-        ]
-        return None, None, None, None, *gradients
+        pull = partial(derivative, ctx.function)
+        return _gradients(ctx, pull, (*ctx.kinds, ctx.target), *ctx.saved_tensors, *grads)
 
 
-def _rows_touched(structure: Structure, target: str, size: int) -> list[tuple[int, int]]:
-    """First and last target row of each piece, read from the device at once."""
-    row = structure.dst if target == "v" else structure.transposed()[0].dst
+def _gradients(
+    ctx: Any, pull: Callable[[int], EdgeFunction], kinds: tuple[str, ...], *tensors: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The gradients of all arguments: of each operand k that needs one, the sum of ``pull(k)`` of ``tensors``."""
+    others = len(ctx.needs_input_grad) - len(ctx.kinds)
+    return (None,) * others + tuple(
+        EdgeSum.apply(ctx.structure, kind, pull(k), kinds, *tensors) if ctx.needs_input_grad[others + k] else None
+        for k, kind in enumerate(ctx.kinds)
+    )
+
+
+def _rows_touched(row: Tensor, size: int) -> list[tuple[int, int]]:
+    """First and last of the rows of each piece of ``size`` edges, read from the device at once."""
     if len(row) == 0:
         return []
     starts = torch.arange(0, len(row), size, device=row.device)
@@ -123,7 +125,7 @@ def _by_degree(
     function: EdgeFunction,
     kinds: tuple[str, ...],
     tensors: tuple[Tensor, ...],
-    within: Callable[[Tensor], Tensor],
+    within: Callable[[Tensor, int], Tensor],
     between: Callable[[Tensor, Tensor], Tensor],
     empty: float,
 ) -> Tensor:
@@ -139,7 +141,7 @@ def _by_degree(
         flat = edge.reshape(-1)
         piece = Piece(structure.indices.index_select(0, flat), structure.dst.index_select(0, flat), flat)
         message = function(*piece.take(kinds, tensors))
-        return within(message.reshape(*edge.shape, *message.shape[1:]))
+        return within(message.reshape(*edge.shape, *message.shape[1:]), 1)
 
     for degree, rows, edges in structure.buckets():
         count = max(1, size // degree)
@@ -152,7 +154,7 @@ def _by_degree(
     return out
 
 
-def _routed(function: EdgeFunction, k: int, count: int, share: Callable[..., Tensor]) -> EdgeFunction:
+def _routed(function: EdgeFunction, count: int, share: Callable[..., Tensor], k: int) -> EdgeFunction:
     """The gradient of operand ``k`` of ``count`` when that of a message is ``share(message, *further operands)``."""
     pull = derivative(function, k)
 
@@ -163,7 +165,7 @@ def _routed(function: EdgeFunction, k: int, count: int, share: Callable[..., Ten
     return run
 
 
-class Extreme(Function):
+class Extreme(Op):
     """``(structure, largest, function, kinds, *operands)``: maximum or minimum of the messages, 0 without edges.
 
     Messages that share the extreme value share the gradient equally, however the edges are ordered. Rows that are only
@@ -180,10 +182,8 @@ class Extreme(Function):
             out, ties = native.extreme(structure, kinds[0], tensors[0], largest, ctx.needs_input_grad[4])
             ctx.save_for_backward(out, ties, *tensors)
             return out
-        if largest:
-            out = _by_degree(structure, function, kinds, tensors, lambda m: m.amax(1), torch.maximum, 0)
-        else:
-            out = _by_degree(structure, function, kinds, tensors, lambda m: m.amin(1), torch.minimum, 0)
+        within, between = (torch.amax, torch.maximum) if largest else (torch.amin, torch.minimum)
+        out = _by_degree(structure, function, kinds, tensors, within, between, 0)
         ctx.save_for_backward(out, None, *tensors)
         return out
 
@@ -205,18 +205,11 @@ class Extreme(Function):
         with torch.no_grad():
             ties = EdgeSum.apply(structure, "v", is_winner, (*kinds, "v"), *tensors, out)
         part = g / ties.clamp(min=1).to(g.dtype)
-        gradients = [
-            EdgeSum.apply(
-                structure, kind, _routed(function, k, len(kinds), share), (*kinds, "v", "v"), *tensors, out, part
-            )
-            if ctx.needs_input_grad[4 + k]
-            else None
-            for k, kind in enumerate(kinds)
-        ]
-        return None, None, None, None, *gradients
+        pull = partial(_routed, function, len(kinds), share)
+        return _gradients(ctx, pull, (*kinds, "v", "v"), *tensors, out, part)
 
 
-class Product(Function):
+class Product(Op):
     """``(structure, function, kinds, *operands)``: the product of the messages, 1 without edges.
 
     The gradient of a message is the product of the others, also where some are 0. Differentiable once.
@@ -228,7 +221,7 @@ class Product(Function):
     ) -> Tensor:
         ctx.structure, ctx.function, ctx.kinds = structure, function, kinds
         ctx.save_for_backward(*tensors)
-        return _by_degree(structure, function, kinds, tensors, lambda m: m.prod(1), torch.mul, 1)
+        return _by_degree(structure, function, kinds, tensors, torch.prod, torch.mul, 1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -247,7 +240,7 @@ class Product(Function):
         def is_zero(*operands: Tensor) -> Tensor:
             return function(*operands).eq(0).to(g.dtype)
 
-        product = _by_degree(structure, nonzero, kinds, tensors, lambda m: m.prod(1), torch.mul, 1)
+        product = _by_degree(structure, nonzero, kinds, tensors, torch.prod, torch.mul, 1)
         zeros = EdgeSum.apply(structure, "v", is_zero, kinds, *tensors)
 
         def share(message: Tensor, product: Tensor, zeros: Tensor, g: Tensor) -> Tensor:
@@ -256,13 +249,5 @@ class Product(Function):
             others = torch.where(is_null, product, product / torch.where(is_null, 1, message))
             return g * torch.where(alone, others, 0)
 
-        further = (product, zeros, g)
-        gradients = [
-            EdgeSum.apply(
-                structure, kind, _routed(function, k, len(kinds), share), (*kinds, "v", "v", "v"), *tensors, *further
-            )
-            if ctx.needs_input_grad[3 + k]
-            else None
-            for k, kind in enumerate(kinds)
-        ]
-        return None, None, None, *gradients
+        pull = partial(_routed, function, len(kinds), share)
+        return _gradients(ctx, pull, (*kinds, "v", "v", "v"), *tensors, product, zeros, g)

@@ -58,10 +58,10 @@ def weighted_sum(
     weights = None if weight is None else _flat(weight)
     shape = (rows, 2 * size) if own else (rows, *x.shape[1:])
     if 0 in (rows, size) or not (own or structure.num_edges):
-        return _tensor(np.zeros(shape, numbers.dtype))
-    indptr, indices, edges = _ints(structure.indptr), _ints(structure.indices), None
+        return torch.from_numpy(np.zeros(shape, numbers.dtype))
     narrow = size * numbers.itemsize <= NARROW and (groups == 1 or width >= kernels.simd.HALF)
     if end == "u" and narrow and not structure.is_transposed:
+        indptr, indices = _ints(structure.indptr), _ints(structure.indices)
         out = _new(shape, numbers.dtype)
         out.fill(0)
         _in_threads(
@@ -70,46 +70,37 @@ def weighted_sum(
             ),
             _column_ranges(groups, width, structure.num_edges),
         )
-        return _tensor(out)
-    if end == "u":
-        swapped, order = structure.transposed()
-        indptr, indices = _ints(swapped.indptr), _ints(swapped.indices)
-        edges = None if weight is None else _ints(order)
-    out = _new(shape, numbers.dtype)
-    _sum_rows(indptr, indices, edges, numbers, weights, (groups, width), out, mean=mean, own=own)
-    return _tensor(out)
+        return torch.from_numpy(out)
+    by, order = structure.grouped(end)
+    edges = None if order is None or weight is None else _ints(order)
+    indptr, indices = _ints(by.indptr), _ints(by.indices)
+    return _sum_rows(indptr, indices, edges, numbers, weights, (groups, width), shape, mean=mean, own=own)
 
 
 def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
     """Sum the rows of the edges per row of ``end``, as ``SegmentSum`` does."""
-    rows = structure.num_dst if end == "v" else structure.num_src
-    numbers = _flat(x)
-    size = x.shape[1:].numel()
-    if 0 in (rows, size, structure.num_edges):
-        return _tensor(np.zeros((rows, *x.shape[1:]), numbers.dtype))
-    indptr, indices = _ints(structure.indptr), None
-    if end == "u":
-        swapped, order = structure.transposed()
-        indptr, indices = _ints(swapped.indptr), _ints(order)
-    out = _new((rows, *x.shape[1:]), numbers.dtype)
-    _sum_rows(indptr, indices, None, numbers, None, (1, size), out)
-    return _tensor(out)
+    by, order = structure.grouped(end)
+    numbers, shape = _flat(x), (by.num_dst, *x.shape[1:])
+    if 0 in shape or not structure.num_edges:
+        return torch.from_numpy(np.zeros(shape, numbers.dtype))
+    indices = None if order is None else _ints(order)
+    return _sum_rows(_ints(by.indptr), indices, None, numbers, None, (1, x.shape[1:].numel()), shape)
 
 
 def _sum_rows(
     indptr: Ints, indices: Ints | None, edges: Ints | None, numbers: Array, weights: Array | None,
-    shape: tuple[int, int], out: Array, *, mean: bool = False, own: bool = False,
-) -> None:  # fmt: skip
-    """Write to ``out`` the sums of rows of ``shape``, groups and numbers in each; threads do a range of rows each."""
-    size, flat, streamed = math.prod(shape), out.reshape(-1), False
-    if not own and shape[1] % kernels.simd.LANES == 0:
-        streamed = _is_streamed(out)
+    groups: tuple[int, int], shape: tuple[int, ...], *, mean: bool = False, own: bool = False,
+) -> Tensor:  # fmt: skip
+    """Return the sums of rows of ``groups`` (how many, and numbers in each); threads do a range of rows each."""
+    out, size = _new(shape, numbers.dtype), math.prod(groups)
+    streamed = not own and groups[1] % kernels.simd.LANES == 0 and _is_streamed(out)
     _in_threads(
         lambda a, b: kernels.row_sums.sum_rows(
-            indptr, indices, edges, None, numbers, size, weights, *shape, mean, own, streamed, flat, a, b
+            indptr, indices, edges, None, numbers, size, weights, *groups, mean, own, streamed, out.reshape(-1), a, b
         ),
         _row_ranges(indptr, size),
     )
+    return torch.from_numpy(out)
 
 
 def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
@@ -117,7 +108,7 @@ def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
     left, right = _flat(a), _flat(b)
     size = a.shape[1:].numel()
     if 0 in (size, structure.num_edges):
-        return _tensor(np.zeros((structure.num_edges, groups), left.dtype))
+        return torch.from_numpy(np.zeros((structure.num_edges, groups), left.dtype))
     out = _new((structure.num_edges, groups), left.dtype)
     indptr, indices = _ints(structure.indptr), _ints(structure.indices)
     _in_threads(
@@ -126,7 +117,7 @@ def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
         ),
         _row_ranges(indptr, size),
     )
-    return _tensor(out)
+    return torch.from_numpy(out)
 
 
 def extreme(structure: Structure, kind: str, x: Tensor, largest: bool, counted: bool) -> tuple[Tensor, Tensor | None]:
@@ -144,7 +135,7 @@ def extreme(structure: Structure, kind: str, x: Tensor, largest: bool, counted: 
             ),
             _row_ranges(indptr, size),
         )
-    return _tensor(out), _tensor(ties) if counted else None
+    return torch.from_numpy(out), torch.from_numpy(ties) if counted else None
 
 
 def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor, g: Tensor) -> Tensor:
@@ -161,7 +152,7 @@ def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor
             ),
             _column_ranges(1, size, structure.num_edges),
         )
-    return _tensor(out)
+    return torch.from_numpy(out)
 
 
 def several(
@@ -181,7 +172,7 @@ def several(
             ),
             _row_ranges(indptr, 2 * size),
         )
-    return [_tensor(out) for out in outs], _tensor(ties)
+    return [torch.from_numpy(out) for out in outs], torch.from_numpy(ties)
 
 
 def share_several(
@@ -218,7 +209,7 @@ def share_several(
             ),
             _column_ranges(1, size, structure.num_edges),
         )
-    return _tensor(out)
+    return torch.from_numpy(out)
 
 
 def softmax(structure: Structure, scores: Tensor) -> Tensor:
@@ -236,7 +227,7 @@ def _by_destination(structure: Structure, kernel: Callable[..., None], *tensors:
     out, size = _new(tuple(tensors[0].shape), given[0].dtype), tensors[0].shape[1:].numel()
     if out.size:
         _in_threads(lambda a, b: kernel(indptr, *given, size, out.reshape(-1), a, b), _row_ranges(indptr, 8 * size))
-    return _tensor(out)
+    return torch.from_numpy(out)
 
 
 def _ints(tensor: Tensor) -> Ints:
@@ -258,11 +249,6 @@ def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 def _is_streamed(out: Array) -> bool:
     """Whether a result is written past the caches, because they could hold a part of it only."""
     return out.nbytes >= STREAMED and out.ctypes.data % 64 == 0
-
-
-def _tensor(array: Array) -> Tensor:
-    """Return a new array as a tensor that is no view, so it may be changed in place."""
-    return torch.from_numpy(array)
 
 
 def _count(elements: int) -> int:

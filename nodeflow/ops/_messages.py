@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from nodeflow._base.checks import check_one_of
 from nodeflow.ops._autograd import EdgeDot, Gather
 from nodeflow.ops._chunked import EdgeSum
 from nodeflow.ops._edgewise import OPERATIONS
-from nodeflow.ops._operands import Operands, check_operands, check_reduce
+from nodeflow.ops._operands import REDUCTIONS, Operands, check_operands
 from nodeflow.ops._plan import choose, scales
 from nodeflow.ops._structure import Structure
 
@@ -47,7 +48,7 @@ def message_reduce(
     Raises ValueError for wrong rows, shapes that do not broadcast, an unknown op or reduction; TypeError for sparse
     operands and for the mean of integers.
     """
-    check_reduce(reduce)
+    check_one_of(reduce, "reduce", REDUCTIONS)
     given = check_operands(structure, op, lhs_kind, lhs, rhs_kind, rhs, names)
     if reduce == "mean" and not given.dtype.is_floating_point:
         raise TypeError(f"the mean needs floating numbers, got messages of {given.dtype}: convert with .float() first")
@@ -101,22 +102,15 @@ def _message_shape(given: Operands) -> torch.Size:
 
 
 def _gathered(structure: Structure, kind: str, tensor: Tensor) -> Tensor:
-    if kind == "e":
-        return tensor
-    rows: Tensor = Gather.apply(structure, tensor, kind)
-    return rows
+    return tensor if kind == "e" else Gather.apply(structure, tensor, kind)
 
 
 def _dots(structure: Structure, given: Operands) -> Tensor:
-    wide = torch.float32 if given.dtype in _LOW else given.dtype
-    if not given.dtype.is_floating_point:
-        wide = torch.int64
     left, right = given.tensors
-    out: Tensor
-    if set(given.kinds) == {"u", "v"} and left.shape[1:] == right.shape[1:] and left.ndim == 2:
+    floating = given.dtype.is_floating_point
+    if floating and set(given.kinds) == {"u", "v"} and left.shape[1:] == right.shape[1:] and left.ndim == 2:
         a, b = (left, right) if given.kinds[0] == "v" else (right, left)
-        if given.dtype.is_floating_point:
-            out = EdgeDot.apply(structure, a, b, None)
-            return out.unsqueeze(1)
+        return EdgeDot.apply(structure, a, b, None).unsqueeze(1)
+    wide = _computed_in(given, "sum")
     out = EdgeSum.apply(structure, "e", OPERATIONS["dot"], given.kinds, left.to(wide), right.to(wide))
-    return out.to(given.dtype) if given.dtype.is_floating_point else out
+    return out.to(given.dtype) if floating else out

@@ -55,11 +55,6 @@ def check_rows(structure: Structure, kind: str, value: object, name: object) -> 
     return value
 
 
-def check_reduce(reduce: str) -> None:
-    """Raise ValueError for a reduction that is none."""
-    check_one_of(reduce, "reduce", REDUCTIONS)
-
-
 def check_operands(
     structure: Structure,
     op: str,
@@ -72,8 +67,7 @@ def check_operands(
     """Check and align the operands of one message operation; raises TypeError or ValueError with their ``names``."""
     check_one_of(op, "op", OPERATIONS)
     for kind in (lhs_kind,) if op == "copy" else (lhs_kind, rhs_kind):
-        if kind not in _KINDS:
-            raise ValueError(f"an operand's kind must be 'u', 'v' or 'e', got {kind!r}")
+        check_one_of(kind, "an operand's kind", _KINDS)
     left = check_rows(structure, lhs_kind, lhs, names[0])
     if op == "copy" or rhs_kind is None:
         return Operands(op, (lhs_kind,), (left,), left.dtype)

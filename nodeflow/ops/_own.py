@@ -11,7 +11,7 @@ from torch.autograd import Function
 import nodeflow.ops._compiled as native
 from nodeflow._base.checks import describe
 from nodeflow.ops._aggregate import aggregate
-from nodeflow.ops._autograd import EdgeDot, Spmm
+from nodeflow.ops._autograd import EdgeDot, Op, Spmm
 from nodeflow.ops._operands import check_rows
 from nodeflow.ops._structure import Structure
 
@@ -31,8 +31,7 @@ def aggregate_beside_own(structure: Structure, h: Tensor, reduce: str = "sum", w
         raise TypeError(f"reduce must be the name of one reduction here, got {describe(reduce)}")
     h = check_rows(structure, "u", h, "h")
     if _is_joined(h, weight, structure, reduce):
-        joined: Tensor = _OwnBesideSum.apply(structure, h, weight, reduce == "mean")
-        return joined
+        return _OwnBesideSum.apply(structure, h, weight, reduce == "mean")
     own, rows = share_own(h, structure.num_dst)
     return torch.cat([own, aggregate(structure, rows, reduce, weight)], 1)
 
@@ -77,7 +76,7 @@ def _is_joined(h: Tensor, weight: Tensor | None, structure: Structure, reduce: s
     return simple and weighted and native.is_native(h, weight) and not torch.compiler.is_compiling()
 
 
-class _OwnBesideSum(Function):
+class _OwnBesideSum(Op):
     """``(structure, h [num_src, width], w [E] or None, mean)`` to ``[num_dst, 2 * width]``."""
 
     @staticmethod
@@ -92,7 +91,7 @@ class _OwnBesideSum(Function):
         structure: Structure = ctx.structure
         own, total = g[:, : ctx.width], g[:, ctx.width :]
         if ctx.mean:
-            total = total / structure.in_degrees.clamp(min=1).to(g.dtype).unsqueeze(1)
+            total = total / structure.divisor(total)
         grad_h = Spmm.apply(structure, total, w, "u") if ctx.needs_input_grad[1] else None
         if grad_h is not None:
             grad_h = _added(grad_h, own)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nodeflow.ops._autograd import SegmentSum, Spmm
 from nodeflow.ops._chunked import EdgeSum, Extreme, Product
-from nodeflow.ops._edgewise import OPERATIONS, paired_dot
+from nodeflow.ops._edgewise import OPERATIONS, EdgeFunction, paired_dot
 from nodeflow.ops._operands import Operands
 from nodeflow.ops._structure import Structure
 
@@ -32,7 +32,7 @@ def choose(
     row (see ``scales``), ``dtype`` is what the messages are computed in, ``device`` the device type.
     """
     if reduce in ("max", "min"):
-        return _largest if reduce == "max" else _smallest
+        return partial(_extreme, largest=reduce == "max")
     if reduce == "prod":
         return _product
     if dtype.is_floating_point:
@@ -70,47 +70,37 @@ def _scales(mine: tuple[int, ...], other: tuple[int, ...], heads: bool) -> bool:
 
 
 def _copied_source(structure: Structure, given: Operands, mean: bool) -> Tensor:
-    out: Tensor = Spmm.apply(structure, given.tensors[0], None, "v", mean)
-    return out
+    return Spmm.apply(structure, given.tensors[0], None, "v", mean)
 
 
 def _copied_edge(structure: Structure, given: Operands) -> Tensor:
-    out: Tensor = SegmentSum.apply(structure, given.tensors[0], "v")
-    return out
+    return SegmentSum.apply(structure, given.tensors[0], "v")
 
 
 def _weighted(structure: Structure, given: Operands, source: int, mean: bool) -> Tensor:
     h, weight = given.tensors[source], given.tensors[1 - source]
     groups = weight.shape[1:].numel()
     rows = weight.reshape(-1) if groups == 1 else weight.reshape(-1, groups)
-    out: Tensor = Spmm.apply(structure, h, rows, "v", mean)
-    return out
+    return Spmm.apply(structure, h, rows, "v", mean)
 
 
 def _summed(structure: Structure, given: Operands) -> Tensor:
-    out: Tensor = EdgeSum.apply(structure, "v", OPERATIONS[given.op], given.kinds, *given.tensors)
-    return out
+    return EdgeSum.apply(structure, "v", OPERATIONS[given.op], given.kinds, *given.tensors)
 
 
 def _averaged(run: Executor, structure: Structure, given: Operands) -> Tensor:
     out = run(structure, given)
-    degrees = structure.in_degrees.clamp(min=1).to(out.dtype)
-    return out.div_(degrees.view(-1, *[1] * (out.ndim - 1)))  # in place: a second matrix costs more than the division
+    return out.div_(structure.divisor(out))  # in place: a second matrix costs more than the division
 
 
-def _largest(structure: Structure, given: Operands) -> Tensor:
-    function = paired_dot if given.op == "dot" else OPERATIONS[given.op]
-    out: Tensor = Extreme.apply(structure, True, function, given.kinds, *given.tensors)
-    return out
-
-
-def _smallest(structure: Structure, given: Operands) -> Tensor:
-    function = paired_dot if given.op == "dot" else OPERATIONS[given.op]
-    out: Tensor = Extreme.apply(structure, False, function, given.kinds, *given.tensors)
-    return out
+def _extreme(structure: Structure, given: Operands, largest: bool) -> Tensor:
+    return Extreme.apply(structure, largest, _repeatable(given.op), given.kinds, *given.tensors)
 
 
 def _product(structure: Structure, given: Operands) -> Tensor:
-    function = paired_dot if given.op == "dot" else OPERATIONS[given.op]
-    out: Tensor = Product.apply(structure, function, given.kinds, *given.tensors)
-    return out
+    return Product.apply(structure, _repeatable(given.op), given.kinds, *given.tensors)
+
+
+def _repeatable(op: str) -> EdgeFunction:
+    """Return the message function that gives a message the same bits when it is computed again."""
+    return paired_dot if op == "dot" else OPERATIONS[op]

@@ -6,10 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 import nodeflow.ops._compiled as native
-from nodeflow.ops._autograd import Gather, SegmentSum, bag
+from nodeflow.ops._autograd import Gather, Op, SegmentSum, bag
 from nodeflow.ops._messages import message_reduce
 from nodeflow.ops._operands import check_rows
 from nodeflow.ops._structure import Structure
@@ -17,14 +16,12 @@ from nodeflow.ops._structure import Structure
 
 def gather_src(structure: Structure, h: Tensor) -> Tensor:
     """Return the source row of every edge: ``[num_src, ...]`` to ``[num_edges, ...]``."""
-    rows: Tensor = Gather.apply(structure, check_rows(structure, "u", h, "h"), "u")
-    return rows
+    return Gather.apply(structure, check_rows(structure, "u", h, "h"), "u")
 
 
 def gather_dst(structure: Structure, h: Tensor) -> Tensor:
     """Return the destination row of every edge: ``[num_dst, ...]`` to ``[num_edges, ...]``."""
-    rows: Tensor = Gather.apply(structure, check_rows(structure, "v", h, "h"), "v")
-    return rows
+    return Gather.apply(structure, check_rows(structure, "v", h, "h"), "v")
 
 
 def segment_reduce(structure: Structure, values: Tensor, reduce: str = "sum") -> Tensor:
@@ -47,11 +44,10 @@ def segment_softmax(structure: Structure, scores: Tensor) -> Tensor:
     if not scores.is_floating_point():
         raise TypeError(f"scores must be floating numbers, got {scores.dtype}: convert with .float() first")
     wide = torch.promote_types(scores.dtype, torch.float32)
-    out: Tensor = _Softmax.apply(structure, scores.to(wide))
-    return out.to(scores.dtype)
+    return _Softmax.apply(structure, scores.to(wide)).to(scores.dtype)
 
 
-class _Softmax(Function):
+class _Softmax(Op):
     """``(structure, scores [E, ...])`` to ``[E, ...]``."""
 
     @staticmethod

@@ -37,12 +37,9 @@ def _apart(structure: Structure, h: Tensor, wanted: Wanted) -> tuple[Tensor, ...
     smallest = Extreme.apply(structure, False, copy, ("u",), h) if wanted[2] else none
     if not wanted[3]:
         return total, largest, smallest, none
-    squares = EdgeSum.apply(structure, "v", _squared_deviation, ("u", "v"), h, _mean(structure, total))
+    mean = total / structure.divisor(total)
+    squares = EdgeSum.apply(structure, "v", _squared_deviation, ("u", "v"), h, mean)
     return total, largest, smallest, squares
-
-
-def _mean(structure: Structure, total: Tensor) -> Tensor:
-    return total / structure.in_degrees.clamp(min=1).to(total.dtype).view(-1, *[1] * (total.ndim - 1))
 
 
 def _squared_deviation(x: Tensor, mean: Tensor) -> Tensor:
@@ -78,5 +75,5 @@ class _Several(Function):
                     [apart[k] for k, _ in given], x, [g for _, g in given], create_graph=torch.is_grad_enabled()
                 )
             return None, gradient, None
-        mean = None if grads[3] is None else _mean(structure, outs[0])
+        mean = None if grads[3] is None else outs[0] / structure.divisor(outs[0])
         return None, native.share_several(structure, h, mean, outs, ties, grads), None

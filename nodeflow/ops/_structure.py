@@ -84,6 +84,14 @@ class Structure(Frozen):
         """Return the structure with sources and destinations swapped, and the edge each of its edges came from."""
         return self._kept("transposed", self._make_transposed)
 
+    def grouped(self, end: str) -> tuple[Structure, Tensor | None]:
+        """Return the edges grouped by the rows of one end, "u" or "v", and the id of each; None: in order."""
+        return self.transposed() if end == "u" else (self, None)
+
+    def divisor(self, rows: Tensor) -> Tensor:
+        """Return the in-degrees, at least 1, as a divisor of the type and rank of ``rows``: ``[num_dst, 1, ...]``."""
+        return self.in_degrees.clamp(min=1).to(rows.dtype).view(-1, *[1] * (rows.ndim - 1))
+
     @property
     def is_transposed(self) -> bool:
         """Whether ``transposed`` was made: then it costs nothing more."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nodeflow import create_node_flow, flow_from_edges
 from nodeflow._rows.csr import csr_tensor
-from nodeflow.ops import _linear_sum as dense
+from nodeflow.ops import _linear as dense
 from nodeflow.ops import linear_sum
 
 

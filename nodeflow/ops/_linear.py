@@ -1,14 +1,16 @@
-"""Sums of linear maps, written into one result: the last step of a convolution."""
+"""Linear maps of dense and of sparse rows, and sums of several, written into one result."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd import Function
 
-from nodeflow.ops._sparse_linear import check_linear, sparse_linear
+from nodeflow._base.checks import describe
+from nodeflow.ops._autograd import Op, Spmm
+from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import is_transforming
 
 BLOCK = 2048
@@ -16,6 +18,50 @@ BLOCK = 2048
 
 PARTS, LEAST = 8, 128
 """Parts of the rows that the gradient of a weight is summed up from, and rows that a part has at least."""
+
+
+def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return ``x @ weight.T + bias`` for dense or sparse CSR rows, dense ``[n, out]``.
+
+    Args:
+        x: ``[n, k]``, dense or torch sparse CSR (then a constant: no gradient flows into it).
+        weight: ``[out, k]``, as in torch.nn.Linear.
+        bias: ``[out]`` or None.
+
+    For sparse rows the cost is that of their nonzeros, forward and backward. Raises TypeError for another layout or
+    sparse rows that require a gradient, ValueError when the columns of x and weight differ in number.
+
+    >>> x = torch.eye(2)
+    >>> sparse_linear(x, torch.tensor([[1.0, 2.0]]))
+    tensor([[1.],
+            [2.]])
+    """
+    _check(x, weight)
+    if x.layout == torch.strided:
+        return F.linear(x, weight, bias)
+    if x.requires_grad:
+        raise TypeError("x is sparse and requires a gradient, which sparse features do not get: pass x.detach()")
+    parts = x.crow_indices().to(torch.int64), x.col_indices().to(torch.int64)
+    structure = Structure(*parts, x.shape[1])
+    out = Spmm.apply(structure, weight.t().contiguous(), x.values().to(weight.dtype))
+    return out if bias is None else out + bias
+
+
+def _check(x: object, weight: object) -> None:
+    """Raise what ``sparse_linear`` raises for rows and a weight that do not fit."""
+    if not isinstance(x, Tensor) or x.layout not in (torch.strided, torch.sparse_csr):
+        raise TypeError(f"x must be a dense or a sparse CSR tensor, got {_layout(x)}")
+    if not isinstance(weight, Tensor) or weight.ndim != 2:
+        raise ValueError(f"weight must be a tensor of shape [out, columns of x], got {describe(weight)}")
+    if x.shape[-1] != weight.shape[1]:
+        raise ValueError(
+            f"x has {x.shape[-1]} columns (shape {tuple(x.shape)}), but weight {tuple(weight.shape)} takes "
+            f"{weight.shape[1]}: weight is [out, columns of x], as in torch.nn.Linear"
+        )
+
+
+def _layout(x: object) -> str:
+    return f"layout {x.layout}" if isinstance(x, Tensor) else describe(x)
 
 
 def linear_sum(*pairs: tuple[Tensor, Tensor], bias: Tensor | None = None, relu: bool = False) -> Tensor:
@@ -36,7 +82,7 @@ def linear_sum(*pairs: tuple[Tensor, Tensor], bias: Tensor | None = None, relu: 
     if not pairs:
         raise TypeError("linear_sum needs a pair (x, w) at least")
     for x, w in pairs:
-        check_linear(x, w)
+        _check(x, w)
     for k, which, what in ((0, "x", "rows"), (1, "w", "outputs")):
         if len({len(pair[k]) for pair in pairs}) > 1:
             raise ValueError(f"all {which} must have the same number of {what}, got {[len(pair[k]) for pair in pairs]}")
@@ -46,8 +92,7 @@ def linear_sum(*pairs: tuple[Tensor, Tensor], bias: Tensor | None = None, relu: 
         for x, w in others:
             out = out + sparse_linear(x, w)
         return out.relu() if relu else out
-    flat: Tensor = _LinearSum.apply(relu, bias, *(tensor for pair in pairs for tensor in pair))
-    return flat
+    return _LinearSum.apply(relu, bias, *(tensor for pair in pairs for tensor in pair))
 
 
 def _plain(pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None) -> bool:
@@ -77,7 +122,7 @@ def _outer(g: Tensor, x: Tensor) -> Tensor:
     return (out if whole == len(x) else torch.addmm(out, x[whole:].t(), g[whole:])).t().contiguous()
 
 
-class _LinearSum(Function):
+class _LinearSum(Op):
     """``(relu, bias or None, x1, w1, x2, w2, ...)`` to ``[n, out]``."""
 
     @staticmethod
