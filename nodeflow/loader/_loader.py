@@ -21,6 +21,7 @@ from nodeflow.loader._state import check_settings, hash_times, samplers_with_sta
 from nodeflow.loader._workers import draw_ahead, draw_on_request
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import SamplerBase
+from nodeflow.sampling._base import Call
 
 _SHUFFLE = 0x73687566666C65  # makes the order of the seeds independent of the draws of a sampler with the same seed
 
@@ -231,12 +232,9 @@ class NodeFlowLoader:
         return draw_on_request(prepare, numbers, self.inputs_ahead if called else together - 1, together)
 
     def _make(self, chosen: Tensor, epoch: int, number: int, inputs: Any) -> NodeFlow:
-        which: dict[str, Any] = {"epoch": epoch, "batch_number": number if self._numbered else None}
-        if inputs is not None:
-            which["inputs"] = inputs
-        if self.times is not None:
-            which["times"] = self.times[chosen]
-        batch = self.sampler.draw_batch(self.seeds[chosen], **which)
+        times = None if self.times is None else self.times[chosen]
+        call = Call(epoch, number if self._numbered else None, inputs, times)
+        batch = self.sampler.draw_batch(self.seeds[chosen], call)
         if self.ndata is not None or self.edata is not None:
             batch.copy_from_parent(self.ndata, self.edata)
         return batch.pin_memory() if self.pin_memory else batch

@@ -20,6 +20,20 @@ from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids
 
 
+class Call(NamedTuple):
+    """The arguments of a call of a sampler beside the seeds.
+
+    Attributes:
+        epoch, batch_number, inputs: see ``SamplerBase.__call__``.
+        times: a time for every seed, for a sampler that takes times; else None.
+    """
+
+    epoch: int = 0
+    batch_number: int | None = None
+    inputs: Any = None
+    times: Any = None
+
+
 class Draw(NamedTuple):
     """The random keys of one call of a sampler.
 
@@ -168,14 +182,13 @@ class SamplerBase(ABC):
 
         Raises TypeError for float or bool seeds, IndexError for an id out of range.
         """
-        return self.complete(self.draw_batch(seeds, epoch=epoch, batch_number=batch_number, inputs=inputs))
+        return self.complete(self.draw_batch(seeds, Call(epoch, batch_number, inputs)))
 
-    def draw_batch(
-        self, seeds: SeedsLike, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None
-    ) -> NodeFlow:
-        """Sample the NodeFlow of ``seeds`` without the columns that ``complete`` adds; arguments as for a call."""
+    def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
+        """Sample the NodeFlow of ``seeds`` without the columns that ``complete`` adds."""
         ids, shape = self._seeds(seeds)
-        return self._shaped(self._sample(ids, self._draw(epoch, batch_number, hash_ids(ids)), inputs), ids, shape)
+        draw = self._draw(call.epoch, call.batch_number, hash_ids(ids))
+        return self._shaped(self._sample(ids, draw, call.inputs), ids, shape)
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
         """Add the columns that must be as new as possible, such as history; most samplers have none.

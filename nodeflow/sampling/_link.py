@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph._edges import edges_along
 from nodeflow.random import derive_key, hash_ids
-from nodeflow.sampling._base import Draw, SamplerBase, flat
+from nodeflow.sampling._base import Call, Draw, SamplerBase, flat
 from nodeflow.sampling._negative import (
     DISTRIBUTIONS,
     Negatives,
@@ -26,15 +26,6 @@ from nodeflow.sampling._negative import (
 )
 
 _NEGATIVES = 0x6E65676174697665  # keeps the negatives apart from what another sampler draws with the same seed
-
-
-class _Call(NamedTuple):
-    """Arguments of a call without the seeds; ``number`` is the batch number for the sampler of nodes."""
-
-    epoch: int
-    number: int | None
-    inputs: Any
-    times: Array | None
 
 
 class LinkSampler(SamplerBase):
@@ -246,32 +237,25 @@ class LinkSampler(SamplerBase):
         Raises TypeError for float or bool seeds, or ``times`` that the sampler does not take; IndexError for an id out
         of range; with ``filter_known`` ValueError for a source that has no negative left.
         """
-        return self.complete(self.draw_batch(seeds, epoch=epoch, batch_number=batch_number, inputs=inputs, times=times))
+        return self.complete(self.draw_batch(seeds, Call(epoch, batch_number, inputs, times)))
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
         """Add the columns that the sampler of nodes adds."""
         return self.sampler.complete(batch)
 
-    def draw_batch(
-        self,
-        seeds: SeedsLike,
-        *,
-        epoch: int = 0,
-        batch_number: int | None = None,
-        inputs: Any = None,
-        times: NumbersLike | None = None,
-    ) -> NodeFlow:
-        """Sample the NodeFlow of the edges ``seeds`` without what ``complete`` adds; arguments as for a call."""
+    def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
+        """Sample the NodeFlow of the edges ``seeds`` without what ``complete`` adds."""
         ids, _ = self._seeds(seeds)
         identity = [hash_ids(ids)]
-        when = None
-        if times is not None:
-            when = self._times(times, len(ids))
+        when, number = None, call.batch_number
+        if call.times is not None:
+            when = self._times(call.times, len(ids))
             identity.append(hash_ids(when.astype(np.int64 if when.dtype.kind in "iu" else np.float64).view(np.int64)))
-        draw = self._draw(epoch, batch_number, *identity)
+        draw = self._draw(call.epoch, number, *identity)
         # a sampler that asks to be numbered gets its number or none; any other is told what batch it is by the edges
-        number = batch_number if batch_number is not None or self.sampler.numbered else derive_key(*identity) >> 1
-        return self._sample(ids, draw, _Call(epoch, number, inputs, when))
+        if number is None and not self.sampler.numbered:
+            number = derive_key(*identity) >> 1
+        return self._sample(ids, draw, call._replace(batch_number=number, times=when))
 
     def flat_seeds(self, seeds: SeedsLike) -> tuple[Any, tuple[int, ...] | None]:
         ids, shape = flat(seeds)
@@ -282,7 +266,7 @@ class LinkSampler(SamplerBase):
             )
         return ids, None
 
-    def _sample(self, seeds: Ints, draw: Draw, inputs: _Call) -> NodeFlow:
+    def _sample(self, seeds: Ints, draw: Draw, inputs: Call) -> NodeFlow:
         src, dst = self._ends(seeds)
         drawn = np.empty((len(seeds), self.num_negatives), np.int64)
         for side, negatives in self._negatives.items():
@@ -299,10 +283,7 @@ class LinkSampler(SamplerBase):
             sampler = sampler.without_edges(self._joined.between(src, dst))
         elif self.exclude is not None:
             sampler = sampler.without_edges(seeds)
-        asked: dict[str, Any] = {"epoch": inputs.epoch, "batch_number": inputs.number, "inputs": inputs.inputs}
-        if inputs.times is not None:
-            asked["times"] = inputs.times
-        made: NodeFlow = sampler.draw_batch(nodes, **asked)
+        made: NodeFlow = sampler.draw_batch(nodes, inputs)
         return made.with_seeds(seed_ids=torch.from_numpy(seeds.copy()))
 
     def pairs_of(self, batch: NodeFlow) -> tuple[Tensor, Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from nodeflow.graph import Graph
 from nodeflow.graph._columns import edge_column
 from nodeflow.graph._edges import Edges
 from nodeflow.random import hash_ids
+from nodeflow.sampling._base import Call
 from nodeflow.sampling._neighbor import inverse_rate
 from nodeflow.sampling._rows import Drawn, Rows, RowSampler
 from nodeflow.sampling._sampler import Step, check_sizes
@@ -26,13 +27,6 @@ Stamps = Array
 """Times: int64 or float64, one-dimensional."""
 
 _KINDS = "integers or floats"
-
-
-class _Call(NamedTuple):
-    """Arguments of a call: the distinct times of its seeds, ascending (a context each), and ``inputs``."""
-
-    times: Stamps
-    inputs: Any
 
 
 class TemporalNeighborSampler(RowSampler):
@@ -145,23 +139,18 @@ class TemporalNeighborSampler(RowSampler):
         Raises the errors of every sampler, TypeError for missing times or floats against an integer column, and
         ValueError for times that are not one per seed, or not finite.
         """
-        return self.complete(self.draw_batch(seeds, times=times, epoch=epoch, batch_number=batch_number, inputs=inputs))
+        return self.complete(self.draw_batch(seeds, Call(epoch, batch_number, inputs, times)))
 
-    def draw_batch(
-        self,
-        seeds: SeedsLike,
-        *,
-        times: NumbersLike | None = None,
-        epoch: int = 0,
-        batch_number: int | None = None,
-        inputs: Any = None,
-    ) -> NodeFlow:
-        """Sample the NodeFlow of ``seeds`` without what ``complete`` adds; arguments as for a call."""
+    def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
+        """Sample the NodeFlow of ``seeds`` without what ``complete`` adds.
+
+        The inputs of its steps are the call, with the distinct times of the seeds, ascending: a context each.
+        """
         ids, shape = self._seeds(seeds)
-        stamps = _as_times(_times_of_all(times, shape), len(ids), self._stamps.dtype.kind == "i")
-        draw = self._draw(epoch, batch_number, hash_ids(ids), hash_ids(stamps.view(np.int64)))
+        stamps = _as_times(call.times, shape, self._stamps.dtype.kind == "i")
+        draw = self._draw(call.epoch, call.batch_number, hash_ids(ids), hash_ids(stamps.view(np.int64)))
         distinct, contexts = np.unique(stamps, return_inverse=True)
-        batch = self._shaped(self._sample(ids, draw, _Call(distinct, inputs), contexts), ids, shape)
+        batch = self._shaped(self._sample(ids, draw, call._replace(times=distinct), contexts), ids, shape)
         times_of = torch.from_numpy(distinct)
         for layer in batch.layers:
             layer.data["time"] = times_of[layer.context]
@@ -200,7 +189,7 @@ class TemporalNeighborSampler(RowSampler):
             raise TypeError("strategy='recent' takes the latest edges; their sum is no estimate of a sum over the past")
         number = super().estimand()
         if time is not None:
-            limit = _as_times([time], 1, self._stamps.dtype.kind == "i")[0]
+            limit = _as_times([time], (1,), self._stamps.dtype.kind == "i")[0]
             late = self._stamps >= limit if self.strict else self._stamps > limit
             number[self.reader.edges.parent_eid(np.flatnonzero(late))] = 0
         return number
@@ -234,34 +223,26 @@ def _ascending(stamps: Stamps, indptr: Ints) -> bool:
     return not falls.any()
 
 
-def _times_of_all(times: NumbersLike | None, shape: tuple[int, ...]) -> NumbersLike | None:
-    """A time for each of the seeds in one dimension; a row of seeds may share one time."""
-    if len(shape) == 1 or times is None:
-        return times
-    array = as_array(times, "times", _KINDS)
-    if array.shape == shape:
-        return array.reshape(-1)
-    if array.shape == shape[:1]:
-        return np.repeat(array, shape[1])
-    raise ValueError(f"times must have the shape of the seeds {shape}, or one per row ({shape[0]}), got {array.shape}")
+def _as_times(value: NumbersLike | None, shape: tuple[int, ...], integers: bool) -> Stamps:
+    """A time for each of the seeds of this shape, as int64 or float64: the kind of the column they are compared with.
 
-
-def _as_times(value: NumbersLike | None, size: int, integers: bool) -> Stamps:
-    """A time for each of ``size`` seeds, as int64 or float64: the kind of the column that they are compared with."""
+    A row of seeds may share one time.
+    """
     if value is None:
         raise TypeError("times is missing: pass a time for every seed, as in sampler(seeds, times=times)")
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict, set, frozenset)):
         raise TypeError(
-            f"times must be a tensor, an array or a list with a time per seed ({size}), got {describe(value)}; for one "
+            f"times must be a tensor, an array or a list with a time per seed {shape}, got {describe(value)}; for one "
             "time for all pass [time] * len(seeds)"
         )
     array = as_array(value, "times", _KINDS)
-    if array.shape != (size,):
-        raise ValueError(f"times must be one-dimensional with an entry per seed ({size}), got shape {array.shape}")
-    if size and array.dtype.kind not in ("iu" if integers else "iuf"):
+    if array.shape not in (shape, shape[:1]):
+        raise ValueError(f"times must have an entry per seed or row of seeds {shape}, got shape {array.shape}")
+    if len(array) and array.dtype.kind not in ("iu" if integers else "iuf"):
         # floats are not rounded here: float32 tells seconds since 1970 apart to two minutes only
         rule = "integers, as the time column does" if integers else _KINDS
         raise TypeError(f"times must hold {rule}, got dtype {array.dtype}")
+    array = array.reshape(-1) if array.shape == shape else np.repeat(array, shape[1])
     wrong, rule = _no_times(array, integers=integers)
     if (i := first_true(wrong)) is not None:
         raise ValueError(f"times must be {rule}, but times[{i}] is {array[i]}")
