@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Iterable, Sized
+from types import UnionType
 from typing import Any, Final
 
 import numpy as np
@@ -155,6 +156,12 @@ def as_index(value: object, name: str, size: int) -> int:
         bounds = f"there are {size}, so it goes from {-size} to {size - 1}" if size else "there are none"
         raise IndexError(f"{name} {index} is out of range: {bounds}")
     return index % size
+
+
+def check_type(value: object, name: str, kind: type | UnionType, words: str) -> None:
+    """Raise TypeError unless ``value`` is of a ``kind``, which ``words`` name."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {words}, got {describe(value)}")
 
 
 def check_one_of(value: object, name: str, options: Iterable[str | None]) -> None:

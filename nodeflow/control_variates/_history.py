@@ -10,7 +10,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import as_count, as_ids, check_one_of, describe
+from nodeflow._base.checks import as_count, as_ids, check_one_of, check_type
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._rows.protocol import Rows
 from nodeflow._rows.rows import fetch_rows
@@ -83,8 +83,7 @@ class History(nn.Module):
         self.propagation = Propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
         if isinstance(widths, Mapping) and not widths:
             raise ValueError("widths has no layer; a model of one layer whose inputs have exact sums needs no history")
-        if not isinstance(widths, Mapping):
-            raise TypeError(f"widths must be a dict from layer to width, as in {{1: 256}}, got {describe(widths)}")
+        check_type(widths, "widths", Mapping, "a dict from layer to width, as in {1: 256}")
         self.widths = {as_count(i, "a layer in widths"): as_count(w, f"widths[{i}]", 1) for i, w in widths.items()}
         check_one_of(aggregated, "aggregated", ("on demand", "stored"))
         self.stored = aggregated == "stored"
@@ -216,8 +215,7 @@ class History(nn.Module):
         target = self._column("h", layer)
         if layer in self._staged:
             raise ValueError(f"layer {layer} has rows that wait for a commit; there is one push per commit")
-        if not isinstance(rows, Tensor):
-            raise TypeError(f"rows of layer {layer} must be a tensor, got {describe(rows)}")
+        check_type(rows, f"rows of layer {layer}", Tensor, "a tensor")
         if rows.shape != (len(ids), self.widths[layer]):
             raise ValueError(
                 f"rows of layer {layer} must have shape {(len(ids), self.widths[layer])}, got {tuple(rows.shape)}"

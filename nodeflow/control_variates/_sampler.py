@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nodeflow._base.checks import check_one_of, first_true
+from nodeflow._base.checks import check_one_of, check_type, first_true
 from nodeflow._base.types import Fanouts, PerFlow
 from nodeflow.control_variates._estimators import scale_of
 from nodeflow.control_variates._history import MISSING, History
@@ -64,8 +64,7 @@ class ControlVariateSampler(NeighborSampler):
         reuse: bool = False,
         seed: int = 0,
     ) -> None:
-        if not isinstance(history, History):
-            raise TypeError(f"history must be a History, got {type(history).__name__}")
+        check_type(history, "history", History, "a History")
         if history.graph is not graph:
             raise ValueError("history must belong to the very graph that is sampled")
         check_one_of(missing, "missing", MISSING)

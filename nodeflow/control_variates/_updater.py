@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, describe
+from nodeflow._base.checks import as_count, check_type, describe
 from nodeflow._rows.protocol import Rows
 from nodeflow.control_variates._history import History
 from nodeflow.control_variates._inputs import finite
@@ -61,8 +61,7 @@ class Updater:
     ) -> None:  # fmt: skip
         if not callable(getattr(model, "layers", None)):
             raise TypeError(f"model must be a nodeflow.nn.FlowModel, or have its layers(), got {describe(model)}")
-        if not isinstance(history, History):
-            raise TypeError(f"history must be a History, got {describe(history)}")
+        check_type(history, "history", History, "a History")
         self.model, self.history, self.x = model, history, x
         self.every = None if every is None else as_count(every, "every", 1)
         self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import LARGEST, as_count, as_ids, check_indptr, check_length, check_pairs, describe
+from nodeflow._base.checks import LARGEST, as_count, as_ids, check_indptr, check_length, check_pairs, check_type
 from nodeflow._base.frozen import Lazy
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow._flow import Flow, FlowParts
@@ -143,8 +143,7 @@ def create_node_flow(
         check_graph(parent, "parent")
     named = dict(flows) if isinstance(flows, Mapping) else {(i, i + 1): flow for i, flow in enumerate(flows)}
     for pair, flow in named.items():
-        if not isinstance(flow, Flow):
-            raise TypeError(f"flows[{pair}] must be a Flow (see flow_from_edges), got {describe(flow)}")
+        check_type(flow, f"flows[{pair}]", Flow, "a Flow (see flow_from_edges)")
         whole = isinstance(pair, tuple) and len(pair) == 2 and all(type(i) is int for i in pair)
         if not whole or not 0 <= pair[0] < pair[1]:
             raise ValueError(f"a flow goes from a layer i to a later layer j, got the pair {pair!r}")

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import ops
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.rows import first_rows, take_rows
 from nodeflow.flow import _matrices as matrices
@@ -81,8 +81,7 @@ class Flow(Frozen):
         optional = ("parent_eid", parent_eid, Tensor), ("weight", weight, Tensor), ("data", data, Frame)
         parts: list[tuple[str, object, type]] = [*required, *(part for part in optional if part[1] is not None)]
         for name, part, kind in parts:
-            if not isinstance(part, kind):
-                raise TypeError(f"{name} must be a {kind.__name__}, got {describe(part)}")
+            check_type(part, name, kind, f"a {kind.__name__}")
         edge, scale = (None if value is None else Lazy.of(value) for value in (parent_eid, weight))
         self._fill(structure, src_layer, dst_layer, layers, parent_eid=edge, weight=scale, data=data)
         check_flow("this flow", self, None, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import LARGEST, as_count, as_ids, describe
+from nodeflow._base.checks import LARGEST, as_count, as_ids, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike
 from nodeflow.flow._move import Move
@@ -50,10 +50,8 @@ class Layer(Frozen):
     ) -> None:
         count = as_count(num_nodes, "num_nodes")
         for name, ids in (("parent_nid", parent_nid), ("context", context)):
-            if not (ids is None or isinstance(ids, Tensor)):
-                raise TypeError(f"{name} must be an int64 tensor or None, got {describe(ids)}")
-        if not (data is None or isinstance(data, Frame)):
-            raise TypeError(f"data must be a Frame or None, got {describe(data)}")
+            check_type(ids, name, Tensor | None, "an int64 tensor or None")
+        check_type(data, "data", Frame | None, "a Frame or None")
         self._fill(count, parent_nid, data, context)
         check_layer("this layer", self, None)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import ALL, LARGEST, _All, as_ids, as_index, describe
+from nodeflow._base.checks import ALL, LARGEST, _All, as_ids, as_index, check_type, describe
 from nodeflow._rows.rows import fetch_rows, is_read_only
 from nodeflow.graph import Frame
 
@@ -66,8 +66,7 @@ def check_graph(graph: object, name: str) -> None:
     """Raise TypeError for anything but a Graph."""
     from nodeflow.graph import Graph
 
-    if not isinstance(graph, Graph):
-        raise TypeError(f"{name} must be a nodeflow.Graph, got {describe(graph)}")
+    check_type(graph, name, Graph, "a nodeflow.Graph")
 
 
 def map_from_parent_nid(

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, describe, first_true
+from nodeflow._base.checks import Ints, as_array, check_type, describe, first_true
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, EdgeFilter
 from nodeflow._rows.rows import whole_column
@@ -19,14 +19,13 @@ from nodeflow.random import hash_ids
 _MOST: Final = 1e30
 
 
-def edge_column(graph: Graph, name: object, argument: str) -> Array:
+def edge_column(graph: Graph, name: str, argument: str) -> Array:
     """Return the edge column ``name`` as an array ``[num_edges]``, shared; ``argument`` is what errors call it.
 
     Raises TypeError if ``name`` is no string, KeyError for an unknown column, ValueError unless it has one number per
     edge.
     """
-    if not isinstance(name, str):
-        raise TypeError(f"{argument} must be the name of a column of graph.edata, got {describe(name)}")
+    check_type(name, argument, str, "the name of a column of graph.edata")
     if name not in graph.edata:
         raise KeyError(f"{argument}: graph.edata has no column {name!r}; it has {', '.join(graph.edata) or 'none'}")
     column = whole_column(graph.edata[name])
@@ -38,7 +37,7 @@ def edge_column(graph: Graph, name: object, argument: str) -> Array:
     return column.numpy()
 
 
-def edge_numbers(graph: Graph, name: object, argument: str, *, signed: bool = True) -> Array:
+def edge_numbers(graph: Graph, name: str, argument: str, *, signed: bool = True) -> Array:
     """Return an edge column of finite numbers as float32 or float64 ``[num_edges]``, shared where it is one already.
 
     Raises ValueError for a value that is not finite or, unless ``signed``, negative; the error names the first such
@@ -65,7 +64,7 @@ def edge_numbers(graph: Graph, name: object, argument: str, *, signed: bool = Tr
     return column
 
 
-def edge_integers(graph: Graph, name: object, argument: str) -> Ints:
+def edge_integers(graph: Graph, name: str, argument: str) -> Ints:
     """Return an edge column of integers as int64 ``[num_edges]``; raises TypeError for floats."""
     column = edge_column(graph, name, argument)
     if column.dtype.kind not in "iu":

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, describe
+from nodeflow._base.checks import as_count, check_type, describe
 from nodeflow._base.types import ColumnLike, ColumnsLike
 from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.packing import Piece, Pool, restored
@@ -137,8 +137,7 @@ class Frame(MutableMapping[str, Tensor]):
     def _checked(self, name: str, column: ColumnLike) -> Tensor:
         if type(column) is Tensor and type(name) is str and self._fits(column):  # the usual case, quickly
             return column
-        if not isinstance(name, str):
-            raise TypeError(f"a column name must be a str, got {describe(name)}")
+        check_type(name, "a column name", str, "a str")
         column = self._converted(name, column)
         if not column.shape or column.shape[0] != self._num_rows:
             raise ValueError(
@@ -162,8 +161,7 @@ class Frame(MutableMapping[str, Tensor]):
             column = from_numpy(column)
         elif not isinstance(column, Tensor) and type(column).__module__.startswith("scipy.sparse"):
             column = from_scipy(column)
-        if not isinstance(column, Tensor):
-            raise TypeError(f"column {name!r} must be a tensor, an array or a sparse matrix, got {describe(column)}")
+        check_type(column, f"column {name!r}", Tensor, "a tensor, an array or a sparse matrix")
         if column.layout not in (torch.strided, torch.sparse_csr):
             raise TypeError(f"column {name!r} must be dense or sparse CSR, got layout {column.layout}")
         return column

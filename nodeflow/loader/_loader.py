@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, as_ids, as_int, describe
+from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_type, describe
 from nodeflow._base.types import Array, NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.flow._build import empty_node_flow
@@ -99,8 +99,7 @@ class NodeFlowLoader:
         device: torch.device | str | None = None,
         pin_memory: bool = False,
     ) -> None:
-        if not isinstance(sampler, SamplerBase):
-            raise TypeError(f"sampler must be a nodeflow Sampler, got {describe(sampler)}")
+        check_type(sampler, "sampler", SamplerBase, "a nodeflow Sampler")
         self.sampler = sampler
         _check_repeatable(seeds)
         asked, shape = sampler.flat_seeds(seeds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import check_one_of, describe
+from nodeflow._base.checks import check_one_of, check_type
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv
 
@@ -37,8 +37,7 @@ class GINConv(FlowConv):
 
     def __init__(self, mlp: nn.Module, *, eps: float = 0.0, train_eps: bool = False, aggregator: str = "sum") -> None:
         super().__init__()
-        if not isinstance(mlp, nn.Module):
-            raise TypeError(f"mlp must be a torch.nn.Module, got {describe(mlp)}")
+        check_type(mlp, "mlp", nn.Module, "a torch.nn.Module")
         check_one_of(aggregator, "aggregator", ("sum", "mean", "max"))
         self.weight_advice = None if aggregator == "max" else EQUAL_PROBABILITY
         self.mlp, self.aggregator, self.initial_eps = mlp, aggregator, float(eps)

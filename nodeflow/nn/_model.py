@@ -10,7 +10,7 @@ from typing import TypedDict, Unpack
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import check_one_of, describe
+from nodeflow._base.checks import check_one_of, check_type, describe
 from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow._rows.protocol import Rows
 from nodeflow.flow import Flow, NodeFlow
@@ -286,8 +286,7 @@ def inference(
     >>> inference(wrapped, Graph.from_edges([0, 1], [1, 2]), torch.ones(3, 2)).shape
     torch.Size([3, 3])
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {describe(model)}")
+    check_type(model, "model", nn.Module, "a torch.nn.Module")
     found = [module for module in model.modules() if isinstance(module, FlowModel)]
     if len(found) != 1:
         raise ValueError(f"model must hold one FlowModel, got {len(found)} in {type(model).__name__}")

@@ -8,7 +8,7 @@ from typing import Final, overload
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import check_one_of, describe
+from nodeflow._base.checks import check_one_of, check_type
 from nodeflow.ops._messages import message_reduce
 from nodeflow.ops._opaque import opaque
 from nodeflow.ops._operands import REDUCTIONS, check_rows
@@ -59,8 +59,7 @@ def aggregate(
     if isinstance(reduce, str):
         spread = reduce in ("var", "std")
         return _several(structure, h, (reduce,), weight)[0] if spread else _single(structure, h, reduce, weight)
-    if not isinstance(reduce, list | tuple):
-        raise TypeError(f"reduce must be a name or a list of names, got {describe(reduce)}")
+    check_type(reduce, "reduce", list | tuple, "a name or a list of names")
     if not reduce:
         raise ValueError("reduce must name one reduction at least, got an empty list")
     return _several(structure, h, tuple(reduce), weight)

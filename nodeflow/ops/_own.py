@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 import nodeflow.ops._compiled as native
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import check_type
 from nodeflow.ops._aggregate import aggregate
 from nodeflow.ops._autograd import EdgeDot, Op, Spmm
 from nodeflow.ops._operands import check_rows
@@ -27,8 +27,7 @@ def aggregate_beside_own(structure: Structure, h: Tensor, reduce: str = "sum", w
     >>> aggregate_beside_own(structure, torch.tensor([[1.0], [2.0], [4.0]]))
     tensor([[1., 6.]])
     """
-    if not isinstance(reduce, str):
-        raise TypeError(f"reduce must be the name of one reduction here, got {describe(reduce)}")
+    check_type(reduce, "reduce", str, "the name of one reduction here")
     h = check_rows(structure, "u", h, "h")
     if _is_joined(h, weight, structure, reduce):
         return _OwnBesideSum.apply(structure, h, weight, reduce == "mean")

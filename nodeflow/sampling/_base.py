@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, describe, with_article
+from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, check_type, with_article
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import SeedsLike
 from nodeflow.flow import NodeFlow
@@ -122,8 +122,7 @@ class SamplerBase(ABC):
     graph: Graph = _Missing()  # type: ignore[assignment]
 
     def __init__(self, graph: Graph, num_flows: int, *, seed: int = 0) -> None:
-        if not isinstance(graph, Graph):
-            raise TypeError(f"graph must be a nodeflow.Graph, got {describe(graph)}")
+        check_type(graph, "graph", Graph, "a nodeflow.Graph")
         self.graph = graph
         self.num_flows = as_count(num_flows, "num_flows", 1)
         self.seed = as_int(seed, "seed")
