@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, as_ids, as_int, describe
+from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, as_int, describe
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import IdsLike
 
@@ -24,7 +24,6 @@ _MASK: Final = (1 << 64) - 1
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 _NEGATIVE: Final = 0xD1342543DE82EF95  # in place of _GOLDEN for a negative word
 _MORE: Final = 0xAF251AF3B0F025B5  # for the bits of a word beyond its lowest 64
-_MOST: Final = int(np.iinfo(np.int64).max)
 
 
 def _mix(z: int) -> int:
@@ -85,7 +84,7 @@ class Random(Frozen):
 
     def uniform(self, ids: IdsLike, draw: int = 0) -> Tensor:
         """Return a number uniform in [0, 1), with 53 random bits, for every id (0 or more), float64 ``[len(ids)]``."""
-        bits = self.bits(as_ids(ids, "ids", _MOST), as_count(draw, "draw"))
+        bits = self.bits(as_ids(ids, "ids", LARGEST), as_count(draw, "draw"))
         return torch.from_numpy((bits >> np.uint64(11)) * 2.0**-53)
 
     def integers(self, ids: IdsLike, bounds: IdsLike | int, draw: int = 0) -> Tensor:
@@ -94,12 +93,12 @@ class Random(Frozen):
         ``bounds`` is one integer, or one per id, at least 1 and below 2^63. Raises TypeError for bounds that are not
         integers, ValueError for bounds out of range.
         """
-        checked, given = as_ids(ids, "ids", _MOST), np.asarray(bounds)
+        checked, given = as_ids(ids, "ids", LARGEST), np.asarray(bounds)
         if given.size and given.dtype.kind not in "iu":
             raise TypeError(f"bounds must be integers below 2**63, got {describe(bounds)}")
         if given.shape not in ((), checked.shape):
             raise ValueError(f"bounds must be one integer or one per id ({len(checked)}), got shape {given.shape}")
-        if given.size and (given.min() < 1 or given.max() > _MOST):
+        if given.size and (given.min() < 1 or given.max() > LARGEST):
             raise ValueError(f"bounds must be at least 1 and below 2**63, got {given.min()} to {given.max()}")
         limits = np.broadcast_to(given, checked.shape).astype(np.int64)
         out = np.empty(len(checked), np.int64)

@@ -342,14 +342,11 @@ def _with_edges(graph: Graph, src: Tensor, dst: Tensor, like: Tensor | None, mar
     """Add edges whose columns are the rows ``like`` of the graph's, or zeros."""
     if mark is not None and mark in graph.edata:
         raise ValueError(f"the graph has an edge column {mark!r} already; choose another name for mark")
-    old_src, old_dst = graph.edges()
     columns = Frame(graph.num_edges + len(src))
     for name, column in graph.edata.items():
         more = zero_rows(column, len(src)) if like is None else take_rows(column, like)
         columns[name] = join_rows(column, more)
     if mark is not None:
-        columns[mark] = torch.cat(
-            [src.new_zeros(graph.num_edges, dtype=torch.int8), src.new_ones(len(src), dtype=torch.int8)]
-        )
-    ends = torch.cat([old_src, src]), torch.cat([old_dst, dst])
+        columns[mark] = (np.arange(columns.num_rows) >= graph.num_edges).astype(np.int8)
+    ends = (torch.cat(pair) for pair in zip(graph.edges(), (src, dst), strict=True))
     return Graph.from_edges(*ends, num_nodes=graph.num_nodes, ndata=graph.ndata, edata=columns)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._rows.csr import csr_tensor
-from nodeflow._rows.protocol import Rows
-from nodeflow._rows.rows import from_numpy
+from nodeflow._rows.rows import Rows, from_numpy
 from nodeflow._runtime.mapped import find_map, part_of_file
 
 Piece = tuple[NDArray[np.uint8], torch.dtype]

@@ -1,6 +1,8 @@
-"""Rows of columns: dense, sparse CSR, or fetched by id. They are taken by id, joined, made of zeros."""
+"""Rows of columns: dense, sparse CSR, or fetched by id (``Rows``). They are taken by id, joined, made of zeros."""
 
 from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -9,7 +11,6 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.types import Array
 from nodeflow._rows.csr import csr_positions, csr_tensor
-from nodeflow._rows.protocol import Rows
 from nodeflow._runtime.buffers import as_tensor, reused
 from nodeflow._runtime.mapped import remember
 from nodeflow._runtime.quiet import ignored_warnings
@@ -17,6 +18,28 @@ from nodeflow._runtime.quiet import ignored_warnings
 _READ_ONLY = "_nodeflow_read_only"
 _LARGE = 2**16  # bytes from which on a result is gathered by our own loop
 _WORDS = tuple(np.dtype(kind) for kind in (np.uint64, np.uint32, np.uint8))
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """Rows of a dense column that are fetched by id.
+
+    A column of a graph, the features that enter a full pass and the inputs of a history are a tensor or such an object.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the whole column, ``(num_rows, ...)``."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the numbers."""
+
+    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
+        """Return the rows ``ids``, int64 ``[k]`` on the CPU, as a tensor ``[k, ...]``.
+
+        With ``out``, a tensor of that shape and type, they are written there, and ``out`` is returned.
+        """
 
 
 def from_numpy(array: Array) -> Tensor:
@@ -87,8 +110,7 @@ def first_rows(column: Tensor, count: int) -> Tensor:
     if column.layout == torch.sparse_csr:
         indptr = column.crow_indices()[: count + 1]
         size = int(indptr[-1])
-        shape = (count, column.shape[1])
-        return csr_tensor(indptr, column.col_indices()[:size], column.values()[:size], shape)
+        return csr_tensor(indptr, column.col_indices()[:size], column.values()[:size], (count, column.shape[1]))
     return column[:count]
 
 

@@ -6,7 +6,6 @@ import errno
 import math
 import os
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import torch
@@ -27,21 +26,16 @@ def make_file(file: Path, size: int) -> None:
     A write to a mapped page that the disk cannot hold would end the process, so the room is taken now.
     """
     with file.open("wb") as opened:
-        _allocate(opened, size)
-
-
-def _allocate(file: BinaryIO, size: int) -> None:
-    if size and hasattr(os, "posix_fallocate"):
-        try:
-            os.posix_fallocate(file.fileno(), 0, size)
-            return
-        except OSError as error:
-            if error.errno not in _NOT_SUPPORTED:
-                raise
-    zeros = bytes(min(size, _PIECE))  # macOS has no such call, and some file systems do not support it
-    for start in range(0, size, _PIECE):
-        file.write(zeros[: size - start])
-    file.flush()
+        if size and hasattr(os, "posix_fallocate"):
+            try:
+                os.posix_fallocate(opened.fileno(), 0, size)
+                return
+            except OSError as error:
+                if error.errno not in _NOT_SUPPORTED:
+                    raise
+        zeros = bytes(min(size, _PIECE))  # macOS has no such call, and some file systems do not support it
+        for start in range(0, size, _PIECE):
+            opened.write(zeros[: size - start])
 
 
 def map_file(file: Path, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import as_count, as_ids, check_one_of, check_type
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
-from nodeflow._rows.protocol import Rows
-from nodeflow._rows.rows import fetch_rows
+from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow.control_variates._inputs import finite, sums_of_inputs
 from nodeflow.control_variates._store import Files
 from nodeflow.flow import NodeFlow

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import describe
-from nodeflow._rows.protocol import Rows
+from nodeflow._rows.rows import Rows
 from nodeflow.propagation import Propagation
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_count, check_type, describe
-from nodeflow._rows.protocol import Rows
+from nodeflow._rows.rows import Rows
 from nodeflow.control_variates._history import History
 from nodeflow.control_variates._inputs import finite
 from nodeflow.propagation import Propagation

@@ -13,8 +13,7 @@ from nodeflow._base.checks import as_count, check_type, describe
 from nodeflow._base.types import ColumnLike, ColumnsLike
 from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.packing import Piece, Pool, restored
-from nodeflow._rows.protocol import Rows
-from nodeflow._rows.rows import from_numpy
+from nodeflow._rows.rows import Rows, from_numpy
 
 
 class Frame(MutableMapping[str, Tensor]):

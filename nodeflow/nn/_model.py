@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import check_one_of, check_type, describe
 from nodeflow._base.types import EdgeFilter, IdsLike
-from nodeflow._rows.protocol import Rows
+from nodeflow._rows.rows import Rows
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.nn._conv import FlowConv, draw_glorot

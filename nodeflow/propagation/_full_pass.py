@@ -12,8 +12,7 @@ from tqdm import tqdm
 
 from nodeflow._base.checks import Ints, as_count, as_ids, describe
 from nodeflow._base.types import IdsLike
-from nodeflow._rows.protocol import Rows
-from nodeflow._rows.rows import fetch_rows, take_rows
+from nodeflow._rows.rows import Rows, fetch_rows, take_rows
 from nodeflow.flow import Flow
 from nodeflow.propagation._propagation import Propagation
 

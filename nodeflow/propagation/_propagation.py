@@ -13,8 +13,7 @@ from nodeflow._base.checks import Ints, as_count, as_ids
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter, IdsLike
 from nodeflow._rows.csr import from_scipy
-from nodeflow._rows.protocol import Rows
-from nodeflow._rows.rows import take_rows
+from nodeflow._rows.rows import Rows, take_rows
 from nodeflow._runtime.threads import run_all
 from nodeflow.flow import Layer
 from nodeflow.flow._full_flow import EdgeColumns, FullFlow

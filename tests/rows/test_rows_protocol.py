@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader, create_full_node_flow, create_node_flow, nn, transform
-from nodeflow._rows.protocol import Rows
-from nodeflow._rows.rows import fetch_rows, take_rows
+from nodeflow._rows.rows import Rows, fetch_rows, take_rows
 from nodeflow._rows.stored import make_file, map_file, num_bytes
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
 from nodeflow.flow import flow_from_edges
