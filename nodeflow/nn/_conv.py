@@ -1,9 +1,13 @@
-"""FlowConv, the base class of convolutions: called with a flow, or with a batch and the number of a flow."""
+"""FlowConv, the base class of convolutions: called with a flow, or with a batch and the number of a flow.
+
+Also what convolutions and models share: promises of methods, new weights, and checks of rows.
+"""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
@@ -11,6 +15,8 @@ from nodeflow._base.checks import describe
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.flow._full_flow import FullFlow
 from nodeflow.ops._opaque import opaque
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 EQUAL_PROBABILITY = "use a layer that reads flow.weight, or a sampler that draws all edges of a node alike"
 """Advice for layers that have no weighted form."""
@@ -77,6 +83,39 @@ class FlowConv(nn.Module):
             name = type(self).__name__
             text = f"{name} ignores flow.weight, but the sampled edges of a node have different weights, so its result"
             warnings.warn(f"{text} is biased: {advice}", IgnoredWeightWarning, stacklevel=4)
+
+
+def promises(fact: str) -> Callable[[F], F]:
+    """Decorate a method with a promise that others rely on when a layer or model is built.
+
+    The promise belongs to the function, not to the class: a subclass that overrides the method promises nothing, unless
+    it decorates its own method too. So a faster way is taken only where the method that allows it is in use.
+
+    The promises are:
+
+    - "relu", of the ``forward`` of a layer: where ``self.relu`` is True it returns the positive part of its result;
+    - "relu", of the ``activate`` of a model: it leaves out the ReLU of layers that have applied it;
+    - "own", of ``aggregate``: it takes ``own=True``, and then returns own rows beside the sums.
+
+    >>> class Base:
+    ...     @promises("relu")
+    ...     def forward(self): ...
+    >>> class Changed(Base):
+    ...     def forward(self): ...
+    >>> promised(Base().forward, "relu"), promised(Changed().forward, "relu")
+    (True, False)
+    """
+
+    def decorate(method: F) -> F:
+        method.promises = {fact, *getattr(method, "promises", ())}  # type: ignore[attr-defined]
+        return method
+
+    return decorate
+
+
+def promised(method: Callable[..., object], fact: str) -> bool:
+    """Whether ``method`` was decorated with ``promises(fact)``."""
+    return fact in getattr(method, "promises", ())
 
 
 def draw_glorot(module: nn.Module) -> None:

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow
-from nodeflow.nn._conv import FlowConv, check_width, draw_glorot
-from nodeflow.nn._promises import promised, promises
+from nodeflow.nn._conv import FlowConv, check_width, draw_glorot, promised, promises
 from nodeflow.ops import linear_sum
 from nodeflow.ops._opaque import opaque
 
@@ -148,9 +147,7 @@ class LinearConv(FlowConv):
                 total += 2 * flow.take_dst(h).values().numel() * own.out_features
             return {"transform": passes * total}
         needed = h is None or h.requires_grad
-        extra = 0
-        if own is not None:
-            extra = 2 * flow.num_dst * own.in_features * own.out_features * _passes(backward, needed)
+        extra = 0 if own is None else 2 * flow.num_dst * own.weight.numel() * _passes(backward, needed)
         work = self._work(flow, backward, needed)
         return {order: part.products + per_sum * part.sums + extra for order, part in work.items()}
 

@@ -15,9 +15,8 @@ from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow._rows.rows import Rows
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.nn._conv import FlowConv, draw_glorot
+from nodeflow.nn._conv import FlowConv, draw_glorot, promised, promises
 from nodeflow.nn._linear_conv import LinearConv
-from nodeflow.nn._promises import promised, promises
 from nodeflow.ops import linear_sum, sparse_linear
 from nodeflow.propagation import Propagation
 from nodeflow.propagation._full_pass import FullPass, check_features

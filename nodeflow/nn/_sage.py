@@ -7,10 +7,9 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow
-from nodeflow.nn._conv import check_width
+from nodeflow.nn._conv import check_width, promises
 from nodeflow.nn._gcn import degree_column
 from nodeflow.nn._linear_conv import LinearConv, map_rows
-from nodeflow.nn._promises import promises
 from nodeflow.ops import sparse_linear
 from nodeflow.transform import IN_DEGREE
 

@@ -47,12 +47,9 @@ class PropagationConv(LinearConv):
 
     def combine(self, total: Tensor, flow: Flow, h: Tensor | None) -> Tensor:
         """Return the result for propagated rows; ``h``, the rows of the sources, are read with ``own`` only."""
-        if self.own is None:
-            rows = None
-        elif h is None:
+        if self.own is not None and h is None:
             raise TypeError("h is missing: this convolution reads a node's own row")
-        else:
-            rows = flow.take_dst(h)
+        rows = None if self.own is None or h is None else flow.take_dst(h)
         total = total.to(self.linear.weight.dtype) if total.layout == torch.strided else total
         return map_rows(self.maps, total, rows)
 

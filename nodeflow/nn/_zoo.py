@@ -27,7 +27,7 @@ def stack_widths(in_features: int, hidden: int, out_features: int, num_layers: i
 class _Stack(FlowModel):
     """A model of convolutions of one kind, the class attribute ``conv``.
 
-    Inner convolutions apply the ReLU themselves where they promise to (see ``nodeflow.nn._promises``).
+    Inner convolutions apply the ReLU themselves where they promise to (see ``promises`` in ``nodeflow.nn._conv``).
     """
 
     conv: ClassVar[Callable[..., nn.Module]]

@@ -79,9 +79,8 @@ def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
     x, y = x.detach().cpu(), y.detach().cpu()
     _same((x.dtype, tuple(x.shape), x.layout), (y.dtype, tuple(y.shape), y.layout), f"type and shape of {name}")
     if x.layout == torch.sparse_csr:
-        _same_tensor(x.crow_indices(), y.crow_indices(), f"{name}.crow_indices()")
-        _same_tensor(x.col_indices(), y.col_indices(), f"{name}.col_indices()")
-        _same_tensor(x.values(), y.values(), f"{name}.values()")
+        for part in ("crow_indices", "col_indices", "values"):
+            _same_tensor(getattr(x, part)(), getattr(y, part)(), f"{name}.{part}()")
         return
     # bytes are compared, because 0 equals -0 and NaN does not equal itself
     differs = (_bytes(x) != _bytes(y)).nonzero()
