@@ -13,8 +13,8 @@ from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader, create_full_node_flow, create_node_flow, nn, transform
 from nodeflow._rows.rows import Rows, fetch_rows, take_rows
-from nodeflow._rows.stored import make_file, map_file, num_bytes
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
+from nodeflow.control_variates._store import make_file, map_file, num_bytes
 from nodeflow.flow import flow_from_edges
 from nodeflow.propagation import Propagation
 
