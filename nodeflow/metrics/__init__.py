@@ -1,7 +1,19 @@
 """How good predictions are: ranks of links, and metrics of node tasks."""
 
+from nodeflow.metrics._among import auc, average_precision, rank_among
+from nodeflow.metrics._metric import Metric, named
 from nodeflow.metrics._rank_links import LinkScorer, rank_links
 from nodeflow.metrics._ranks import Ranks
 from nodeflow.metrics._triples import triples_of
 
-__all__ = ["LinkScorer", "Ranks", "rank_links", "triples_of"]
+__all__ = [
+    "LinkScorer",
+    "Metric",
+    "Ranks",
+    "auc",
+    "average_precision",
+    "named",
+    "rank_among",
+    "rank_links",
+    "triples_of",
+]

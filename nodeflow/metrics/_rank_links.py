@@ -15,11 +15,9 @@ from nodeflow._base.checks import Ints, as_count, as_ids, check_one_of, describe
 from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import Array, IdsLike
 from nodeflow.metrics._count import Part, count_above
-from nodeflow.metrics._ranks import Ranks
+from nodeflow.metrics._ranks import TIES, Ranks
 from nodeflow.metrics._triples import SIDES, Queries, Triples, as_known, as_triples, queries_of
 
-TIES = {"realistic": 0.5, "optimistic": 0.0, "pessimistic": 1.0}
-"""Which part of the other candidates with the same score are ranked before the answer, by the name of the rule."""
 _CACHED = 2**24
 """Bytes of scores that are computed at a time, at most: they should still be in the caches when they are counted."""
 

@@ -7,6 +7,8 @@ from torch import Tensor
 from nodeflow._base.checks import as_count
 from nodeflow._base.frozen import Frozen
 
+TIES = {"realistic": 0.5, "optimistic": 0.0, "pessimistic": 1.0}
+"""Which part of the other candidates with the same score are ranked before the answer, by the name of the rule."""
 HITS = (1, 3, 10)
 """The k of Hits@k that tables show."""
 
@@ -27,7 +29,7 @@ class Ranks(Frozen):
     >>> ranks.hits(3)
     0.75
     >>> ranks
-    Ranks(2 triples, ties realistic)
+    Ranks(2 links, ties realistic)
                  mean rank     MRR  Hits@1  Hits@3  Hits@10
     both               2.1  0.6625  0.5000  0.7500   1.0000
     destination        1.0  1.0000  1.0000  1.0000   1.0000
@@ -81,7 +83,7 @@ class Ranks(Frozen):
         return len(self.ranks)
 
     def __repr__(self) -> str:
-        head = f"{len(self):,} triples, ties {self.ties}"
+        head = f"{len(self):,} links, ties {self.ties}"
         if not self.ranks.numel():
             return f"Ranks({head})"
         parts = {"both": self, **self.by_side()} if len(self.sides) > 1 else {self.sides[0]: self}

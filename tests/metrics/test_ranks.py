@@ -39,7 +39,7 @@ def test_by_side_and_relation() -> None:
 
 def test_the_table() -> None:
     assert repr(RANKS).splitlines() == [
-        "Ranks(3 triples, ties realistic)",
+        "Ranks(3 links, ties realistic)",
         "             mean rank     MRR  Hits@1  Hits@3  Hits@10",
         "both              19.8  0.4211  0.1667  0.5000   0.8333",
         "destination        2.2  0.6389  0.3333  0.6667   1.0000",
@@ -49,7 +49,7 @@ def test_the_table() -> None:
 
 def test_no_ranks_have_no_mean() -> None:
     none = metrics.Ranks(torch.zeros(0, 2, dtype=torch.float64), RANKS.sides, None, "realistic")
-    assert repr(none) == "Ranks(0 triples, ties realistic)"
+    assert repr(none) == "Ranks(0 links, ties realistic)"
     assert len(none) == 0
     for name in ("mean_rank", "mrr"):
         with pytest.raises(ValueError, match="nothing was ranked"):

@@ -1,0 +1,143 @@
+"""Metrics of node tasks against their definitions: ties, absent classes, large offsets, nothing to evaluate."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodeflow import metrics
+
+
+def f1(predicted: np.ndarray, wanted: np.ndarray) -> float:
+    """Of bools; NaN where there is nothing to find and nothing found."""
+    hits = (predicted & wanted).sum()
+    return 2 * hits / (predicted.sum() + wanted.sum()) if (predicted | wanted).any() else math.nan
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 6), st.integers(1, 12), st.integers(0, 2**32 - 1))
+def test_metrics_of_classes(classes: int, rows: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(0, 3, (rows, classes)).astype(np.float32)  # ties, and classes that are nowhere
+    targets = rng.integers(0, classes, rows)
+    first = np.array([row.tolist().index(row.max()) for row in scores])
+    one_hot = np.eye(classes, dtype=bool)
+    each = [f1(one_hot[first][:, c], one_hot[targets][:, c]) for c in range(classes)]
+    found = {name: metrics.named(name, task="classification")(torch.tensor(scores), torch.tensor(targets))
+             for name in ("accuracy", "f1_micro", "f1_macro")}  # fmt: skip
+    wanted = {
+        "accuracy": np.mean(first == targets),
+        "f1_micro": np.mean(first == targets),
+        "f1_macro": np.nanmean(each),
+    }
+    assert found == pytest.approx(wanted, rel=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 12), st.booleans(), st.integers(0, 2**32 - 1))
+def test_metrics_of_labels(labels: int, rows: int, positive: bool, seed: int) -> None:
+    """Also where all scores lie between 0 and 1 and are no probabilities."""
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(0 if positive else -3, 3, (rows, labels)) / 2
+    targets = rng.random((rows, labels)) < 0.4
+    predicted = scores > 0
+    each = [f1(predicted[:, i], targets[:, i]) for i in range(labels)]
+    named = {name: metrics.named(name, task="multilabel") for name in ("f1_micro", "f1_macro")}
+    outputs, wanted = torch.tensor(scores), torch.tensor(targets).float()
+    if (predicted | targets).any():
+        assert named["f1_micro"](outputs, wanted) == pytest.approx(f1(predicted, targets), rel=1e-6)
+        assert named["f1_macro"](outputs, wanted) == pytest.approx(np.nanmean(each), rel=1e-6)
+    both = [i for i in range(labels) if 0 < targets[:, i].sum() < rows]
+    for name, value in (("average_precision", metrics.average_precision), ("auc", metrics.auc)):
+        if both:
+            area = [value(scores[targets[:, i], i], scores[~targets[:, i], i]) for i in both]
+            assert metrics.named(name)(outputs, wanted) == pytest.approx(np.mean(area))
+        else:
+            with pytest.raises(ValueError, match="no label has both ones and zeros"):
+                metrics.named(name)(outputs, wanted)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+@pytest.mark.parametrize("columns", [None, 1, 3])
+def test_metrics_of_numbers(columns: int | None, offset: float) -> None:
+    rng = np.random.default_rng(0)
+    shape = (50,) if columns is None else (50, columns)
+    targets = (rng.normal(size=shape) + offset).astype(np.float32)
+    outputs = (targets + rng.normal(size=shape)).astype(np.float32)
+    wrong = outputs.astype(np.float64) - targets
+    spread = ((targets - targets.astype(np.float64).mean(0)) ** 2).sum(0)
+    wanted = {
+        "mae": np.abs(wrong).mean(), "mse": (wrong**2).mean(), "rmse": (wrong**2).mean() ** 0.5,
+        "r2": np.mean(1 - (wrong**2).sum(0) / spread),
+    }  # fmt: skip
+    for name, value in wanted.items():
+        found = metrics.named(name, task="regression")(torch.tensor(outputs).reshape(50, -1), torch.tensor(targets))
+        assert found == pytest.approx(value, rel=1e-9), name
+
+
+def test_which_values_are_better() -> None:
+    better = {
+        name: metrics.named(name).larger_is_better
+        for name in ("accuracy", "f1_micro", "auc", "r2", "mae", "mse", "rmse")
+    }
+    assert better == {
+        "accuracy": True,
+        "f1_micro": True,
+        "auc": True,
+        "r2": True,
+        "mae": False,
+        "mse": False,
+        "rmse": False,
+    }
+    assert metrics.named("mae").is_better(1.0, 2.0)
+    assert not metrics.named("r2").is_better(0.5, 0.5)
+
+
+def test_a_metric_of_ones_own() -> None:
+    metric = metrics.Metric("largest", lambda outputs, targets: (outputs - targets).abs().max(), larger_is_better=False)
+    assert metric(torch.tensor([1.0, 4.0], requires_grad=True), torch.tensor([1.0, 1.0])) == 3.0
+    assert metric.is_better(1.0, 3.0)
+
+
+ROWS, CLASSES = torch.zeros(3, 2), torch.tensor([0, 1, 1])
+WRONG: list[tuple[str, Any, Any, type[Exception], str]] = [
+    ("accuracy", torch.zeros(0, 2), CLASSES[:0], ValueError, "accuracy of no rows at all"),
+    ("accuracy", ROWS, CLASSES[:2], ValueError, "equally long, got 3 and 2"),
+    ("accuracy", [[1.0]], CLASSES, TypeError, "outputs must be a tensor"),
+    ("accuracy", ROWS * math.nan, CLASSES, ValueError, r"outputs\[0, 0\] is NaN"),
+    ("accuracy", ROWS, CLASSES - 1, ValueError, r"targets\[0\] is -1, but there are scores of classes 0 to 1"),
+    ("f1_macro", ROWS, CLASSES + 1, ValueError, r"targets\[1\] is 2"),
+    ("accuracy", ROWS, CLASSES.float(), ValueError, "integer targets"),
+    ("f1_micro", ROWS, torch.zeros(3, 3), ValueError, "labels need scores"),
+    ("f1_micro", ROWS, torch.full((3, 2), 2), ValueError, r"targets\[0, 0\] is 2, but labels are 0 or 1"),
+    ("f1_macro", ROWS, torch.zeros(3, 2), ValueError, "no label is in targets or predictions"),
+    ("mae", ROWS, torch.zeros(3), ValueError, "as many numbers per node"),
+    ("mse", ROWS[:, 0], torch.tensor([0.0, math.nan, 1.0]), ValueError, r"targets\[1\] is not finite"),
+    ("r2", ROWS[:, 0], torch.ones(3), ValueError, "all equal, so r2 has no value"),
+]
+
+
+@pytest.mark.parametrize(("name", "outputs", "targets", "error", "message"), WRONG)
+def test_wrong_targets_are_named(name: str, outputs: Any, targets: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        metrics.named(name)(outputs, targets)
+
+
+def test_metrics_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="name must be"):
+        metrics.named("precision")
+    with pytest.raises(ValueError, match="'mae' does not fit the task 'multilabel'; those that do are 'f1_micro'"):
+        metrics.named("mae", task="multilabel")
+    with pytest.raises(ValueError, match="task must be"):
+        metrics.named("mae", task="link")
+
+
+def test_a_value_that_is_nan_is_an_error() -> None:
+    with pytest.raises(ValueError, match="mine is NaN"):
+        metrics.Metric("mine", lambda *_: math.nan)(ROWS, CLASSES)
