@@ -19,7 +19,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Final, Protocol, TypeVar, overload
+from functools import partial
+from typing import Final, Protocol, TypeVar, overload
 
 from nodeflow._base.checks import describe
 
@@ -51,13 +52,6 @@ class ReduceFunction:
         _check_names(self, ("message", "out"))
 
 
-class CopyMaker(Protocol):
-    """Makes a message function of one column."""
-
-    def __call__(self, *columns: str, **keywords: str) -> MessageFunction:
-        """Return the message function ``out`` of one column."""
-
-
 class BinaryMaker(Protocol):
     """Makes a message function of two columns."""
 
@@ -80,7 +74,7 @@ class ReduceMaker(Protocol):
         """Return the reduce function of the messages to the column ``out``."""
 
 
-_M = TypeVar("_M", bound=Callable[..., object])
+_F = TypeVar("_F", MessageFunction, ReduceFunction)
 
 _ENDS: Final = {"u": "the source", "v": "the destination", "e": "the edge"}
 _WORDS: Final = {"add": "plus", "sub": "minus", "mul": "times", "div": "divided by", "dot": "dot"}
@@ -107,61 +101,45 @@ def _arguments(
     raise TypeError(f"arguments do not fit: call {forms}, by position or by these names; got {name}({got})")
 
 
-def _signature(names: tuple[str, ...]) -> inspect.Signature:
-    return inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
+def _maker(name: str, doc: str, spellings: tuple[tuple[str, ...], ...], build: Callable[..., _F]) -> Callable[..., _F]:
+    """Return the public function ``name``, which calls ``build`` with its arguments in order."""
+
+    def make(*args: str, **keywords: str) -> _F:
+        return build(*_arguments(name, spellings, args, keywords))
+
+    parameters = [inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD) for word in spellings[0]]
+    make.__name__ = make.__qualname__ = name
+    make.__doc__, vars(make)["__signature__"] = doc, inspect.Signature(parameters)
+    return make
 
 
-def _copier(name: str, kind: str, doc: str, *firsts: str) -> CopyMaker:
-    spellings = tuple((first, "out") for first in firsts)
-
-    def make(*args: str, **keywords: str) -> MessageFunction:
-        column, out = _arguments(name, spellings, args, keywords)
+def _copier(name: str, kind: str, doc: str, *firsts: str) -> Callable[..., MessageFunction]:
+    def build(column: str, out: str) -> MessageFunction:
         return MessageFunction("copy", kind, column, None, None, out)
 
-    return _named(make, name, doc, spellings[0])
+    return _maker(name, doc, tuple((first, "out") for first in firsts), build)
 
 
 def _binary(left: str, op: str, right: str) -> BinaryMaker:
-    name = f"{left}_{op}_{right}"
     spellings = ("lhs", "rhs", "out"), ("lhs_field", "rhs_field", "out")
-
-    def make(*args: str, **keywords: str) -> MessageFunction:
-        lhs, rhs, out = _arguments(name, spellings, args, keywords)
-        return MessageFunction(op, left, lhs, right, rhs, out)
-
     doc = f"Message ``out``: column ``lhs`` of {_ENDS[left]} {_WORDS[op]} column ``rhs`` of {_ENDS[right]}."
-    return _named(make, name, doc, spellings[0])
+    return _maker(f"{left}_{op}_{right}", doc, spellings, partial(_message, op, left, right))
 
 
 def _old(left: str, op: str, right: str) -> Callable[..., MessageFunction]:
     """The older spelling: its arguments are called after the ends ("lhs" and "rhs" when both are the same)."""
-    name = f"{left}_{op}_{right}"
     names = (left, right, "out") if left != right else ("lhs", "rhs", "out")
+    doc = f"Older spelling of ``{_OLD[left]}_{op}_{_OLD[right]}``."
+    return _maker(f"{left}_{op}_{right}", doc, (names,), partial(_message, op, _OLD[left], _OLD[right]))
 
-    def make(*args: str, **keywords: str) -> MessageFunction:
-        lhs, rhs, out = _arguments(name, (names,), args, keywords)
-        return MessageFunction(op, _OLD[left], lhs, _OLD[right], rhs, out)
 
-    return _named(make, name, f"Older spelling of ``{_OLD[left]}_{op}_{_OLD[right]}``.", names)
+def _message(op: str, left: str, right: str, lhs: str, rhs: str, out: str) -> MessageFunction:
+    return MessageFunction(op, left, lhs, right, rhs, out)
 
 
 def _reducer(name: str, doc: str) -> ReduceMaker:
-    spellings = ("message", "out"), ("msg", "out")
-
-    def make(*args: str, **keywords: str) -> ReduceFunction:
-        message, out = _arguments(name, spellings, args, keywords)
-        return ReduceFunction(name, message, out)
-
-    return _named(
-        make, name, f"Column ``out``: the {doc} of the messages ``message`` of each destination.", spellings[0]
-    )
-
-
-def _named(make: _M, name: str, doc: str, names: tuple[str, ...]) -> _M:
-    made: Any = make
-    made.__name__ = made.__qualname__ = name
-    made.__doc__, made.__signature__ = doc, _signature(names)
-    return make
+    doc = f"Column ``out``: the {doc} of the messages ``message`` of each destination."
+    return _maker(name, doc, (("message", "out"), ("msg", "out")), partial(ReduceFunction, name))
 
 
 copy_u = _copier("copy_u", "u", "Message ``out``: the column ``column`` of the source (``u=`` too).", "column", "u")

@@ -89,8 +89,8 @@ def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, *, max_nodes
                 if src >= 0:
                     ends = zip(points[i][src], points[i + 1][dst], strict=True)
                     axis.plot(*ends, ":", color="0.75", linewidth=1.2, zorder=0, label="the same node")
-    for i, j in batch.flows.pairs():
-        for src, dst in zip(*(ends.tolist() for ends in batch.flows[i, j].edges()), strict=True):
+    for (i, j), flow in batch.flows.items():
+        for src, dst in zip(*(ends.tolist() for ends in flow.edges()), strict=True):
             start, end = points[i][src], points[j][dst]
             # a line that skips layers goes around the nodes between, on its own side of the middle
             bend = 0.0 if j == i + 1 else -0.3 if start[1] + end[1] > 1 - tallest else 0.3

@@ -14,7 +14,8 @@ tensors where they can, and keep sharing them after moves and pickling.
 """
 
 from nodeflow.flow._build import create_full_node_flow, create_node_flow, flow_from_csr, flow_from_edges
-from nodeflow.flow._compute import EdgeBatch, NodeBatch, message_passing
+from nodeflow.flow._compute.run import message_passing
+from nodeflow.flow._compute.udf import EdgeBatch, NodeBatch
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer
 from nodeflow.flow._node_flow import NodeFlow

@@ -58,13 +58,11 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     )
     flows = {(i, j): flow.between(layers[i], layers[j], (i, j)) for (i, j), flow in first.flows.items()}
     for (i, j), flow in other.flows.items():
-        pair = (i + shift, j + shift)
+        a, b, turned = i + shift, j + shift, None
         if i == 0 and row_of is not None:  # sources are numbered as the joint layer numbers them
             s = flow.structure
             turned = Structure(s.indptr, row_of[s.indices], s.num_src)
-            flows[pair] = flow.between(layers[pair[0]], layers[pair[1]], pair, structure=turned)
-        else:
-            flows[pair] = flow.between(layers[pair[0]], layers[pair[1]], pair)
+        flows[a, b] = flow.between(layers[a], layers[b], (a, b), structure=turned)
     consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
     index = other.seed_index
     if row_of is not None and other.num_flows == 0:  # the joint layer is the last one

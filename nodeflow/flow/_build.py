@@ -171,12 +171,6 @@ def _layer(i: int, ids: IdsLike | None, flows: Mapping[tuple[int, int], Flow], g
     else:
         upper = LARGEST if graph is None else graph.num_nodes
         parent_nid = torch.from_numpy(as_ids(ids, f"layers[{i}]", upper).copy())
-        distinct, counts = torch.unique(parent_nid, return_counts=True)
-        if bool((counts > 1).any()):
-            raise ValueError(
-                f"layers[{i}] holds parent node {int(distinct[counts > 1][0])} twice; a layer without contexts holds a "
-                "node once"
-            )
         sizes.add(len(parent_nid))
     if len(sizes) > 1:
         raise ValueError(f"layer {i} has different sizes in its flows and parent ids: {sorted(sizes)}")

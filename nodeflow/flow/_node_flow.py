@@ -10,8 +10,9 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_index
 from nodeflow._base.frozen import Frozen
-from nodeflow.flow import _append, _compute, _validate
+from nodeflow.flow import _append, _validate
 from nodeflow.flow import _parent as parent_graph
+from nodeflow.flow._compute import run
 from nodeflow.flow._dgl_names import HERE
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer
@@ -64,7 +65,7 @@ class NodeFlow(Frozen):
     _consecutive: tuple[Flow, ...]
     _skips: dict[tuple[int, int], Flow]
     _parent: Graph | None
-    _registry: dict[int, _compute.Computation]
+    _registry: dict[int, run.Computation]
     _seed_ids: Tensor | None
     seed_index: Tensor
 
@@ -211,11 +212,11 @@ class NodeFlow(Frozen):
 
     # ---- message passing; methods in the same way
 
-    flow_compute = _compute.flow_compute
-    flow_send_and_recv = _compute.flow_send_and_recv
-    apply_layers = _compute.apply_layers
-    apply_flows = _compute.apply_flows
-    forward = _compute.forward
+    flow_compute = run.flow_compute
+    flow_send_and_recv = run.flow_send_and_recv
+    apply_layers = run.apply_layers
+    apply_flows = run.apply_flows
+    forward = run.forward
 
     def register_layer_computation(
         self,
@@ -230,11 +231,12 @@ class NodeFlow(Frozen):
         ``apply_layers`` does. Another call for the same layer replaces the first.
         """
         i = as_index(layer, "layer", self.num_layers)
-        _compute.register_layer_computation(self._registry, i, message, reduce, update)
+        run.check_computation(i, message, reduce, update)
+        self._registry[i] = run.Computation(message, reduce, update)
 
     def compute(self) -> None:
         """Compute every layer that has a registered computation, one by one."""
-        _compute.compute(self, self._registry)
+        run.compute(self, self._registry)
 
     # ---- new NodeFlows from this one
 

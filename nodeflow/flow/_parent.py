@@ -2,46 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from nodeflow._base.checks import ALL, LARGEST, _All, as_ids, as_index, check_type, describe
 from nodeflow._rows.rows import fetch_rows, is_read_only
-from nodeflow.graph import Frame
+from nodeflow.flow._flow import Flow
+from nodeflow.flow._layer import Layer
+from nodeflow.graph import Frame, Graph
 
 if TYPE_CHECKING:
     from nodeflow._base.types import IdsLike
     from nodeflow.flow._node_flow import NodeFlow
     from nodeflow.flow._types import NamesLike
-    from nodeflow.graph import Graph
 
-_K = TypeVar("_K", int, tuple[int, int])  # the number of a layer, or the pair of layers of a flow
-_Owned: TypeAlias = tuple[Frame, str]
-"""A frame, and words that say whose it is."""
+
+class _Copied(NamedTuple):
+    """Columns ``names`` of a layer or flow, whose frame is ``frame``: their parent ids, and the parent's frame."""
+
+    frame: Frame
+    ids: Tensor
+    parent: Frame
+    names: list[str]
 
 
 def map_to_parent_nid(batch: NodeFlow, nid: IdsLike) -> Tensor:
     """Return the parent ids of nodes given by NodeFlow id, int64 ``[k]``. Raises IndexError for an unknown id."""
-    ids = torch.from_numpy(as_ids(nid, "nid", sum(batch.layer_sizes))).to(batch.device)
-    parent_ids = [layer.parent_nid if layer.has_parent else None for layer in batch.layers]
-    return _looked_up(ids, parent_ids, batch.layer_sizes, "nid", "layer")
+    parts = [(layer.num_nodes, layer.parent_nid if layer.has_parent else None) for layer in batch.layers]
+    return _looked_up(batch, nid, "nid", parts, "layer", "node")
 
 
 def map_to_parent_eid(batch: NodeFlow, eid: IdsLike) -> Tensor:
     """Return the parent ids of edges given by NodeFlow id, int64 ``[k]`` (-1 for an edge without a parent edge)."""
-    flows = [batch.flows[pair] for pair in batch.flows.pairs()]
-    ids = torch.from_numpy(as_ids(eid, "eid", sum(flow.num_edges for flow in flows), "edge")).to(batch.device)
-    parent_ids = [flow.parent_eid if flow.has_parent else None for flow in flows]
-    return _looked_up(ids, parent_ids, [flow.num_edges for flow in flows], "eid", "flow")
+    parts = [(flow.num_edges, flow.parent_eid if flow.has_parent else None) for _, flow in batch.flows.items()]
+    return _looked_up(batch, eid, "eid", parts, "flow", "edge")
 
 
-def _looked_up(ids: Tensor, parent_ids: list[Tensor | None], sizes: Sequence[int], name: str, part: str) -> Tensor:
-    """Return the parent ids of NodeFlow ids; raises ValueError for an id in a part that has no parent ids."""
+def _looked_up(
+    batch: NodeFlow, value: IdsLike, name: str, parts: list[tuple[int, Tensor | None]], part: str, what: str
+) -> Tensor:
+    """Return the parent ids of NodeFlow ids, from the size and the parent ids of every layer or flow.
+
+    Raises ValueError for an id in a part that has no parent ids.
+    """
+    ids = torch.from_numpy(as_ids(value, name, sum(size for size, _ in parts), what)).to(batch.device)
     none = torch.iinfo(torch.int64).min
-    whole = [ids.new_full((n,), none) if own is None else own for own, n in zip(parent_ids, sizes, strict=True)]
+    whole = [ids.new_full((size,), none) if own is None else own for size, own in parts]
     wanted = torch.cat([ids.new_empty(0), *whole])[ids]
     orphans = wanted == none
     if bool(orphans.any()):
@@ -56,16 +65,13 @@ def check_fits(batch: NodeFlow, graph: Graph) -> None:
     for i, layer in enumerate(batch.layers):
         if layer.has_parent:
             as_ids(layer.parent_nid, f"layers[{i}].parent_nid", graph.num_nodes)
-    for i, j in batch.flows.pairs():
-        flow = batch.flows[i, j]
+    for (i, j), flow in batch.flows.items():
         if flow.has_parent:
             as_ids(flow.parent_eid, f"flows[{i}, {j}].parent_eid", graph.num_edges, "edge", lower=-1)
 
 
 def check_graph(graph: object, name: str) -> None:
     """Raise TypeError for anything but a Graph."""
-    from nodeflow.graph import Graph
-
     check_type(graph, name, Graph, "a nodeflow.Graph")
 
 
@@ -105,16 +111,9 @@ def copy_from_parent(batch: NodeFlow, ndata: NamesLike = ALL, edata: NamesLike =
 
     Raises KeyError for an unknown column, ValueError without a parent graph; then no frame has changed.
     """
-    graph = _graph(batch)
     copied: list[tuple[Frame, dict[str, Tensor]]] = []
-    for i, names in _chosen_layers(batch, ndata, lambda _: (graph.ndata, "the parent graph's ndata")).items():
-        layer = batch.layers[i]
-        columns = {name: fetch_rows(graph.ndata[name], layer.parent_nid).to(batch.device) for name in names}
-        copied.append((layer.data, columns))
-    for pair, names in _chosen_flows(batch, edata, lambda _: (graph.edata, "the parent graph's edata")).items():
-        flow = batch.flows[pair]
-        columns = {name: _edge_rows(name, graph.edata[name], flow.parent_eid).to(batch.device) for name in names}
-        copied.append((flow.data, columns))
+    for frame, ids, parent, names in _copied(batch, ndata, edata, from_parent=True):
+        copied.append((frame, {name: _rows_at(name, parent[name], ids).to(batch.device) for name in names}))
     for frame, columns in copied:
         frame.update(columns)
 
@@ -133,88 +132,71 @@ def copy_to_parent(batch: NodeFlow, ndata: NamesLike = ALL, edata: NamesLike = A
     Raises ValueError for a column whose rows have another shape or type than the parent's, or whose memory in the
     parent cannot be written (a memory-mapped file); then the parent is as it was.
     """
-    graph = _graph(batch)
     writes: list[tuple[Frame, str, Tensor, Tensor]] = []
-    for i, names in _chosen_layers(batch, ndata, lambda i: (batch.ldata[i], f"layer {i}")).items():
-        layer = batch.layers[i]
-        for name in names:
-            ids: Tensor = layer.parent_nid
-            rows = layer.data[name]
-            if layer.context is not None:  # a node may be there in several contexts
-                last = _last_of_each(ids)
-                ids, rows = ids[last], _dense(name, rows)[last]
-            writes.append((graph.ndata, name, ids, rows))
-    for pair, names in _chosen_flows(batch, edata, lambda pair: (batch.fdata[pair], f"flow {pair}")).items():
-        flow = batch.flows[pair]
-        last = _last_of_each(flow.parent_eid)
-        for name in names:
-            writes.append((graph.edata, name, flow.parent_eid[last], _dense(name, flow.data[name])[last]))
-    made: dict[tuple[int, str], Tensor] = {}
+    for held, ids, parent, names in _copied(batch, ndata, edata, from_parent=False):
+        last = _last_of_each(ids)  # an edge may be there repeatedly, a node in several contexts
+        writes += [(parent, name, ids[last], _dense(name, held[name])[last]) for name in names]
+    targets: dict[tuple[int, str], Tensor] = {}
     for frame, name, _, values in writes:  # all checks come before the first write
         key = (id(frame), name)
-        if name not in frame and key not in made:
-            made[key] = values.new_zeros((frame.num_rows, *_dense(name, values).shape[1:]), requires_grad=False)
-        _check_write(name, made[key] if key in made else frame[name], values)
+        if key not in targets:
+            new = name not in frame
+            targets[key] = values.new_zeros((frame.num_rows, *values.shape[1:])) if new else frame[name]
+        _check_write(name, targets[key], values)
     for frame, name, ids, values in writes:
-        column = made.get((id(frame), name))
-        target = frame[name] if column is None else column
+        target = targets[id(frame), name]
         with torch.no_grad():
-            values = values.detach().to(target.device)
-            shared = values.untyped_storage().data_ptr() == target.untyped_storage().data_ptr()
-            target[ids.to(target.device)] = values.clone() if shared else values
+            target[ids.to(target.device)] = values.to(target.device)
         frame[name] = target
 
 
-def _graph(batch: NodeFlow) -> Graph:
+def _copied(batch: NodeFlow, ndata: NamesLike, edata: NamesLike, *, from_parent: bool) -> list[_Copied]:
+    """Return what is copied of every layer, then of every flow; the columns of the frame read are known to be there."""
     if batch.parent is None:
         raise ValueError("this NodeFlow has no parent graph; attach one with batch.with_parent(graph)")
-    return batch.parent
+    layers = _by_part(ndata, "ndata", dict(enumerate(batch.layers)), lambda key: as_index(key, "layer", len(batch)))
+    flows = _by_part(edata, "edata", dict(batch.flows.items()), lambda key: batch.flows[key].layers)
+    sides = ("ndata", "layer", batch.parent.ndata, layers), ("edata", "flow", batch.parent.edata, flows)
+    copied = []
+    for argument, what, parent, chosen in sides:
+        for key, part, names in chosen:
+            frame, owner = (parent, f"the parent graph's {argument}") if from_parent else (part.data, f"{what} {key}")
+            known = _names(names, argument, frame, owner)
+            ids = part.parent_nid if isinstance(part, Layer) else part.parent_eid  # raises where there are none
+            copied.append(_Copied(part.data, ids, parent, known))
+    return copied
 
 
-def _chosen_layers(batch: NodeFlow, choice: NamesLike, frame: Callable[[int], _Owned]) -> dict[int, list[str]]:
-    # layers without parent nodes take no part in a choice that speaks of all layers
-    every = [i for i in range(batch.num_layers) if batch.layers[i].has_parent]
-    return _chosen(choice, "ndata", every, lambda key: as_index(key, "layer", batch.num_layers), frame)
+def _by_part(
+    choice: NamesLike, name: str, parts: Mapping[Any, Layer | Flow], normal: Callable[[Any], object]
+) -> list[tuple[object, Layer | Flow, object]]:
+    """Return each layer or flow with the names chosen for it, in order, under its number or pair of layers.
 
-
-def _chosen_flows(
-    batch: NodeFlow, choice: NamesLike, frame: Callable[[tuple[int, int]], _Owned]
-) -> dict[tuple[int, int], list[str]]:
-    every = [pair for pair in batch.flows.pairs() if batch.flows[pair].has_parent]
-    return _chosen(choice, "edata", every, lambda key: batch.flows[key].layers, frame)
-
-
-def _chosen(
-    choice: NamesLike, name: str, every: list[_K], normal: Callable[[Any], _K], frame: Callable[[_K], _Owned]
-) -> dict[_K, list[str]]:
-    """Turn a choice of columns into column names per layer (or flow), in order."""
+    Those without parent ids take no part in a choice for all.
+    """
     if choice is None:
-        return {}
-    if isinstance(choice, Mapping):
-        per_part = {normal(key): names for key, names in choice.items()}
-        if len(per_part) < len(choice):
-            raise ValueError(f"{name} names one layer or flow twice: {list(choice)}")
-    else:
-        per_part = dict.fromkeys(every, choice)
-    order = {key: at for at, key in enumerate(every)}  # keys that are not there raise when their ids are asked for
-    keys = sorted(per_part, key=lambda key: order.get(key, 0))
-    return {key: _names(per_part[key], name, *frame(key)) for key in keys}
+        return []
+    if not isinstance(choice, Mapping):
+        return [(key, part, choice) for key, part in parts.items() if part.has_parent]
+    chosen = {normal(key): names for key, names in choice.items()}
+    if len(chosen) < len(choice):
+        raise ValueError(f"{name} names one layer or flow twice: {list(choice)}")
+    return [(key, part, chosen[key]) for key, part in parts.items() if key in chosen]
 
 
 def _names(names: object, argument: str, frame: Frame, owner: str) -> list[str]:
     if isinstance(names, _All):
         return list(frame)
-    names = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else names
-    if isinstance(names, list) and not all(isinstance(name, str) for name in names):
-        raise TypeError(
-            f"{argument} must name columns; for a choice per layer or flow give a dict, as in {{0: ['x'], -1: ['y']}}; "
-            f"got {describe(names)}"
-        )
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise TypeError(
             f"{argument} must be ALL, None, a list of column names or a dict of such lists, got {describe(names)}"
         )
     columns = list(names)
+    if not all(isinstance(name, str) for name in columns):
+        raise TypeError(
+            f"{argument} must name columns; for a choice per layer or flow give a dict, as in {{0: ['x'], -1: ['y']}}; "
+            f"got {describe(columns)}"
+        )
     for name in columns:
         if name not in frame:  # before anything is written
             raise KeyError(f"no column {name!r} in {owner}, which has {', '.join(map(repr, frame)) or 'no columns'}")
@@ -230,13 +212,14 @@ def _last_of_each(ids: Tensor) -> Tensor:
     return kept[order[last]]
 
 
-def _edge_rows(name: str, column: Tensor, eid: Tensor) -> Tensor:
-    missing = eid < 0
+def _rows_at(name: str, column: Tensor, ids: Tensor) -> Tensor:
+    """Return the rows of a column of the parent; zeros for an edge without a parent edge, whose id is -1."""
+    missing = ids < 0
     if not bool(missing.any()):
-        return fetch_rows(column, eid)
-    found = _dense(name, fetch_rows(column, eid[~missing]))
+        return fetch_rows(column, ids)
+    found = _dense(name, fetch_rows(column, ids[~missing]))
     missing = missing.to(found.device)
-    rows = found.new_zeros((len(eid), *found.shape[1:]))
+    rows = found.new_zeros((len(ids), *found.shape[1:]))
     return rows.masked_scatter(~missing.view(-1, *[1] * (found.ndim - 1)), found)
 
 
@@ -250,7 +233,7 @@ def _check_write(name: str, target: Tensor, values: Tensor) -> None:
     if not isinstance(target, Tensor):
         raise TypeError(f"column {name!r} of the parent is fetched from {type(target).__name__}: it cannot be written")
     _dense(name, target)
-    if target.shape[1:] != _dense(name, values).shape[1:] or target.dtype != values.dtype:
+    if target.shape[1:] != values.shape[1:] or target.dtype != values.dtype:
         raise ValueError(
             f"column {name!r} of the parent has rows of shape {tuple(target.shape[1:])} and {target.dtype}, "
             f"the batch has {tuple(values.shape[1:])} and {values.dtype}"

@@ -34,8 +34,7 @@ def pack(batch: NodeFlow) -> dict[str, Any]:
     ]
     flows: list[Any] = []
     parts: list[Any] = []
-    for pair in batch.flows.pairs():
-        flow = batch.flows[pair]
+    for pair, flow in batch.flows.items():
         s = flow.structure
         if id(s) not in structures:
             structures[id(s)] = len(parts)

@@ -32,9 +32,7 @@ def _check(batch: NodeFlow) -> None:
     for i, layer in enumerate(batch.layers):
         check_layer(f"layer {i}", layer, batch.parent)
     ends = None if batch.parent is None else Lazy(batch.parent.edges)  # the whole graph's, so made once
-    for pair in batch.flows.pairs():
-        flow = batch.flows[pair]
-        i, j = pair
+    for (i, j), flow in batch.flows.items():
         name = f"flow {i}->{j}"
         _require(i < j, f"{name} must go to a later layer")
         _require(flow.src_layer is batch.layers[i] and flow.dst_layer is batch.layers[j], f"{name} joins other layers")

@@ -244,7 +244,7 @@ SMALL = flow_from_edges([0], [0], num_src=2, num_dst=1)
     [
         ([SMALL, SMALL], None, ValueError, r"layer 1 has different sizes in its flows and parent ids: \[1, 2\]"),
         ([SMALL], [[1, 2], [1, 2]], ValueError, r"layer 1 has different sizes .*: \[1, 2\]"),
-        ([SMALL], [[1, 1], [1]], ValueError, r"layers\[0\] holds parent node 1 twice"),
+        ([SMALL], [[1, 1], [1]], ValueError, r"layer 0 holds parent node 1 twice"),
         ([SMALL], [[1, 6], [1]], IndexError, r"layers\[0\]\[1\] is 6, but node ids go from 0 to 5"),
         ([SMALL], [[1, -1], [1]], IndexError, r"layers\[0\]\[1\] is -1"),
         ([SMALL], [[1.0, 2.0], [1]], TypeError, r"layers\[0\] must hold integer node ids"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import torch
 from torch import Tensor
 
@@ -39,9 +37,9 @@ class Part:
     ) -> None:
         self.flow, self.structure, self.rows, self.edges, self.order = flow, structure, rows, edges, order
         i, j = flow.layers
-        self.src = columns_at(flow.src_layer.data, _layer_name(i))
-        self.dst = columns_at(flow.dst_layer.data, _layer_name(j), rows)
-        self.data = columns_at(flow.data, _flow_name(i, j), edges)
+        self.src = columns_at(flow.src_layer.data, f"layer {i}")
+        self.dst = columns_at(flow.dst_layer.data, f"layer {j}", rows)
+        self.data = columns_at(flow.data, f"flow {i}->{j}", edges)
 
     @classmethod
     def whole(cls, flow: Flow) -> Part:
@@ -69,16 +67,13 @@ class Part:
     @property
     def destinations(self) -> Tensor:
         """Local ids of the destinations."""
-        return _all(self.structure.num_dst, self.structure) if self.rows is None else self.rows
+        if self.rows is None:
+            return torch.arange(self.structure.num_dst, device=self.structure.device)
+        return self.rows
 
     def some_destinations(self, rows: Tensor) -> Tensor:
         """Local ids of the destinations in some rows of the part."""
         return rows if self.rows is None else self.rows.index_select(0, rows)
-
-    @property
-    def edge_ids(self) -> Tensor:
-        """Local ids of the edges, in the structure's order."""
-        return _all(self.structure.num_edges, self.structure) if self.edges is None else self.edges
 
     def edge_batch(self) -> EdgeBatch:
         """The edges as message functions see them, in the order asked for."""
@@ -97,24 +92,12 @@ class Part:
 
     def as_stored(self, values: Tensor) -> Tensor:
         """Rows in the order asked for put in the structure's order."""
-        if self.order is None:
-            return values
-        return take_rows(values, torch.argsort(self.order))
+        return values if self.order is None else take_rows(values, torch.argsort(self.order))
 
     def __str__(self) -> str:
         i, j = self.flow.layers
         sizes = f"{self.structure.num_src} -> {self.structure.num_dst} nodes, {self.structure.num_edges} edges"
         return f"flow {i}->{j} ({sizes})"
-
-
-@cache
-def _layer_name(i: int) -> str:
-    return f"layer {i}"
-
-
-@cache
-def _flow_name(i: int, j: int) -> str:
-    return f"flow {i}->{j}"
 
 
 def columns_at(frame: Frame, where: str, rows: Tensor | None = None) -> Columns:
@@ -154,7 +137,3 @@ def _gathered(structure: Structure, column: Tensor, end: str) -> Tensor:
     if column.layout != torch.strided:
         return take_rows(column, structure.indices if end == "src" else structure.dst)
     return ops.gather_src(structure, column) if end == "src" else ops.gather_dst(structure, column)
-
-
-def _all(count: int, structure: Structure) -> Tensor:
-    return torch.arange(count, device=structure.device)

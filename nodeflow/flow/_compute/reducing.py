@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -108,32 +108,30 @@ def _columns(part: Part, kind: str) -> Columns:
     return part.src if kind == "u" else part.dst if kind == "v" else part.data
 
 
+def _at(columns: Callable[[str], list[Tensor]], k: int) -> Callable[[str], Tensor]:
+    return lambda name: columns(name)[k]
+
+
 def _by_degree(part: Part, messages: Messages, reducer: ColumnsOfNodes) -> dict[str, Tensor]:
     """Call a user-defined reduce function once per distinct in-degree."""
     structure = part.structure
     buckets = structure.buckets()
     rows = [bucket.rows for bucket in buckets]
-    mail: dict[str, list[Tensor]] = {}
-    data: dict[str, list[Tensor]] = {}
 
-    def mailbox(k: int, name: str) -> Tensor:
-        if name not in mail:
-            values = messages[name]
-            mail[name] = ops.split_messages(structure, values) or [values[:0].unsqueeze(1)]
-        return mail[name][k]
+    @cache
+    def mailboxes(name: str) -> list[Tensor]:
+        return ops.split_messages(structure, messages[name]) or [messages[name][:0].unsqueeze(1)]
 
-    def column(k: int, name: str) -> Tensor:
-        if name not in data:
-            values = part.dst[name]
-            data[name] = ops.split_rows(structure, values) or [values[:0]]
-        return data[name][k]
+    @cache
+    def columns(name: str) -> list[Tensor]:
+        return ops.split_rows(structure, part.dst[name]) or [part.dst[name][:0]]
 
     if not buckets:  # a call with no nodes tells which columns there are, and their shapes
         rows = [torch.zeros(0, dtype=torch.int64, device=structure.device)]
     results: list[dict[str, Tensor]] = []
     for k, row in enumerate(rows):
-        seen = Columns(part.dst, part.dst.where, partial(column, k))
-        box = Columns(messages.names, "the mailbox", partial(mailbox, k))
+        seen = Columns(part.dst, part.dst.where, _at(columns, k))
+        box = Columns(messages.names, "the mailbox", _at(mailboxes, k))
         nodes = NodeBatch(seen, partial(part.some_destinations, row), len(row), box)
         degree = buckets[k].degree if buckets else 1
         with explained(reducer, "reduce function", f"{part}, {len(row)} nodes of degree {degree}", seen, box):
@@ -151,4 +149,4 @@ def _by_degree(part: Part, messages: Messages, reducer: ColumnsOfNodes) -> dict[
                         f"{tuple(values.shape[1:])} for degree {degree} in column {name!r}: reduce over dimension 1"
                     )
     with explained(reducer, "reduce function", part):
-        return {name: ops.join_rows(structure, [columns[name] for columns in results]) for name in results[0]}
+        return {name: ops.join_rows(structure, [made[name] for made in results]) for name in results[0]}

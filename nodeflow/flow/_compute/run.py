@@ -9,15 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_index, describe
+from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_index, describe, first_true
 from nodeflow.flow._compute.guard import atomic, columns_of, explained
 from nodeflow.flow._compute.part import Part, columns_at, written
 from nodeflow.flow._compute.reducing import Messages, reduce_messages
 from nodeflow.flow._compute.udf import NodeBatch, overlaid
 from nodeflow.flow._flow import Flow
 from nodeflow.fn import MessageFunction, ReduceFunction
+from nodeflow.graph import Frame
 
 if TYPE_CHECKING:
+    from nodeflow._base.types import ColumnsLike
     from nodeflow.flow._node_flow import NodeFlow
     from nodeflow.flow._types import (
         ColumnsOfEdges,
@@ -119,8 +121,7 @@ def apply_flows(
             else:
                 part = Part.of_edges(chosen, _distinct(edges, "edges", chosen.num_edges, "edge"))
             columns = dict(Messages(part, [func]))
-            rows = None if edges is ALL else part.edge_ids
-            chosen.data.update(written(chosen.data, columns, rows, part.data.where))
+            chosen.data.update(written(chosen.data, columns, part.edges, part.data.where))
 
 
 def forward(
@@ -141,17 +142,10 @@ def forward(
             run(Part.whole(batch.flows[i]), *functions)
 
 
-def register_layer_computation(
-    registry: dict[int, Computation],
-    layer: int,
-    message: MessageLike | None = None,
-    reduce: ReduceLike | None = None,
-    update: ColumnsOfNodes | None = None,
-) -> None:
-    """Set how a layer is computed from the one before it, in place of an earlier computation of this layer.
+def check_computation(layer: int, message: object, reduce: object, update: object) -> None:
+    """Raise ValueError for functions that are missing or too many: ``update`` alone, or message and reduce functions.
 
-    With ``message`` None only ``update`` is applied; layer 0 takes no other form. Raises ValueError for functions that
-    are missing or too many.
+    Layer 0 takes ``update`` alone only.
     """
     if message is None:
         if reduce is not None:
@@ -164,7 +158,6 @@ def register_layer_computation(
         )
     elif reduce is None:
         raise ValueError("a message function needs a reduce function: give both")
-    registry[layer] = Computation(message, reduce, update)
 
 
 def compute(batch: NodeFlow, registry: Mapping[int, Computation]) -> None:
@@ -198,6 +191,45 @@ def run(part: Part, message: MessageLike, reduce: ReduceLike, update: ColumnsOfN
     return columns
 
 
+def message_passing(
+    flow: Flow,
+    message: MessageLike,
+    reduce: ReduceLike,
+    update: ColumnsOfNodes | None = None,
+    *,
+    src: ColumnsLike,
+    dst: ColumnsLike | None = None,
+    edge: ColumnsLike | None = None,
+) -> dict[str, Tensor]:
+    """Do what ``NodeFlow.flow_compute`` does, with the columns given, and return the columns computed.
+
+    No frame is read but that of the flow, and none is changed.
+
+    Args:
+        flow: the edges.
+        message, reduce, update: as for ``flow_compute``.
+        src: columns of the sources, ``[num_src, ...]`` each.
+        dst: columns of the destinations, ``[num_dst, ...]`` each.
+        edge: columns of the edges, ``[num_edges, ...]`` each, beside those of ``flow.data``.
+
+    Returns the columns that ``reduce`` and ``update`` make, ``[num_dst, ...]`` each. Raises what ``flow_compute``
+    raises, and ValueError for columns of another number of rows.
+
+    >>> import torch
+    >>> from nodeflow import flow_from_edges, fn
+    >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
+    >>> def middle(nodes):
+    ...     return {"mid": nodes.mailbox["m"].mean(1)}
+    >>> message_passing(flow, fn.copy_u("h", "m"), middle, src={"h": torch.eye(2)})
+    {'mid': tensor([[0.5000, 0.5000]])}
+    """
+    source = flow.src_layer.with_frame(Frame(flow.num_src, src))
+    target = flow.dst_layer.with_frame(Frame(flow.num_dst, dst))
+    inner = flow.between(source, target, flow.layers)
+    inner.data.update(edge or {})
+    return run(Part.whole(inner), message, reduce, update)
+
+
 def _apply_layer(batch: NodeFlow, number: int, func: object, v: SomeIds) -> None:
     layer, where = batch.layers[number], f"layer {number}"
     if not callable(func):
@@ -220,11 +252,9 @@ def _flow(batch: NodeFlow, flow: FlowLike | RangeLike) -> Flow:
 def _distinct(value: object, name: str, upper: int, what: str) -> Ints:
     """Return ``value`` as ids; raises ValueError for an id that occurs twice."""
     ids = as_ids(value, name, upper, what)
-    first = np.unique(ids, return_index=True)[1]
-    if len(first) < len(ids):
-        again = np.ones(len(ids), bool)
-        again[first] = False
-        at = int(again.argmax())
+    again = np.ones(len(ids), np.bool_)
+    again[np.unique(ids, return_index=True)[1]] = False
+    if (at := first_true(again)) is not None:
         raise ValueError(f"{name}[{at}] names {what} {ids[at]} again: every {what} may be given once")
     return ids
 
