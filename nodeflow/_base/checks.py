@@ -149,6 +149,13 @@ def as_count(value: object, name: str, least: int = 0) -> int:
     return number
 
 
+def as_number(value: object, name: str) -> float:
+    """Return a real number as a float; a bool or anything that is no number raises TypeError."""
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__float__") or getattr(value, "shape", ()) != ():
+        raise TypeError(f"{name} must be a number, got {describe(value)}")
+    return float(value)
+
+
 def as_index(value: object, name: str, size: int) -> int:
     """Return the index ``value`` of a sequence of ``size`` entries, counted from the end when negative."""
     index = as_int(value, name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -15,8 +13,6 @@ from nodeflow._base.types import Array, EdgeFilter
 from nodeflow._rows.rows import whole_column
 from nodeflow.graph._graph import Graph
 from nodeflow.random import hash_ids
-
-_MOST: Final = 1e30
 
 
 def edge_column(graph: Graph, name: str, argument: str) -> Array:
@@ -41,7 +37,7 @@ def edge_numbers(graph: Graph, name: str, argument: str, *, signed: bool = True)
     """Return an edge column of finite numbers as float32 or float64 ``[num_edges]``, shared where it is one already.
 
     Raises ValueError for a value that is not finite or, unless ``signed``, negative; the error names the first such
-    edge. Signed numbers of a float64 column must be 0 or have sizes from 1e-30 to 1e30.
+    edge. Numbers of a float64 column must be 0 or have sizes from 1e-30 to 1e30; those without sign, 1e-280 to 1e280.
     """
     column = edge_column(graph, name, argument)
     if column.dtype.kind not in "biuf":
@@ -52,13 +48,15 @@ def edge_numbers(graph: Graph, name: str, argument: str, *, signed: bool = True)
     if (edge := first_true(wrong)) is not None:
         rule = "finite" if signed else "finite and not negative"
         raise ValueError(f"{argument}: the edge column {name!r} must be {rule}, but edge {edge} has {column[edge]}")
-    # layers and full passes round weighted sums to the type of the rows, which is float32 as a rule
-    if signed and column.dtype == np.float64:
-        wrong = (np.abs(column) > _MOST) | ((np.abs(column) < 1 / _MOST) & (column != 0))
+    if column.dtype == np.float64:
+        least, most, sums = 1e-280, 1e280, "quotients and products of two"
+        if signed:  # layers and full passes round weighted sums to the type of the rows, which is float32 as a rule
+            least, most, sums = 1e-30, 1e30, "weighted sums of float32 rows"
+        wrong = (np.abs(column) > most) | ((np.abs(column) < least) & (column != 0))
         if (edge := first_true(wrong)) is not None:
             raise ValueError(
-                f"{argument}: the edge column {name!r} must hold 0 or sizes from 1e-30 to 1e+30, so that "
-                f"weighted sums of float32 rows neither overflow nor vanish, but edge {edge} has {column[edge]}; "
+                f"{argument}: the edge column {name!r} must hold 0 or sizes from {least} to {most}, so that "
+                f"{sums} neither overflow nor vanish, but edge {edge} has {column[edge]}; "
                 "multiply the column by a constant"
             )
     return column

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import as_number
 from nodeflow._base.types import EdgeFilter, NumbersLike, PerFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import Edges
@@ -69,10 +68,9 @@ class BernoulliSampler(RowSampler):
             )
         self.fanouts = None if fanouts is None else check_sizes(fanouts, "fanouts")
         self.rates = None if rates is None else _check_rates(rates)
-        number = len(self.fanouts if self.rates is None else self.rates)  # type: ignore[arg-type]
         super().__init__(
-            graph, number, direction=direction, include_dst=include_dst, reuse=reuse, edge_filter=edge_filter,
-            weight=weight, seed=seed,
+            graph, len(self.fanouts or self.rates or ()), direction=direction, include_dst=include_dst, reuse=reuse,
+            edge_filter=edge_filter, weight=weight, seed=seed,
         )  # fmt: skip
 
     def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
@@ -84,19 +82,16 @@ class BernoulliSampler(RowSampler):
         indptr, positions, src = kernels.bernoulli.draw_bernoulli(
             begin, degree, edges.indices, rows.ident, key, rejection
         )
-
-        def inverse() -> NDArray[np.float64]:
-            return np.repeat(-1 / np.expm1(rejection), np.diff(indptr))
-
-        return Drawn(indptr, positions, src, None if fanout < 0 and rate in (0, 1) else inverse, False)
+        every = fanout < 0 and rate in (0, 1)
+        inverse = None if every else lambda: np.repeat(-1 / np.expm1(rejection), np.diff(indptr))
+        return Drawn(indptr, positions, src, inverse, False)
 
 
 def _check_rates(rates: NumbersLike) -> tuple[float, ...]:
     """Return one probability per flow as floats above 0 and at most 1; raises TypeError or ValueError."""
     values = as_list(rates, "rates", "one number per flow, as in [0.1, 0.5]")
-    for i, value in enumerate(values):
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
-            raise TypeError(f"rates[{i}] must be a number, got {describe(value)}")
-        if not 0 < value <= 1:
-            raise ValueError(f"rates[{i}] must be above 0 and at most 1, got {value}")
-    return tuple(float(value) for value in values)
+    numbers = tuple(as_number(value, f"rates[{i}]") for i, value in enumerate(values))
+    for i, number in enumerate(numbers):
+        if not 0 < number <= 1:
+            raise ValueError(f"rates[{i}] must be above 0 and at most 1, got {number}")
+    return numbers

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
@@ -13,12 +10,10 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_int, check_one_of
 from nodeflow._base.types import Array, EdgeFilter, PerFlow
 from nodeflow._runtime.mmap import copied_outside, outside
-from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import NOTHING, Edges
 from nodeflow.graph._numbering import Numbering
 from nodeflow.random import derive_key
-from nodeflow.sampling._base import Draw
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._neighbor import inverse_rate
 from nodeflow.sampling._rows import Drawn, Rows, RowSampler
@@ -140,14 +135,6 @@ class LaborSampler(RowSampler):
             edges, size = self.reader.edges, self.graph.num_nodes
             self._repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, edges.indices, size)
 
-    def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
-        if self.numbered and draw.batch_number is None:
-            raise ValueError(
-                f"batch_dependency={self.batch_dependency} needs the number of the batch: call the sampler with "
-                "batch_number=0, 1, 2, ..., or give it to a NodeFlowLoader, which numbers its batches"
-            )
-        return super()._sample(seeds, draw, inputs, contexts)
-
     def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
         """Draw about, or with "sequential" exactly, ``fanouts[step.flow]`` neighbours for every row."""
         fanout, numbers = self.fanouts[step.flow], self._numbers(step)
@@ -159,7 +146,7 @@ class LaborSampler(RowSampler):
                 begin, degree, edges.indices, fanout, *numbers, int(indptr[-1])
             )
             return Drawn(
-                indptr, positions, src, self._inverse(indptr, degree, lambda: _rates(fanout, degree, indptr)), False
+                indptr, positions, src, lambda: self._scaled(_rates(fanout, degree, indptr), indptr, degree), False
             )
         again, copies = self._repeats if edges is self.reader.edges else _repeats_of(edges)
         positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
@@ -215,7 +202,7 @@ class LaborSampler(RowSampler):
             kept += np.repeat(ahead, np.diff(indptr)).astype(kept.dtype)
         positions = kept if candidate_positions is None else candidate_positions[kept]
         src = nodes[src] if len(nodes) else src
-        return self._choice(Drawn(indptr, positions, src, self._inverse(indptr, degree, lambda: inverse), True))
+        return self._choice(Drawn(indptr, positions, src, lambda: self._scaled(inverse, indptr, degree), True))
 
     def _importance(
         self,
@@ -242,19 +229,13 @@ class LaborSampler(RowSampler):
             before = sources
         return c
 
-    def _inverse(
-        self, indptr: Ints, degree: Ints, inverse: Callable[[], NDArray[np.float64]]
-    ) -> Callable[[], NDArray[np.float64]]:
-        """1 / probability, scaled by degree / its sum over the row for the Hajek estimator."""
+    def _scaled(self, inverse: NDArray[np.float64], indptr: Ints, degree: Ints) -> NDArray[np.float64]:
+        """1 / probability, for the Hajek estimator scaled by degree / its sum over the row."""
         if self.estimator == "horvitz-thompson":
             return inverse
-
-        def scaled() -> NDArray[np.float64]:
-            each, drawn = inverse(), np.diff(indptr)
-            total = np.bincount(np.repeat(np.arange(len(degree)), drawn), each, len(degree))
-            share: NDArray[np.float64] = each * np.repeat(degree / np.where(drawn > 0, total, 1), drawn)
-            return share
-
+        drawn = np.diff(indptr)
+        total = np.bincount(np.repeat(np.arange(len(degree)), drawn), inverse, len(degree))
+        scaled: NDArray[np.float64] = inverse * np.repeat(degree / np.where(drawn > 0, total, 1), drawn)
         return scaled
 
     def _numbers(self, step: Step) -> tuple[NDArray[np.uint64], np.uint32]:
@@ -271,7 +252,11 @@ class LaborSampler(RowSampler):
             base = derive_key(shared, _SHARED if self.layer_dependency else step.flow)
             keys = [base] * 3
             if period is not None:
-                assert step.batch_number is not None
+                if step.batch_number is None:
+                    raise ValueError(
+                        f"batch_dependency={period} needs the number of the batch: call the sampler with "
+                        "batch_number=0, 1, 2, ..., or give it to a NodeFlowLoader, which numbers its batches"
+                    )
                 # node t has number (batch + phase_t) // period of its own numbers, with phase_t uniform in [0, period):
                 # it is at the later of two where a number of 32 bits is below the share of the period that has passed
                 window, passed = divmod(step.batch_number, period)

@@ -9,7 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, as_count, as_ids, check_one_of, describe, first_true, with_article
+from nodeflow._base.checks import (
+    Ints,
+    as_array,
+    as_count,
+    as_ids,
+    as_number,
+    check_one_of,
+    describe,
+    first_true,
+    with_article,
+)
 from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph._edges import edges_along
@@ -141,7 +151,9 @@ class LinkSampler(SamplerBase):
             self._birth = birth_times(sampler, birth)
         elif birth is not None:
             raise TypeError(f"birth is for negatives at times, but {type(sampler).__name__} takes no times")
-        self.power = _positive(power, "power")
+        self.power = as_number(power, "power")
+        if not 0 < self.power < math.inf:
+            raise ValueError(f"power must be a number above 0, got {power}")
         self.chunk = None if chunk is None else as_count(chunk, "chunk", 1)
         check_one_of(exclude, "exclude", ("self", "reverse", None))
         if exclude == "self" and self._pairs is not None:
@@ -347,11 +359,3 @@ class LinkSampler(SamplerBase):
         if when.dtype.kind == "f" and (i := first_true(~np.isfinite(when))) is not None:
             raise ValueError(f"times must be finite, but times[{i}] is {when[i]}")
         return when
-
-
-def _positive(value: object, name: str) -> float:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name} must be a number, got {describe(value)}")
-    if not 0 < value < math.inf:
-        raise ValueError(f"{name} must be a number above 0, got {value}")
-    return float(value)

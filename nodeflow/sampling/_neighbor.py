@@ -13,9 +13,9 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_int
 from nodeflow._base.types import EdgeFilter, Fanouts
 from nodeflow.graph import Graph
-from nodeflow.graph._columns import edge_integers
+from nodeflow.graph._columns import edge_integers, edge_numbers
 from nodeflow.graph._edges import NOTHING, Edges
-from nodeflow.sampling._proportional import Proportional, edge_weights
+from nodeflow.sampling._proportional import Proportional
 from nodeflow.sampling._rows import Drawn, Rows, RowSampler
 from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes
 
@@ -117,7 +117,8 @@ class NeighborSampler(RowSampler):
         self._counts = [_counts(fanout, types) for fanout in self.fanouts]
         self._proportional: Proportional | None = None
         if self.prob is not None:
-            self._proportional = Proportional(self.reader.edges, edge_weights(self.graph, self.prob))
+            column = edge_numbers(self.graph, self.prob, "prob", signed=False)
+            self._proportional = Proportional(self.reader.edges, column)
 
     def _read_types(self, name: str) -> list[int]:
         """Give every node a row for each type of edges; returns the types, ascending."""

@@ -6,31 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, first_true
+from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array
-from nodeflow.graph import Graph
-from nodeflow.graph._columns import edge_numbers
 from nodeflow.graph._edges import Edges
 from nodeflow.sampling._rows import Drawn, Rows
-
-_LEAST, _MOST = 1e-280, 1e280  # sums, quotients and products of such numbers stay finite, and above 0
-
-
-def edge_weights(graph: Graph, name: str) -> Array:
-    """Return an edge column that draws may be proportional to, float32 or float64 ``[num_edges]``, shared if it can be.
-
-    Raises ValueError for numbers that are negative, not finite, or (float64) neither 0 nor from 1e-280 to 1e280.
-    """
-    column = edge_numbers(graph, name, "prob", signed=False)
-    if column.dtype == np.float64:
-        wrong = ((column < _LEAST) & (column != 0)) | (column > _MOST)
-        if (i := first_true(wrong)) is not None:
-            raise ValueError(
-                f"prob: the edge column {name!r} must have numbers from {_LEAST} to {_MOST}, or 0, but edge {i} "
-                f"has {column[i]}; only ratios count, so multiply the column by a constant"
-            )
-    return np.ascontiguousarray(column)
 
 
 class Proportional(Frozen):
@@ -38,7 +18,7 @@ class Proportional(Frozen):
 
     Args:
         edges: the edge arrays, without a patch.
-        column: weights by edge id, ``[num_edges]``, from ``edge_weights``.
+        column: weights by edge id, ``[num_edges]``, from ``edge_numbers``, without sign.
 
     ``weights`` are the weights by position, which is the column itself where positions are edge ids. ``table`` and
     ``sums`` take ``8 num_edges + 24 num_rows`` bytes (see ``_kernels/draw/alias.py``). Cost: one pass over all edges.
@@ -51,7 +31,7 @@ class Proportional(Frozen):
     sums: NDArray[np.float64]
 
     def __init__(self, edges: Edges, column: Array) -> None:
-        weights = edges.by_position(column)
+        weights = np.ascontiguousarray(edges.by_position(column))
         # made here, since numpy asks for large pages where it can: random access to small ones takes twice the time
         table, sums = np.zeros(len(weights), np.uint64), np.zeros((edges.num_rows, 3), np.float64)
         kernels.alias.build_tables(edges.indptr, weights, table, sums)
@@ -78,9 +58,7 @@ class Proportional(Frozen):
             kernels.systematic.draw_systematic(scan, begin, degree, weights, *drawn, unit, top, indptr, positions, src)
         if len(keep):
             kernels.weighted.keep_nonzero(keep, begin, weights, edges.indices, indptr, positions, src)
-
-        def inverse() -> Array:
-            inverse: Array = kernels.weighted.inverse_probability(weights, positions, indptr, unit, replace)
-            return inverse
-
-        return Drawn(indptr, positions, src, None if (fanouts < 0).all() else inverse, True)
+        if (fanouts < 0).all():
+            return Drawn(indptr, positions, src, None, True)
+        given = (weights, positions, indptr, unit, replace)
+        return Drawn(indptr, positions, src, lambda: kernels.weighted.inverse_probability(*given), True)

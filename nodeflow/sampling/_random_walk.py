@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -11,9 +10,10 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, describe
+from nodeflow._base.checks import Ints, as_count, as_number
 from nodeflow._base.types import EdgeFilter, PerFlow
 from nodeflow.graph import Graph
+from nodeflow.graph._edges import NOTHING
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
 
@@ -89,7 +89,9 @@ class RandomWalkSampler(Sampler):
         self.walk_length = as_count(walk_length, "walk_length", 1)
         if self.num_walks * self.walk_length >= 2**31:
             raise ValueError(f"num_walks * walk_length must be below 2**31, got {self.num_walks * self.walk_length}")
-        self.restart = _probability(restart, "restart")
+        self.restart = as_number(restart, "restart")
+        if not 0 <= self.restart <= 1:
+            raise ValueError(f"restart must be a probability from 0 to 1, got {self.restart}")
         self.normalize = bool(normalize)
         super().__init__(
             graph, num_flows, direction=direction, include_dst=include_dst, reuse=reuse, edge_filter=edge_filter,
@@ -98,10 +100,9 @@ class RandomWalkSampler(Sampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose the nodes visited most by walks from the destinations ``dst``."""
-        edges, patch = self.reader.edges, self.reader.edges.patch
-        other = (np.zeros(0, np.int64), edges.indptr, edges.indices)
-        if patch is not None:
-            other = (patch.rows, patch.edges.indptr, patch.edges.indices)
+        edges = self.reader.edges
+        rows, copies = (NOTHING, edges) if edges.patch is None else (edges.patch.rows, edges.patch.edges)
+        other = (rows, copies.indptr, copies.indices)
         walks = (self.num_walks, self.walk_length, self.restart, self.num_neighbors[step.flow])
         indptr, src, visits = kernels.walk.count_visits(
             edges.indptr, edges.indices, *other, dst.numpy(), np.uint64(step.random.key), *walks
@@ -137,12 +138,3 @@ def _limits(value: Any, num_flows: int) -> tuple[int, ...]:
     if len(limits) != num_flows:
         raise ValueError(f"num_neighbors must have one number per flow ({num_flows}), got {len(limits)}")
     return limits
-
-
-def _probability(value: object, name: str) -> float:
-    if isinstance(value, (bool, np.bool_, str, bytes)) or not hasattr(value, "__float__"):
-        raise TypeError(f"{name} must be a number from 0 to 1, got {describe(value)}")
-    number = float(value)
-    if not 0 <= number <= 1 or math.isnan(number):
-        raise ValueError(f"{name} must be a probability from 0 to 1, got {number}")
-    return number
