@@ -17,8 +17,7 @@ _AHEAD = 16  # entries between the prefetch of a memory address and its use
 @njit(nogil=True, cache=True)
 def csr_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
     """Return ``(indptr, positions)`` of the entries of some rows, in the order in which the rows are given."""
-    chosen_indptr = np.empty(rows.shape[0] + 1, np.int64)
-    chosen_indptr[0] = 0
+    chosen_indptr = np.zeros(rows.shape[0] + 1, np.int64)
     for i in range(rows.shape[0]):
         chosen_indptr[i + 1] = chosen_indptr[i] + indptr[rows[i] + 1] - indptr[rows[i]]
     positions = np.empty(chosen_indptr[-1], np.int64)

@@ -7,22 +7,15 @@ from numba import njit
 
 
 @njit
-def enlarged(array, used, size):
-    """Return an array of ``size`` entries that begins with the first ``used`` of ``array``.
-
-    The entries are copied in a loop: for an assignment to a slice numba also compiles an error message, which takes
-    seconds.
-    """
-    grown = np.empty(size, array.dtype)
-    for i in range(used):
-        grown[i] = array[i]
-    return grown
-
-
-@njit
 def reserve(array, used, more):
     """Return an array that begins with the first ``used`` entries of ``array`` and has space for ``more`` further ones.
 
-    That is ``array`` itself where it is long enough, else a copy of twice the size that is needed.
+    That is ``array`` itself where it is long enough, else a copy of twice the size that is needed. The entries are
+    copied in a loop: for an assignment to a slice numba also compiles an error message, which takes seconds.
     """
-    return array if used + more <= array.shape[0] else enlarged(array, used, 2 * (used + more))
+    if used + more <= array.shape[0]:
+        return array
+    grown = np.empty(2 * (used + more), array.dtype)
+    for i in range(used):
+        grown[i] = array[i]
+    return grown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -26,3 +26,10 @@ def _prefetch(typingctx: Any, array: Any, index: Any) -> Any:
 
 
 prefetch: Any = intrinsic(_prefetch)  # called as prefetch(array, index)
+
+
+@njit(inline="always")
+def prefetch_at(array, positions, i):
+    """Prefetch ``array[positions[i]]`` where there is an i-th position, as a loop over positions does ahead of use."""
+    if i < positions.shape[0]:
+        prefetch(array, positions[i])

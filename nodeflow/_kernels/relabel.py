@@ -15,25 +15,27 @@ MAX_ID = 2**31 - 1
 
 
 @njit(inline="always")
-def _shift(table):
+def shift_for(num_slots):
+    """The shift with which ``slot`` goes from 0 to ``num_slots - 1``, a power of two."""
     bits = 0
-    while (1 << bits) < table.shape[0]:
+    while (1 << bits) < num_slots:
         bits += 1
     return U64(64 - bits)
 
 
 @njit(inline="always")
-def _slot(v, shift):
+def slot(v, shift):
+    """The slot of a hash table at which to begin to look for number ``v``."""
     return int64((U64(v) * GOLDEN) >> shift)
 
 
 @njit(nogil=True, cache=True)
 def insert(table, ids):
     """Number the distinct ``ids`` 0, 1, 2, ... in an empty table."""
-    mask, shift = table.shape[0] - 1, _shift(table)
+    mask, shift = table.shape[0] - 1, shift_for(table.shape[0])
     for i in range(ids.shape[0]):
         v = int64(ids[i])
-        h = _slot(v, shift)
+        h = slot(v, shift)
         while table[h] != -1:
             h = (h + 1) & mask
         table[h] = (v << 32) | i
@@ -47,17 +49,17 @@ def relabel(table, ids, nodes, n):
     done, number of nodes)``. When the table is 40 % full the loop stops early; the caller goes on with the rest in a
     larger table. (Collisions in a fuller table cost more than cache misses in a larger one.)
     """
-    mask, shift, most = table.shape[0] - 1, _shift(table), table.shape[0] * 2 // 5
+    mask, shift, most = table.shape[0] - 1, shift_for(table.shape[0]), table.shape[0] * 2 // 5
     size = ids.shape[0]
     for i in range(min(_AHEAD, size)):
-        prefetch(table, _slot(ids[i], shift))
+        prefetch(table, slot(ids[i], shift))
     for i in range(size):  # from 0, so that the compiler knows that no index is negative
         if i + _AHEAD < size:
-            prefetch(table, _slot(ids[i + _AHEAD], shift))
+            prefetch(table, slot(ids[i + _AHEAD], shift))
         if n >= most:
             return i, n
         v = ids[i]
-        h = _slot(v, shift)
+        h = slot(v, shift)
         entry = table[h]
         while (entry != -1) & (entry >> 32 != v):
             h = (h + 1) & mask

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import int64, njit, uint64
 
 U64 = np.uint64
 GOLDEN = U64(0x9E3779B97F4A7C15)
@@ -48,6 +48,12 @@ def bounded(state, bound):
             state += GOLDEN
             product = (mix(state) >> _HALF) * bound
     return product >> _HALF, state
+
+
+@njit(inline="always")
+def uniform(state):
+    """A number uniform in [0, 1) with 53 bits, from a state."""
+    return float(int64(mix(state) >> U64(11))) * 2.0**-53
 
 
 @njit(nogil=True, cache=True)

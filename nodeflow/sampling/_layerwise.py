@@ -13,7 +13,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, check_one_of, describe, first_true
 from nodeflow._base.types import Array, EdgeFilter, Floats, PerFlow
 from nodeflow.graph import Graph
-from nodeflow.graph._edges import contains
+from nodeflow.graph._edges import NOTHING, contains
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._pps import (
     Ladder,
@@ -25,11 +25,10 @@ from nodeflow.sampling._pps import (
     pick_systematic,
     pick_with_replacement,
     scale_of,
+    squared_norms,
 )
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
 from nodeflow.sampling._scores import LayerCandidates, draw_columns, read_scores
-
-_NONE: Ints = np.zeros(0, np.int64)
 
 
 class LayerSampler(Sampler):
@@ -170,7 +169,7 @@ class LayerSampler(Sampler):
 
     def _left_out(self) -> Ints:
         """Positions of edges left out, ascending."""
-        return _NONE if self.reader.edges.patch is None else self.reader.edges.patch.left_out
+        return NOTHING if self.reader.edges.patch is None else self.reader.edges.patch.left_out
 
 
 class LadiesSampler(LayerSampler):
@@ -228,10 +227,8 @@ class LadiesSampler(LayerSampler):
         if self.normalize and weights is not None and (i := first_true(weights < 0)) is not None:
             raise ValueError(f"normalize=True needs weights that are not negative, but edge {i} has {weights[i]}")
         # squared norm of every row; rows of which edges are left out are added up again in each draw
-        rows, column = np.arange(self.reader.edges.num_rows), self._column
-        self._norms = (
-            kernels.layerwise.row_norms(self.reader.edges.indptr, rows, column, _NONE) if len(column) else np.zeros(0)
-        )
+        rows = np.arange(self.reader.edges.num_rows if len(self._column) else 0)
+        self._norms = kernels.layerwise.row_sums(self.reader.edges.indptr, rows, self._column, NOTHING, True)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Draw a set of sources for the destinations ``dst`` and choose all edges from it."""
@@ -245,18 +242,12 @@ class LadiesSampler(LayerSampler):
             norms = self._norms[rows]
             if edges.patch is not None:
                 hit = contains(edges.patch.rows, rows)
-                norms[hit] = kernels.layerwise.row_norms(edges.indptr, rows[hit], column, left_out)
-            total = float(kernels.pps.cumulated(norms)[-1]) if len(norms) else 0.0
-            drawn = kernels.layerwise.draw_edges_weighted(
+                norms[hit] = kernels.layerwise.row_sums(edges.indptr, rows[hit], column, left_out, True)
+            drawn, total = kernels.layerwise.draw_edges_weighted(
                 edges.indptr, edges.indices, rows, norms, column, left_out, size, key
             )
         else:
-            total = float((edges.indptr[rows + 1] - edges.indptr[rows]).sum())
-            if edges.patch is not None:
-                total -= float(
-                    np.diff(np.searchsorted(left_out, [edges.indptr[rows], edges.indptr[rows + 1]]), axis=0).sum()
-                )
-            drawn = kernels.layerwise.draw_edges(edges.indptr, edges.indices, rows, left_out, size, key)
+            drawn, total = kernels.layerwise.draw_edges(edges.indptr, edges.indices, rows, left_out, size, key)
         ids, times = np.unique(drawn, return_counts=True)
         indptr, positions, source, norm = kernels.layerwise.edges_from(
             edges.indptr, edges.indices, rows, ids, column, left_out
@@ -267,14 +258,14 @@ class LadiesSampler(LayerSampler):
     _needs_weight = True
 
     def _scores(self, candidates: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
-        scores = np.zeros(len(candidates))
-        kernels.layerwise.add_norms(candidates.structure.indices.numpy(), candidates.positions, self._column, scores)
-        return scores, None
+        weights = self._column[candidates.positions] if len(self._column) else None
+        return squared_norms(candidates.structure.indices.numpy(), weights, len(candidates)), None
 
     def _finished(self, dst: Ints, indptr: Ints, weight: Floats) -> Floats:
         if not self.normalize:
             return weight
-        wanted = kernels.layerwise.row_sums(self.reader.edges.indptr, dst, self._column, self._left_out()) / self._scale
+        whole, left_out = self.reader.edges.indptr, self._left_out()
+        wanted = kernels.layerwise.row_sums(whole, dst, self._column, left_out, False) / self._scale
         sums = np.add.reduceat(np.append(weight, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
         scale = np.divide(wanted, sums, out=np.zeros(len(dst)), where=sums > 0)
         scaled: Floats = weight * np.repeat(scale, np.diff(indptr))
@@ -329,7 +320,8 @@ class FastGCNSampler(LayerSampler):
     def read_graph(self) -> None:
         """Read also the probabilities of all nodes."""
         super().read_graph()
-        norms = kernels.layerwise.source_norms(self.reader.edges.indices, self._column, self.graph.num_nodes)
+        weights = self._column if len(self._column) else None
+        norms = squared_norms(self.reader.edges.indices, weights, self.graph.num_nodes)
         self._steps: Ladder | None = None  # stays so where no node has a chance
         sizes = set() if self.draw == "replacement" else set(self.layer_sizes)
         self._prob = {size: inclusion_probabilities(norms, size) for size in sizes}
@@ -359,7 +351,7 @@ class FastGCNSampler(LayerSampler):
         elif self._steps is not None:
             picked = pick_with_replacement(self._steps, size, key)
         else:
-            picked = Picked(_NONE, _NONE, np.zeros(0))
+            picked = Picked(NOTHING, NOTHING, np.zeros(0))
         indptr, positions, source, _ = kernels.layerwise.edges_from(
             edges.indptr, edges.indices, rows, picked.places, self._column, left_out
         )

@@ -15,11 +15,11 @@ from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, Floats
 from nodeflow._rows.rows import whole_column
 from nodeflow.graph import Graph
+from nodeflow.graph._edges import NOTHING
 from nodeflow.graph._storage import Stored
 from nodeflow.sampling._base import SamplerBase
 
 DISTRIBUTIONS = ("uniform", "degree")
-_NO_WEIGHTS = np.zeros(0, np.int64)
 
 
 class Pairs(NamedTuple):
@@ -62,12 +62,10 @@ class Negatives(Frozen):
         birth: time ``[num_nodes]`` from which on each node exists; None: always.
     """
 
-    __slots__ = ("_before", "_birth", "_indptr", "_known", "_num_nodes", "_order", "_rank", "_upto")
+    __slots__ = ("_birth", "_known", "_num_nodes", "_order", "_rank", "_upto")
     _num_nodes: int
     _upto: Ints
-    _indptr: Ints | None
-    _known: Stored
-    _before: Ints
+    _known: tuple[Ints, Stored, Ints]
     _birth: Array | None
     _order: Ints | None
     _rank: Ints | None
@@ -86,13 +84,12 @@ class Negatives(Frozen):
                 src, dst = np.repeat(rank, np.diff(known[0])), rank[known[1]]
                 sizes = np.bincount(src, minlength=num_nodes)
                 known = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), dst[np.lexsort((dst, src))]
-        upto = _NO_WEIGHTS if weights is None else np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)])
-        self._set(_num_nodes=num_nodes, _upto=upto, _indptr=None, _known=_NO_WEIGHTS, _before=_NO_WEIGHTS)
-        self._set(_birth=birth, _order=order, _rank=rank)
+        upto = NOTHING if weights is None else np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)])
+        rows: tuple[Ints, Stored, Ints] = (NOTHING, NOTHING, NOTHING)
         if known is not None:
             narrow = np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64
-            rows, nodes, before = kernels.negative.known_rows(known[0], known[1].astype(narrow, copy=False), upto)
-            self._set(_indptr=rows, _known=nodes, _before=before)
+            rows = kernels.negative.known_rows(known[0], known[1].astype(narrow, copy=False), upto)
+        self._set(_num_nodes=num_nodes, _upto=upto, _known=rows, _birth=birth, _order=order, _rank=rank)
 
     def draw(
         self, key: int, ends: Ints, count: int, chunk: int | None = None, times: Array | None = None
@@ -112,11 +109,7 @@ class Negatives(Frozen):
             exist = np.searchsorted(self._birth, times, side="right")
             limits = np.minimum.reduceat(exist, np.arange(0, n, size))
             ends = ends if self._rank is None else self._rank[ends]
-        if self._indptr is None:
-            bad = int(kernels.negative.draw_any(bits, limits, self._upto, out))
-        else:
-            rows = (self._indptr, self._known, self._before)
-            bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, ends, *rows, out))
+        bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, ends, *self._known, out))
         if bad >= 0:
             return np.empty((n, count), np.int64), bad * size
         if self._order is not None:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
-from nodeflow._base.types import Floats
-from nodeflow.random import derive_key
+from nodeflow._base.types import Array, Floats
+from nodeflow.random import Random, derive_key
 
 
 class Picked(NamedTuple):
@@ -37,6 +37,12 @@ def scale_of(values: NDArray[np.floating]) -> float:
     largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
     # a subnormal number would need a factor that is no number
     return 2.0 ** -max(math.frexp(largest)[1], -1000) if largest > 0 else 1.0
+
+
+def squared_norms(sources: Array, weights: Array | None, size: int) -> Floats:
+    """Return for each of ``size`` sources the sum of the squared ``weights`` (None: 1) of its edges, float64."""
+    squares = None if weights is None else np.square(weights, dtype=np.float64)
+    return np.bincount(sources, squares, minlength=size).astype(np.float64)
 
 
 def inclusion_probabilities(scores: Floats, size: int) -> Floats:
@@ -90,7 +96,7 @@ def laid_out(prob: Floats, ids: Ints, key: int) -> Line:
     """
     certain, others = np.flatnonzero(prob >= 1), np.flatnonzero((prob > 0) & (prob < 1))
     order = others[kernels.pps.hash_order(ids[others], np.uint64(key))]
-    ends = kernels.pps.cumulated(prob[order])
+    ends = np.cumsum(prob[order])
     size = round(float(ends[-1])) if len(ends) else 0
     ends = np.minimum(ends, size)  # which rounding may have missed by a little
     ends[-1:] = size
@@ -117,7 +123,7 @@ class Ladder(NamedTuple):
 
 def ladder(scores: NDArray[np.floating], bits: int = 0) -> Ladder:
     """Prepare scores ``[n]``, at least one positive. A 2**bits near n makes draws fast. Cost: proportional to n."""
-    ends = kernels.pps.cumulated(scores)
+    ends = np.cumsum(scores, dtype=np.float64)
     guide = np.empty(2**bits + 1, np.int32 if len(ends) < 2**31 else np.int64)
     kernels.pps.guide_to(ends, guide)
     return Ladder(scores, ends, guide)
@@ -160,5 +166,5 @@ def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
     prob = inclusion_probabilities(scores, size)
     if draw == "systematic":
         return pick_systematic(laid_out(prob, ids, derive_key(key, 1)), prob, key)
-    places = kernels.pps.keep_poisson(prob, ids, np.uint64(key))
+    places = np.flatnonzero(Random(key).uniform(ids).numpy() < prob)
     return Picked(places, np.ones(len(places), np.int64), prob[places])

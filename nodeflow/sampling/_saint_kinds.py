@@ -12,6 +12,7 @@ from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow.graph._edges import Edges
 from nodeflow.random import Random
+from nodeflow.sampling._pps import squared_norms
 from nodeflow.sampling._subgraph import Subgraph
 
 Floats = NDArray[np.float64]
@@ -44,8 +45,7 @@ class NodeKind(Kind):
     """
 
     def __init__(self, edges: Edges, weights: Array | None, budget: int) -> None:
-        squares = None if weights is None else np.square(edges.by_position(weights).astype(np.float64))
-        norms = np.bincount(edges.indices, squares, minlength=edges.num_rows).astype(np.float64)
+        norms = squared_norms(edges.indices, None if weights is None else edges.by_position(weights), edges.num_rows)
         self._ends = np.cumsum(norms)
         total = float(self._ends[-1]) if len(norms) else 0.0
         if total == 0:

@@ -94,7 +94,7 @@ def build_tables(indptr, weights, table, sums):
             table[first + o] = U64(int64(w * per_class))
         units[heaviest] += left  # the few units that rounding has left over
         sums[r, TOTAL], sums[r, MOST], sums[r, SQUARES] = total, largest, squares
-        _fill(table[first : first + degree], bits, whole, units)
+        _fill(table[first : first + degree], bits, whole, units[: int64(degree)])
 
 
 @njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
@@ -106,16 +106,16 @@ def _fill(cells, bits, whole, units):
     last as long as heavy ones do, and those that remain fill their cells.
     """
     degree = U64(cells.shape[0])
-    light, heavy = _next_light(units, U64(0), degree, whole), _next_heavy(units, U64(0), degree, whole)
+    light, heavy = _next(False, units, U64(0), whole), _next(True, units, U64(0), whole)
     if heavy < degree:
         rest, kind = units[heavy], cells[heavy]
     while heavy < degree:
         if rest > whole:
             cells[light] = _entry(units[light], cells[light], kind, heavy, bits)
             rest -= whole - units[light]
-            light = _next_light(units, light + U64(1), degree, whole)
+            light = _next(False, units, light + U64(1), whole)
         else:
-            other = _next_heavy(units, heavy + U64(1), degree, whole)
+            other = _next(True, units, heavy + U64(1), whole)
             if other == degree:
                 cells[heavy] = _entry(whole, kind, kind, heavy, bits)
             else:
@@ -125,7 +125,7 @@ def _fill(cells, bits, whole, units):
             heavy = other
     while light < degree:
         cells[light] = _entry(whole, cells[light], cells[light], light, bits)
-        light = _next_light(units, light + U64(1), degree, whole)
+        light = _next(False, units, light + U64(1), whole)
 
 
 @njit(inline="always")
@@ -134,15 +134,9 @@ def _entry(part, own, other, alias, bits):
 
 
 @njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
-def _next_light(units, o, degree, whole):
-    while o < degree and units[o] > whole:
-        o += U64(1)
-    return o
-
-
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
-def _next_heavy(units, o, degree, whole):
-    while o < degree and units[o] <= whole:
+def _next(heavy, units, o, whole):
+    """The first edge from ``o`` on that is heavier than a cell, or that is not; the degree where there is none."""
+    while o < U64(units.shape[0]) and (units[o] > whole) != heavy:
         o += U64(1)
     return o
 

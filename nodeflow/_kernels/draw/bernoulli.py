@@ -8,7 +8,7 @@ import numpy as np
 from numba import float64, int64, njit
 
 from nodeflow._kernels.growing import reserve
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.prefetch import prefetch, prefetch_at
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
 _AHEAD = 16  # rows between the prefetch of an entry of indptr and its use
@@ -25,8 +25,7 @@ def log_rejection(indptr, rows, fanout, rate):
     n = rows.shape[0]
     begin, degree, rejection = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.float64)
     for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(indptr, rows[i + _AHEAD])
+        prefetch_at(indptr, rows, i + _AHEAD)
         begin[i] = indptr[rows[i]]
         degree[i] = indptr[rows[i] + 1] - begin[i]
         if rate > 0:
@@ -44,8 +43,7 @@ def draw_bernoulli(begin, degree, indices, ident, key, rejection):
     log(1 - p)) for U uniform on (0, 1] (Devroye 1986, section X.2), because U <= (1 - p)^m has probability (1 - p)^m.
     """
     n = begin.shape[0]
-    indptr = np.empty(n + 1, np.int64)
-    indptr[0] = 0
+    indptr = np.zeros(n + 1, np.int64)
     expected = 0.0
     for i in range(n):
         expected -= degree[i] * math.expm1(rejection[i])
@@ -79,7 +77,6 @@ def draw_bernoulli(begin, degree, indices, ident, key, rejection):
     positions = positions[:w]
     src = np.empty(w, np.int64)
     for j in range(w):
-        if j + _LAG < w:
-            prefetch(indices, positions[j + _LAG])
+        prefetch_at(indices, positions, j + _LAG)
         src[j] = indices[positions[j]]
     return indptr, positions, src

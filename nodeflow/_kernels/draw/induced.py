@@ -6,26 +6,13 @@ A slot of the table has two numbers, a key (any int64 from 0) and its index. An 
 from __future__ import annotations
 
 import numpy as np
-from numba import int64, njit
+from numba import njit
 
 from nodeflow._kernels.growing import reserve
 from nodeflow._kernels.prefetch import prefetch
-from nodeflow._kernels.rng import GOLDEN, U64
+from nodeflow._kernels.relabel import shift_for, slot
 
 _AHEAD = 12  # neighbours between the prefetch of a slot and its use
-
-
-@njit(inline="always")
-def _slot(key, shift):
-    return int64((U64(key) * GOLDEN) >> shift)
-
-
-@njit(inline="always")
-def _shift(table):
-    bits = 0
-    while (2 << bits) < table.shape[0]:
-        bits += 1
-    return U64(64 - bits)
 
 
 @njit(nogil=True, cache=True)
@@ -35,9 +22,9 @@ def tabulate(keys):
     while size < 2 * keys.shape[0]:
         size *= 2
     table = np.full(2 * size, -1, np.int64)
-    mask, shift, repeated = size - 1, _shift(table), -1
+    mask, shift, repeated = size - 1, shift_for(size), -1
     for i in range(keys.shape[0]):
-        h = _slot(keys[i], shift)
+        h = slot(keys[i], shift)
         while table[2 * h] != -1 and table[2 * h] != keys[i]:
             h = (h + 1) & mask
         if table[2 * h] != -1:
@@ -57,9 +44,9 @@ def induced(indptr, indices, keys, num_nodes, table):
     edges of a destination come in the graph's order. The time is proportional to the sum of the nodes' degrees.
     """
     n = keys.shape[0]
-    mask, shift = table.shape[0] // 2 - 1, _shift(table)
-    out_indptr = np.empty(n + 1, np.int64)
-    out_indptr[0] = 0
+    size = table.shape[0] // 2
+    mask, shift = size - 1, shift_for(size)
+    out_indptr = np.zeros(n + 1, np.int64)
     start = max(1024, 4 * n)
     src, positions = np.empty(start, np.int64), np.empty(start, np.int64)
     w = 0
@@ -68,12 +55,12 @@ def induced(indptr, indices, keys, num_nodes, table):
         base = keys[i] - node
         first, end = indptr[node], indptr[node + 1]
         for p in range(first, min(first + _AHEAD, end)):
-            prefetch(table, 2 * _slot(base + indices[p], shift))
+            prefetch(table, 2 * slot(base + indices[p], shift))
         for p in range(first, end):
             if p + _AHEAD < end:
-                prefetch(table, 2 * _slot(base + indices[p + _AHEAD], shift))
+                prefetch(table, 2 * slot(base + indices[p + _AHEAD], shift))
             key = base + indices[p]
-            h = _slot(key, shift)
+            h = slot(key, shift)
             while table[2 * h] != key and table[2 * h] != -1:
                 h = (h + 1) & mask
             if table[2 * h] == -1:

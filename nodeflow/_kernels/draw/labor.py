@@ -14,7 +14,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from nodeflow._kernels.growing import reserve
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.prefetch import prefetch_at
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
 U32 = np.uint32
@@ -132,15 +132,13 @@ def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
     do. ``expected`` is the expected number of edges.
     """
     n = begin.shape[0]
-    indptr = np.empty(n + 1, np.int64)
-    indptr[0] = 0
+    indptr = np.zeros(n + 1, np.int64)
     capacity = expected + 4 * int(np.sqrt(expected)) + _BLOCK
     positions, src = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     numbers = np.zeros(_BLOCK, U32)
     w = 0
     for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(indices, begin[i + _AHEAD])
+        prefetch_at(indices, begin, i + _AHEAD)
         first, d = begin[i], degree[i]
         if fanout < 0 or d <= fanout:
             positions, src = reserve(positions, w, d), reserve(src, w, d)
@@ -179,13 +177,11 @@ def draw_smallest(begin, degree, indices, fanout, keys, early, again, copies, in
     the row, and ``copies`` how often it did (see ``find_repeats``): such an edge has a number of its own. Rows are
     shorter than 2**32.
     """
-    smallest = np.empty(
-        _BLOCK, np.int64
-    )  # number << 32 | offset in the row, less 2**63, so that it fits int64 in the same order
+    # number << 32 | offset in the row, less 2**63, so that it fits int64 in the same order
+    smallest = np.empty(_BLOCK, np.int64)
     numbers = np.zeros(_BLOCK, U32)
     for i in range(begin.shape[0]):
-        if i + _AHEAD < begin.shape[0]:
-            prefetch(indices, begin[i + _AHEAD])
+        prefetch_at(indices, begin, i + _AHEAD)
         first, d, w, k = begin[i], degree[i], indptr[i], indptr[i + 1] - indptr[i]
         if k == d:
             for j in range(d):

@@ -13,12 +13,11 @@ import numpy as np
 from numba import njit
 
 from nodeflow._kernels.draw.labor import is_renewed
-from nodeflow._kernels.growing import enlarged, reserve
-from nodeflow._kernels.prefetch import prefetch
-from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
+from nodeflow._kernels.growing import reserve
+from nodeflow._kernels.prefetch import prefetch, prefetch_at
+from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
 _AHEAD = 4  # rows between the prefetch of their first sources and their use
-_FRACTION = 2.0**-53
 _PIECE = 1024  # edges per block
 
 
@@ -31,8 +30,7 @@ def gather_local(begin, degree, indices, table, local):
     nodes = np.empty(min(local.shape[0], table.shape[0]), np.int64)
     size, w = 0, 0
     for i in range(begin.shape[0]):
-        if i + _AHEAD < begin.shape[0]:
-            prefetch(indices, begin[i + _AHEAD])
+        prefetch_at(indices, begin, i + _AHEAD)
         for p in range(begin[i], begin[i] + degree[i]):
             t = indices[p]
             if table[t] < 0:
@@ -41,7 +39,7 @@ def gather_local(begin, degree, indices, table, local):
                 size += 1
             local[w] = table[t]
             w += 1
-    return enlarged(nodes, size, size)
+    return nodes[:size].copy()
 
 
 @njit(nogil=True, cache=True)
@@ -86,8 +84,7 @@ def solve(begin, degree, indices, fanout, pi, c, scratch):
         scratch[t] = 1.0 / pi[t]
     inverse = np.empty(_PIECE, np.float64)
     for i in range(c.shape[0]):
-        if i + _AHEAD < c.shape[0]:
-            prefetch(indices, begin[i + _AHEAD])
+        prefetch_at(indices, begin, i + _AHEAD)
         d = degree[i]
         if 0 <= fanout < d:
             total = 0.0
@@ -109,7 +106,7 @@ def solve(begin, degree, indices, fanout, pi, c, scratch):
 def _uniform(t, keys, early, copy):
     """The random number of a source, in [0, 1) with 53 bits; ``copy`` counts the edges from it in the row before."""
     key = keys[1] if early > 0 and is_renewed(t, keys, early) else keys[0]
-    return (mix(stream(key, t) + U64(copy + 1) * GOLDEN) >> U64(11)) * _FRACTION
+    return uniform(stream(key, t) + U64(copy + 1) * GOLDEN)
 
 
 @njit(nogil=True, cache=True)
@@ -149,12 +146,10 @@ def keep_poisson(begin, degree, indices, nodes, fanout, keys, early, pi, codes, 
     """
     _fill(nodes, keys, early, pi, codes, scratch)
     n, w = c.shape[0], 0
-    indptr = np.empty(n + 1, np.int64)
-    indptr[0] = 0
+    indptr = np.zeros(n + 1, np.int64)
     likely = np.empty(_PIECE, np.int64)
     for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(indices, begin[i + _AHEAD])
+        prefetch_at(indices, begin, i + _AHEAD)
         end = begin[i] + degree[i]
         every, bound = fanout < 0 or degree[i] <= fanout, _code(c[i])
         for first in range(begin[i], end, _PIECE):
@@ -220,8 +215,7 @@ def keep_smallest(begin, degree, indices, nodes, fanout, keys, early, pi, codes,
     number / pi that was not kept.
     """
     n = begin.shape[0]
-    indptr = np.empty(n + 1, np.int64)
-    indptr[0] = 0
+    indptr = np.zeros(n + 1, np.int64)
     most = 1
     for i in range(n):
         indptr[i + 1] = indptr[i] + (degree[i] if fanout < 0 else min(degree[i], fanout))
@@ -232,8 +226,7 @@ def keep_smallest(begin, degree, indices, nodes, fanout, keys, early, pi, codes,
     mark = np.full(pi.shape[0], -1, np.int32)
     repeated, copies = np.empty(16, np.int64), np.empty(16, np.int64)
     for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(indices, begin[i + _AHEAD])
+        prefetch_at(indices, begin, i + _AHEAD)
         first, end, w, k = begin[i], begin[i] + degree[i], indptr[i], indptr[i + 1] - indptr[i]
         if k == degree[i]:
             for j in range(k):

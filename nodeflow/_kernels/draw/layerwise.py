@@ -10,10 +10,11 @@ import numpy as np
 from numba import int64, njit
 
 from nodeflow._kernels.csr import step_past
-from nodeflow._kernels.draw.pps import find, uniform
 from nodeflow._kernels.growing import reserve
-from nodeflow._kernels.prefetch import prefetch
-from nodeflow._kernels.rng import GOLDEN, U64, bounded, stream
+from nodeflow._kernels.prefetch import prefetch, prefetch_at
+from nodeflow._kernels.relabel import slot
+from nodeflow._kernels.rng import GOLDEN, U64, bounded, stream, uniform
+from nodeflow._kernels.search import first_above, first_at_least
 
 _AHEAD = 8  # rows between the prefetch of their first entries and their use
 _PIECE = 1024  # edges per block
@@ -21,66 +22,38 @@ _PIECE = 1024  # edges per block
 
 @njit(inline="always")
 def _contains(ascending, value):
-    low, high = 0, ascending.shape[0]
-    while low < high:
-        middle = (low + high) // 2
-        if ascending[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low < ascending.shape[0] and ascending[low] == value
+    at = first_at_least(ascending, 0, ascending.shape[0], value)
+    return at < ascending.shape[0] and ascending[at] == value
+
+
+@njit(inline="always")
+def _weight(column, p):
+    return 1.0 if column.shape[0] == 0 else float(column[p])
 
 
 @njit(nogil=True, cache=True)
-def source_norms(indices, column, num_nodes):
-    """Return the norm of every node over the edges of which it is the source, float64 ``[num_nodes]``."""
-    norms = np.zeros(num_nodes, np.float64)
-    if column.shape[0] == 0:
-        for p in range(indices.shape[0]):
-            norms[indices[p]] += 1.0
-    else:
-        for p in range(indices.shape[0]):
-            a = float(column[p])
-            norms[indices[p]] += a * a
-    return norms
+def row_sums(indptr, rows, column, left_out, squared):
+    """Return the sum of the weights of every row, or with ``squared`` its norm, float64 ``[len(rows)]``.
 
-
-@njit(nogil=True, cache=True)
-def row_norms(indptr, rows, column, left_out):
-    """Return the norm of every row, float64 ``[len(rows)]``; edges are added in their order."""
-    norms = np.zeros(rows.shape[0], np.float64)
+    Edges are added in their order.
+    """
+    sums = np.empty(rows.shape[0], np.float64)
     for i in range(rows.shape[0]):
         total = 0.0
         for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            if left_out.shape[0] == 0 or not _contains(left_out, p):
-                a = float(column[p])
-                total += a * a
-        norms[i] = total
-    return norms
-
-
-@njit(nogil=True, cache=True)
-def row_sums(indptr, rows, column, left_out):
-    """Return the sum of the weights of every row, float64 ``[len(rows)]``."""
-    sums = np.zeros(rows.shape[0], np.float64)
-    for i in range(rows.shape[0]):
-        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            if left_out.shape[0] == 0 or not _contains(left_out, p):
-                sums[i] += 1.0 if column.shape[0] == 0 else float(column[p])
+            if not _contains(left_out, p):
+                a = _weight(column, p)
+                total += a * a if squared else a
+        sums[i] = total
     return sums
 
 
 @njit(nogil=True, cache=True)
-def add_norms(local, positions, column, norms):
-    """Add the squared weight of every edge to ``norms[local[e]]``; ``local`` are the local ids of the sources."""
-    for e in range(local.shape[0]):
-        a = 1.0 if column.shape[0] == 0 else float(column[positions[e]])
-        norms[local[e]] += a * a
-
-
-@njit(nogil=True, cache=True)
 def draw_edges(indptr, indices, rows, left_out, size, key):
-    """Draw ``size`` edges of ``rows`` uniformly with replacement; return their sources (empty without edges)."""
+    """Draw ``size`` edges of ``rows`` uniformly with replacement.
+
+    Returns ``(sources of the drawn edges, number of all edges)``; no sources without edges.
+    """
     n = rows.shape[0]
     ends, total = np.empty(n, np.int64), 0
     for i in range(n):
@@ -94,21 +67,22 @@ def draw_edges(indptr, indices, rows, left_out, size, key):
     for j in range(src.shape[0]):
         number, state = bounded(state, U64(total))
         x = int64(number)
-        i = find(ends, x)
+        i = first_above(ends, 0, n - 1, x)
         p = indptr[rows[i]] + x - (ends[i - 1] if i else 0)
         if left_out.shape[0]:
             first, last = np.searchsorted(left_out, indptr[rows[i]]), np.searchsorted(left_out, indptr[rows[i] + 1])
             p = step_past(left_out, first, last, p)
         src[j] = indices[p]
-    return src
+    return src, total
 
 
 @njit(nogil=True, cache=True)
 def draw_edges_weighted(indptr, indices, rows, norms, column, left_out, size, key):
-    """Draw ``size`` edges of ``rows`` with replacement, in proportion to their squared weights; return their sources.
+    """Draw ``size`` edges of ``rows`` with replacement, in proportion to their squared weights.
 
-    ``norms`` are the norms of the rows. The squared weights lie side by side on a line. The points drawn on this line
-    are sorted first, so that one pass over a row finds all its edges. Empty where all weights are 0.
+    Returns ``(sources of the drawn edges, sum of the norms)``; no sources where all weights are 0. ``norms`` are the
+    norms of the rows. The squared weights lie side by side on a line. The points drawn on this line are sorted first,
+    so that one pass over a row finds all its edges.
     """
     total = 0.0
     for i in range(rows.shape[0]):
@@ -122,8 +96,7 @@ def draw_edges_weighted(indptr, indices, rows, norms, column, left_out, size, ke
     positions = np.empty(points.shape[0], np.int64)
     j, start = 0, 0.0
     for i in range(rows.shape[0]):
-        if i + 2 * _AHEAD < rows.shape[0]:
-            prefetch(indptr, rows[i + 2 * _AHEAD])
+        prefetch_at(indptr, rows, i + 2 * _AHEAD)
         if i + _AHEAD < rows.shape[0]:
             prefetch(column, indptr[rows[i + _AHEAD]])
         end = start + norms[i]
@@ -131,7 +104,7 @@ def draw_edges_weighted(indptr, indices, rows, norms, column, left_out, size, ke
             running, last = start, -1
             for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
                 a = float(column[p])
-                if a * a > 0 and not (left_out.shape[0] and _contains(left_out, p)):
+                if a * a > 0 and not _contains(left_out, p):
                     running += a * a
                     last = p
                     while j < points.shape[0] and points[j] < running:
@@ -146,7 +119,7 @@ def draw_edges_weighted(indptr, indices, rows, norms, column, left_out, size, ke
     src = positions
     for j in range(positions.shape[0]):
         src[j] = indices[positions[j]]
-    return src
+    return src, total
 
 
 @njit(nogil=True, cache=True)
@@ -166,15 +139,14 @@ def edges_from(indptr, indices, rows, nodes, column, left_out):
     for k in range(n):
         bit = nodes[k] & (bits - 1)
         bitmap[bit >> 3] |= np.uint8(1 << (bit & 7))
-        h = int64((U64(nodes[k]) * GOLDEN) >> U64(32)) & (size - 1)
+        h = slot(nodes[k], U64(32)) & (size - 1)
         while table[h] != -1:
             h = (h + 1) & (size - 1)
         table[h] = k
     ends, norms, likely = np.zeros(rows.shape[0] + 1, np.int64), np.zeros(n, np.float64), np.empty(_PIECE, np.int64)
     positions, local, w = np.empty(4 * _PIECE, np.int64), np.empty(4 * _PIECE, np.int64), 0
     for i in range(rows.shape[0]):
-        if i + 2 * _AHEAD < rows.shape[0]:
-            prefetch(indptr, rows[i + 2 * _AHEAD])
+        prefetch_at(indptr, rows, i + 2 * _AHEAD)
         if i + _AHEAD < rows.shape[0]:
             first = indptr[rows[i + _AHEAD]]
             prefetch(indices, first)
@@ -205,15 +177,15 @@ def _sure(indices, begin, likely, nodes, table, column, left_out, norms, positio
     for j in likely:
         p = begin + j
         u = int64(indices[p])
-        h = int64((U64(u) * GOLDEN) >> U64(32)) & mask
+        h = slot(u, U64(32)) & mask
         while table[h] != -1 and nodes[table[h]] != u:
             h = (h + 1) & mask
         k = table[h]
-        if k == -1 or (left_out.shape[0] and _contains(left_out, p)):
+        if k == -1 or _contains(left_out, p):
             continue
         positions[w], local[w] = p, k
         w += 1
-        a = 1.0 if column.shape[0] == 0 else float(column[p])
+        a = _weight(column, p)
         norms[k] += a * a
     return w
 

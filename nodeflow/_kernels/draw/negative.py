@@ -10,19 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit
 
+from nodeflow._kernels.growing import reserve
 from nodeflow._kernels.rng import U64, bounded, stream
-
-
-@njit(inline="always")
-def _first_at_least(values, first, end, bound):
-    """The first i from ``first`` to ``end`` with ``values[i] >= bound``; ``end`` where there is none."""
-    while first < end:
-        middle = (first + end) // 2
-        if values[middle] < bound:
-            first = middle + 1
-        else:
-            end = middle
-    return first
+from nodeflow._kernels.search import first_at_least
 
 
 @njit(nogil=True, cache=True)
@@ -49,35 +39,22 @@ def node_of(rank, first, end, known, before, upto):
     if low > first:
         last = low - 1
         rank += before[last] + upto[known[last] + 1] - upto[known[last]]
-    return _first_at_least(upto, 0, upto.shape[0], rank + 1) - 1
-
-
-@njit(nogil=True, cache=True)
-def draw_any(key, limits, upto, drawn):
-    """Fill ``drawn`` ``[rows, count]`` with nodes, in proportion to their weights; row i has stream i.
-
-    Row i draws among nodes 0 to ``limits[i] - 1``. Returns -1, or the first row without a node of positive weight.
-    """
-    even = upto.shape[0] == 0
-    for i in range(drawn.shape[0]):
-        total = limits[i] if even else upto[limits[i]]
-        if total <= 0:
-            return i
-        state = stream(key, i)
-        for j in range(drawn.shape[1]):
-            number, state = bounded(state, U64(total))
-            rank = int64(number)
-            drawn[i, j] = rank if even else _first_at_least(upto, 0, upto.shape[0], rank + 1) - 1
-    return -1
+    return first_at_least(upto, 0, upto.shape[0], rank + 1) - 1
 
 
 @njit(nogil=True, cache=True)
 def draw_unknown(key, limits, upto, ends, indptr, known, before, drawn):
-    """Fill ``drawn`` like ``draw_any``, row i with nodes not known to node ``ends[i]`` (see ``known_rows``)."""
+    """Fill ``drawn`` ``[rows, count]`` with nodes, in proportion to their weights; row i has stream i.
+
+    Row i draws among those of nodes 0 to ``limits[i] - 1`` that are not known to node ``ends[i]`` (see ``known_rows``);
+    with an empty ``known`` no node is known to another. Returns -1, or the first row without a node of positive weight.
+    """
     even = upto.shape[0] == 0
     for i in range(drawn.shape[0]):
-        first = indptr[ends[i]]
-        end = _first_at_least(known, first, indptr[ends[i] + 1], limits[i])
+        first = end = 0
+        if known.shape[0] > 0:
+            first = indptr[ends[i]]
+            end = first_at_least(known, first, indptr[ends[i] + 1], limits[i])
         total = limits[i] if even else upto[limits[i]]
         if end > first:
             last = known[end - 1]
@@ -99,35 +76,26 @@ def known_rows(indptr, indices, upto):
     the known nodes before in the row; empty where ``upto`` is.
     """
     n = indptr.shape[0] - 1
-    rows = np.empty(n + 1, np.int64)
-    rows[0] = 0
+    rows = np.zeros(n + 1, np.int64)
+    known = np.empty(indices.shape[0] + n, indices.dtype)
+    before = np.empty(known.shape[0] if upto.shape[0] else 0, np.int64)
+    w = 0
     for u in range(n):
-        size, last = 1, u
-        for p in range(indptr[u], indptr[u + 1]):
-            if indices[p] != last and indices[p] != u:
-                size += 1
-                last = indices[p]
-        rows[u + 1] = rows[u] + size
-    known = np.empty(rows[n], indices.dtype)
-    before = np.empty(rows[n] if upto.shape[0] else 0, np.int64)
-    for u in range(n):
-        w, last, placed = rows[u], -1, False
-        for p in range(indptr[u], indptr[u + 1]):
-            if indices[p] == last or indices[p] == u:
+        p, last, total, placed = indptr[u], -1, int64(0), False
+        while p < indptr[u + 1] or not placed:
+            if not placed and (p == indptr[u + 1] or indices[p] >= u):
+                v, placed = u, True
+            else:
+                v, p = int64(indices[p]), p + 1
+            if v == last:
                 continue
-            if indices[p] > u and not placed:
-                known[w] = u
-                w, placed = w + 1, True
-            known[w] = indices[p]
-            w, last = w + 1, indices[p]
-        if not placed:
-            known[w] = u
-        if upto.shape[0]:
-            total = int64(0)
-            for p in range(rows[u], rows[u + 1]):
-                before[p] = total
-                total += upto[known[p] + 1] - upto[known[p]]
-    return rows, known, before
+            known[w] = v
+            if upto.shape[0]:
+                before[w] = total
+                total += upto[v + 1] - upto[v]
+            w, last = w + 1, v
+        rows[u + 1] = w
+    return rows, known[:w], before[:w]
 
 
 @njit(nogil=True, cache=True)
@@ -136,23 +104,12 @@ def edges_between(indptr, indices, eid, u, v):
 
     ``indices`` are the out-neighbours, ascending in every row, and ``eid`` the edge ids.
     """
-    n = u.shape[0]
-    begin, end = np.empty((n, 2), np.int64), np.empty((n, 2), np.int64)
-    total = 0
-    for i in range(n):
-        for turned in range(2):
-            a, b = (v[i], u[i]) if turned else (u[i], v[i])
-            p = _first_at_least(indices, indptr[a], indptr[a + 1], b)
-            begin[i, turned] = p
+    between, w = np.empty(2 * u.shape[0], np.int64), 0
+    for i in range(u.shape[0]):
+        for a, b in ((u[i], v[i]), (v[i], u[i])):
+            p = first_at_least(indices, indptr[a], indptr[a + 1], b)
             while p < indptr[a + 1] and indices[p] == b:
-                p += 1
-            end[i, turned] = p
-            total += p - begin[i, turned]
-    between = np.empty(total, np.int64)
-    w = 0
-    for i in range(n):
-        for turned in range(2):
-            for p in range(begin[i, turned], end[i, turned]):
+                between = reserve(between, w, 1)
                 between[w] = eid[p]
-                w += 1
-    return between
+                p, w = p + 1, w + 1
+    return between[:w].copy()

@@ -5,43 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit
 
-from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
-
-_UNIT = 2.0**-53
-
-
-@njit(inline="always")
-def uniform(state):
-    """A number uniform in [0, 1) with 53 bits, from a state."""
-    return float(mix(state) >> U64(11)) * _UNIT
-
-
-@njit(nogil=True, cache=True)
-def cumulated(scores):
-    """Return the running sums, float64, added one after another: the same on every machine."""
-    ends, total = np.empty(scores.shape[0], np.float64), 0.0
-    for i in range(scores.shape[0]):
-        total += scores[i]
-        ends[i] = total
-    return ends
-
-
-@njit(inline="always")
-def find_between(ends, x, low, high):
-    """The first i from ``low`` to ``high`` with ``ends[i] > x``; an interval of length 0 has no points."""
-    while low < high:
-        middle = (low + high) // 2
-        if ends[middle] > x:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-@njit(nogil=True, cache=True)
-def find(ends, x):
-    """The first i with ``ends[i] > x`` in ascending ``ends``; the last i where there is none."""
-    return find_between(ends, x, 0, ends.shape[0] - 1)
+from nodeflow._kernels.rng import GOLDEN, U64, mix, stream, uniform
+from nodeflow._kernels.search import first_above, first_at_least
 
 
 @njit(nogil=True, cache=True)
@@ -70,7 +35,7 @@ def draw_with_replacement(ends, guide, size, key):
     for j in range(size):
         state += GOLDEN
         b = int64((mix(state) >> U64(11)) >> U64(53 - bits))
-        drawn[j] = find_between(ends, uniform(state) * total, guide[b], guide[b + 1])
+        drawn[j] = first_above(ends, guide[b], guide[b + 1], uniform(state) * total)
     return drawn
 
 
@@ -101,16 +66,6 @@ def count_certain(top, rest):
     while k < size and top[k] * (size - k) > left[k]:
         k += 1
     return k
-
-
-@njit(nogil=True, cache=True)
-def keep_poisson(prob, ids, key):
-    """Return the indices of the ids that are kept: id i independently, with probability ``prob[i]``."""
-    kept, n = np.empty(ids.shape[0], np.int64), 0
-    for i in range(ids.shape[0]):
-        kept[n] = i
-        n += uniform(stream(key, ids[i]) + GOLDEN) < prob[i]
-    return kept[:n].copy()
 
 
 @njit(nogil=True, cache=True)
@@ -159,14 +114,7 @@ def draw_systematic(ends, size, key):
     last = ends.shape[0] - 1
     across, before, behind, taken = -1, 0.0, 0.0, False  # the unit across the lower border of the stratum
     for j in range(size):
-        low, high = 0, last  # the unit that reaches the upper border: first i with ends[i] >= j + 1
-        while low < high:
-            middle = (low + high) // 2
-            if ends[middle] >= j + 1:
-                high = middle
-            else:
-                low = middle + 1
-        border = low
+        border = first_at_least(ends, 0, last, j + 1)  # the unit that reaches the upper border
         state += GOLDEN
         point = uniform(state)
         chance = behind / (1.0 - before) if across >= 0 and not taken else 0.0
@@ -174,7 +122,7 @@ def draw_systematic(ends, size, key):
             pick = across
         else:  # the same number again: rounding of a border changes almost no draws
             x = j + behind + (point - chance) / (1.0 - chance) * (1.0 - behind)
-            pick = min(max(find(ends, x), across + 1), border)  # rounding may move x beyond the stratum
+            pick = min(max(first_above(ends, 0, last, x), across + 1), border)  # rounding may move x beyond the stratum
         drawn[j] = pick
         taken = pick == border
         behind = ends[border] - (j + 1)

@@ -12,9 +12,8 @@ from numba import float64, int64, njit
 
 from nodeflow._kernels.draw.alias import CLASSES, ROWS, ask, bit_length, edge_of, read_sources
 from nodeflow._kernels.prefetch import prefetch
-from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
+from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
-UNIT = 2.0**-53
 _SLOTS = 64  # slots per draw in the hash table of drawn edges, so that few collide
 _EASY, _HARD, _LONG = 2.0, 4.0, 100  # see ``may_reject``
 
@@ -75,7 +74,7 @@ def draw_sampford(rows, begin, degree, table, weights, indices, ident, key, unit
                     p = first + offset
                     prefetch(indices, int64(p))
                     if w > start:
-                        chance = float64(int64(mix(state) >> U64(11))) * UNIT
+                        chance = uniform(state)
                         stays = chance * (1 - float64(int64(kind)) * part) < least
                         if not stays and chance * (1 - (float64(int64(kind)) + 1.02) * part) < least:
                             stays = chance * (1 - float64(weights[p]) / unit[i]) < least

@@ -13,13 +13,12 @@ short the edge at the border is seldom read. Intervals are half-open, so an edge
 from __future__ import annotations
 
 import numpy as np
-from numba import float64, int64, njit
+from numba import float64, njit
 
 from nodeflow._kernels.draw.alias import ROWS, read_sources
 from nodeflow._kernels.prefetch import prefetch
-from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
+from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
-UNIT = 2.0**-53
 _BLOCK = 8  # edges compared with a point at a time
 TWICE = U64((2 * int(GOLDEN)) % 2**64)
 _CLEAR = 1 + 1e-6  # an exchange is ruled out only by a margin larger than rounding errors
@@ -114,29 +113,22 @@ def strata(weights, ends, first, size, most, state, positions, start, begin, sto
     total = ends[size - U64(1)]
     step = total / count
     part = most / step
-    limit = (
-        (part / (2 - part)) ** 2 * _CLEAR if part < 1 else 2.0
-    )  # of a b / ((1 - a) (1 - b)), the largest is at a = b
+    # the largest a b / ((1 - a) (1 - b)) is that of a = b
+    limit = (part / (2 - part)) ** 2 * _CLEAR if part < 1 else 2.0
     last, upto, border = U64(0), 0.0, 0.0  # the edge drawn last, and where it ends
     block = U64(0)  # where the search begins
     for j in range(count):
         next_border = step * (j + 1) if j + 1 < count else total
-        share = float64(int64(mix(state + GOLDEN) >> U64(11))) * UNIT
-        chance = float64(int64(mix(state + TWICE) >> U64(11))) * UNIT
+        share = uniform(state + GOLDEN)
+        chance = uniform(state + TWICE)
         state += TWICE
         before, point = block, border + share * (next_border - border)
-        while ends[block + U64(_BLOCK - 1)] <= point:
-            block += U64(_BLOCK)
-        o = block + _below(ends, block, point)
+        block, o = _edge_at(ends, block, point)
         if upto > border:
             block, point = before, max(upto, upto + share * (next_border - upto))
-            while ends[block + U64(_BLOCK - 1)] <= point:
-                block += U64(_BLOCK)
-            o = block + _below(ends, block, point)
+            block, o = _edge_at(ends, block, point)
         elif chance < limit and j > 0 and ends[o - U64(1)] >= border:
-            while ends[before + U64(_BLOCK - 1)] <= border:
-                before += U64(_BLOCK)
-            q = before + _below(ends, before, border)
+            q = _edge_at(ends, before, border)[1]
             a, b = (border - ends[q - U64(1)]) / step, (ends[q] - border) / step
             if q < o and chance * (1 - a) * (1 - b) < a * b:
                 o = q
@@ -148,12 +140,14 @@ def strata(weights, ends, first, size, most, state, positions, start, begin, sto
 
 
 @njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile
-def _below(ends, block, point):
-    """The number of ends of a block that are at most ``point``, counted without a branch."""
-    below = U64(0)
-    for t in range(U64(_BLOCK)):
-        below += U64(ends[block + t] <= point)
-    return below
+def _edge_at(ends, block, point):
+    """The block, from ``block`` on, and the edge in which a point lies: the first one that ends above it."""
+    while ends[block + U64(_BLOCK - 1)] <= point:
+        block += U64(_BLOCK)
+    edge = block
+    for t in range(U64(_BLOCK)):  # counted without a branch
+        edge += U64(ends[block + t] <= point)
+    return block, edge
 
 
 @njit(no_cfunc_wrapper=True)  # type: ignore[call-overload]  # less to compile

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.prefetch import prefetch_at
+from nodeflow._kernels.search import first_above, first_at_least
 
 _AHEAD = 16  # rows between the prefetch of an entry of indptr and its use
 
@@ -18,21 +19,14 @@ def plan_past(indptr, stamps, rows, limits, context, fanout, replace, strict):
     row draws ``fanout`` of them (-1: all). ``stamps`` ascend within a row.
     """
     n = rows.shape[0]
-    out_indptr, begin, past = np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    out_indptr[0] = 0
+    out_indptr, begin, past = np.zeros(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(indptr, rows[i + _AHEAD])
+        prefetch_at(indptr, rows, i + _AHEAD)
         limit = limits[context[i]]
         begin[i] = indptr[rows[i]]
-        low, high = begin[i], indptr[rows[i] + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if stamps[middle] < limit or (not strict and stamps[middle] == limit):
-                low = middle + 1
-            else:
-                high = middle
-        past[i] = low - begin[i]
+        end = indptr[rows[i] + 1]
+        now = first_at_least(stamps, begin[i], end, limit) if strict else first_above(stamps, begin[i], end, limit)
+        past[i] = now - begin[i]
         number = past[i]
         if fanout >= 0 and (number > fanout or (replace and number > 0)):
             number = fanout

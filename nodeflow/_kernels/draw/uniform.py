@@ -6,7 +6,8 @@ import numpy as np
 from numba import int64, njit
 
 from nodeflow._kernels.csr import step_past
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.prefetch import prefetch, prefetch_at
+from nodeflow._kernels.relabel import slot
 from nodeflow._kernels.rng import U64, bounded, stream
 
 _AHEAD = 16  # rows between the prefetch of an entry of indptr and its use
@@ -23,11 +24,9 @@ def plan(indptr, rows, fanouts, ident, replace, left_out):
     edges, which ``step_over`` turns into positions.
     """
     n, kinds = rows.shape[0], fanouts.shape[0]
-    out_indptr, begin, degree = np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    out_indptr[0] = 0
+    out_indptr, begin, degree = np.zeros(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(indptr, rows[i + _AHEAD])
+        prefetch_at(indptr, rows, i + _AHEAD)
         begin[i] = indptr[U64(rows[i])]
         degree[i] = indptr[U64(rows[i] + 1)] - begin[i]
         if left_out.shape[0] > 0:
@@ -146,7 +145,7 @@ def _gather(indices, positions, src, start, stop):
 def _add(seen, value):
     """Add a number to an open-addressing set; return False if the set has it already."""
     mask = seen.shape[0] - 1
-    h = int64((U64(value) * U64(0x9E3779B97F4A7C15)) >> U64(32)) & mask
+    h = slot(value, U64(32)) & mask
     while seen[h] != -1:
         if seen[h] == value:
             return False

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit
 
-from nodeflow._kernels.growing import enlarged
-from nodeflow._kernels.prefetch import prefetch
-from nodeflow._kernels.rng import GOLDEN, U64, bounded, mix, stream
+from nodeflow._kernels.growing import reserve
+from nodeflow._kernels.prefetch import prefetch, prefetch_at
+from nodeflow._kernels.relabel import slot
+from nodeflow._kernels.rng import GOLDEN, U64, bounded, stream, uniform
 
 _AHEAD = 8  # destinations between the prefetch of an entry of indptr and its use
-_UNIT = 2.0**-53
 
 
 @njit(nogil=True, cache=True)
@@ -32,8 +32,7 @@ def count_visits(indptr, indices, patched, patch_indptr, patch_indices, dst, key
     """
     n, size = dst.shape[0], num_walks * length
     limit = size if most < 0 else min(most, size)
-    out_indptr = np.empty(n + 1, np.int64)
-    out_indptr[0] = 0
+    out_indptr = np.zeros(n + 1, np.int64)
     nodes = np.empty(n * min(limit, 16) + limit, indices.dtype)  # the graph's integer type, until their number is known
     visits = np.empty(nodes.shape[0], np.int32)
     current, positions = np.empty(num_walks, np.int64), np.empty(num_walks, np.int64)
@@ -44,8 +43,7 @@ def count_visits(indptr, indices, patched, patch_indptr, patch_indices, dst, key
         num_slots *= 2
     table = np.full(num_slots, -1, np.int64)
     for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(indptr, dst[i + _AHEAD])
+        prefetch_at(indptr, dst, i + _AHEAD)
         start, base = dst[i], out_indptr[i]
         out_indptr[i + 1] = base
         first, choices, first_inside = _row(indptr, patched, patch_indptr, start)
@@ -58,7 +56,7 @@ def count_visits(indptr, indices, patched, patch_indptr, patch_indices, dst, key
             if step > 0:
                 for w in range(num_walks):
                     state += GOLDEN
-                    if (mix(state) >> U64(11)) * _UNIT < restart:
+                    if uniform(state) < restart:
                         current[w] = start
                     prefetch(indptr, current[w])
             for w in range(num_walks):
@@ -77,21 +75,11 @@ def count_visits(indptr, indices, patched, patch_indptr, patch_indices, dst, key
                 current[w] = u
                 if u != start:
                     distinct = _count(table, u, seen, count, slots, distinct)
-        if base + limit > nodes.shape[0]:
-            more = max(2 * nodes.shape[0], base + limit)
-            nodes, visits = enlarged(nodes, base, more), enlarged(visits, base, more)
+        nodes, visits = reserve(nodes, base, limit), reserve(visits, base, limit)
         out_indptr[i + 1] = base + _most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
         for j in range(distinct):
             table[slots[j]] = -1
-    return out_indptr, _wide(nodes, out_indptr[n]), _wide(visits, out_indptr[n])
-
-
-@njit(nogil=True, cache=True)
-def _wide(array, size):
-    wide = np.empty(size, np.int64)
-    for i in range(size):
-        wide[i] = array[i]
-    return wide
+    return out_indptr, nodes[: out_indptr[n]].astype(np.int64), visits[: out_indptr[n]].astype(np.int64)
 
 
 @njit(inline="always")
@@ -108,7 +96,7 @@ def _row(indptr, patched, patch_indptr, v):
 def _count(table, u, seen, count, slots, distinct):
     """Count a visit of ``u``; return the number of distinct nodes. The table holds indices of ``seen``."""
     mask = table.shape[0] - 1
-    h = int64((U64(u) * GOLDEN) >> U64(32)) & mask
+    h = slot(u, U64(32)) & mask
     while table[h] != -1:
         if seen[table[h]] == u:
             count[table[h]] += 1

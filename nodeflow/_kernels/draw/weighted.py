@@ -7,7 +7,7 @@ from numba import njit
 
 from nodeflow._kernels.draw.alias import MOST, SQUARES, TOTAL
 from nodeflow._kernels.draw.sampford import may_reject
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.prefetch import prefetch, prefetch_at
 from nodeflow._kernels.rng import U64
 
 _AHEAD = 16  # rows between the prefetch of their numbers and their use
@@ -26,13 +26,11 @@ def plan_weighted(indptr, sums, weights, rows, ident, fanouts, replace):
     the largest weight in units of W / k. ``fanouts`` is as in ``uniform.plan``.
     """
     n, kinds = rows.shape[0], fanouts.shape[0]
-    out_indptr, begin, degree = np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    out_indptr, begin, degree = np.zeros(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     unit, top = np.zeros(n, np.float64), np.zeros(n, np.float64)
     ways, sizes = np.empty((3, n), np.int64), np.zeros(3, np.int64)
-    out_indptr[0] = 0
     for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(indptr, rows[i + _AHEAD])
+        prefetch_at(indptr, rows, i + _AHEAD)
         begin[i] = indptr[U64(rows[i])]
         degree[i] = indptr[U64(rows[i] + 1)] - begin[i]
     for i in range(n):
