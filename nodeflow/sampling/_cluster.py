@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import torch
@@ -119,6 +118,7 @@ class ClusterSampler(SubgraphSampler):
     """
 
     draws_as = "cluster"
+    seed_kind = "part"
 
     def __init__(
         self,
@@ -133,8 +133,7 @@ class ClusterSampler(SubgraphSampler):
     ) -> None:
         check_graph(graph, "graph")
         self.parts = _parts(graph, parts, seed)
-        options: dict[str, Any] = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
-        super().__init__(graph, num_flows, **options)
+        super().__init__(graph, num_flows, direction=direction, edge_filter=edge_filter, weight=weight, seed=seed)
 
     def read_graph(self) -> None:
         """Find also the nodes of every part."""
@@ -145,11 +144,6 @@ class ClusterSampler(SubgraphSampler):
     def num_seeds(self) -> int:
         """Number of parts."""
         return self.parts.count
-
-    @property
-    def seed_kind(self) -> str:
-        """A seed is the number of a part."""
-        return "part"
 
     def choose_nodes(self, seeds: Ints, random: Random) -> Ints:
         """Return the nodes of the parts ``seeds``."""

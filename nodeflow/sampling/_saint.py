@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -71,6 +71,9 @@ class SaintSampler(SubgraphSampler):
     """
 
     draws_as = "saint"
+    num_seeds = 2**62  # any number below it is the number of a subgraph
+    seed_kind = "subgraph"
+    most_seeds = 1
 
     def __init__(
         self,
@@ -105,12 +108,9 @@ class SaintSampler(SubgraphSampler):
         if num_presamples is not None and self.coefficients == "exact":
             raise ValueError("num_presamples goes with coefficients='presampled', here they are 'exact'")
         count = None if num_presamples is None else as_count(num_presamples, "num_presamples", 1)
-        options: dict[str, Any] = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
-        super().__init__(graph, num_flows, **options)
+        super().__init__(graph, num_flows, direction=direction, edge_filter=edge_filter, weight=weight, seed=seed)
         self._counts = self._presampled(count) if self.coefficients == "presampled" else None
         self.num_presamples = None if self._counts is None else self._counts.total
-
-    most_seeds = 1
 
     def read_graph(self) -> None:
         """Make also the object that draws nodes and knows their probabilities."""
@@ -124,16 +124,6 @@ class SaintSampler(SubgraphSampler):
             self._kind = EdgeKind(self.reader.edges, back, self.budget)
         else:
             self._kind = WalkKind(self.reader.edges, self.budget, self.walk_length or 0)
-
-    @property
-    def num_seeds(self) -> int:
-        """2**62: any number below it is the number of a subgraph."""
-        return 2**62
-
-    @property
-    def seed_kind(self) -> str:
-        """The word for a seed: "subgraph"."""
-        return "subgraph"
 
     def _seeds(self, seeds: SeedsLike) -> tuple[Ints, tuple[int, ...]]:
         ids, shape = super()._seeds(seeds)

@@ -9,33 +9,51 @@ from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array
+from nodeflow._base.types import Array, Floats
 from nodeflow.graph._edges import Edges
 from nodeflow.random import Random
 from nodeflow.sampling._pps import squared_norms
 from nodeflow.sampling._subgraph import Subgraph
 
-Floats = NDArray[np.float64]
-
 
 class Kind(ABC):
-    """A way to draw nodes. Only kinds with a closed form have the two probabilities."""
+    """A way to draw nodes, in ``budget`` independent draws.
+
+    The two probabilities are in closed form, from ``rate``: a subclass without ``rate`` has none.
+
+    Attributes:
+        budget: number of draws.
+        rate: the probability that a draw takes the node, float64 ``[num_nodes]``.
+        several: whether the draws can take more than one node.
+    """
+
+    rate: Floats
+
+    def __init__(self, budget: int, several: bool) -> None:
+        self.budget, self.several = budget, several
 
     @abstractmethod
     def draw(self, random: Random) -> Ints:
         """Return the nodes drawn, repeats included."""
 
-    @abstractmethod
     def possible(self, part: Subgraph) -> NDArray[np.bool_]:
         """Return for which edges of a subgraph both ends can be drawn, ``[E]``."""
+        possible: NDArray[np.bool_] = (part.indices == part.dst) | self.several
+        return possible
+
+    def joint_rate(self, part: Subgraph) -> Floats | float:
+        """Return the probabilities that one draw takes both ends, two nodes, of the edges of a subgraph, ``[E]``."""
+        return 0.0
 
     def node_probability(self, nodes: Ints) -> Floats:
         """Return the probabilities that nodes are drawn."""
-        raise TypeError(f"{type(self).__name__} has no closed form; count in subgraphs instead")
+        return _at_least_once(self.rate[nodes], self.budget)
 
     def edge_probability(self, part: Subgraph) -> Floats:
         """Return the probabilities that both ends of the edges of an induced subgraph are drawn, ``[E]``."""
-        raise TypeError(f"{type(self).__name__} has no closed form; count in subgraphs instead")
+        src, dst = part.indices, part.dst
+        a, b = self.rate[part.nodes[src]], self.rate[part.nodes[dst]]
+        return _both(a, b, np.where(src == dst, a, self.joint_rate(part)), self.budget)
 
 
 class NodeKind(Kind):
@@ -50,7 +68,8 @@ class NodeKind(Kind):
         total = float(self._ends[-1]) if len(norms) else 0.0
         if total == 0:
             raise ValueError("kind='node' draws nodes in proportion to squared edge weights, but all are 0")
-        self.budget, self.rate, self._last = budget, norms / total, int(np.flatnonzero(norms)[-1])
+        super().__init__(budget, several=budget > 1)
+        self.rate, self._last = norms / total, int(np.flatnonzero(norms)[-1])
 
     def draw(self, random: Random) -> Ints:
         """Return the nodes drawn, repeats included."""
@@ -61,18 +80,8 @@ class NodeKind(Kind):
 
     def possible(self, part: Subgraph) -> NDArray[np.bool_]:
         """Return for which edges both ends can be drawn, ``[E]``."""
-        src, dst = part.nodes[part.indices], part.nodes[part.dst]
-        possible: NDArray[np.bool_] = (self.rate[src] > 0) & (self.rate[dst] > 0) & ((self.budget > 1) | (src == dst))
-        return possible
-
-    def node_probability(self, nodes: Ints) -> Floats:
-        """Return the probabilities that nodes are drawn."""
-        return _at_least_once(self.rate[nodes], self.budget)
-
-    def edge_probability(self, part: Subgraph) -> Floats:
-        """Return the probabilities that both ends of the edges of a subgraph are drawn, ``[E]``."""
-        a, b = self.rate[part.nodes[part.indices]], self.rate[part.nodes[part.dst]]
-        return _both(a, b, np.where(part.indices == part.dst, a, 0.0), self.budget)
+        drawn = self.rate[part.nodes] > 0
+        return super().possible(part) & drawn[part.indices] & drawn[part.dst]
 
 
 class EdgeKind(Kind):
@@ -82,7 +91,8 @@ class EdgeKind(Kind):
     """
 
     def __init__(self, edges: Edges, back: Edges, budget: int) -> None:
-        self._edges, self._back, self.budget = edges, back, budget
+        super().__init__(budget, several=True)
+        self._edges, self._back = edges, back
         self._degree = np.diff(edges.indptr) + np.diff(back.indptr)
         self._joined = np.flatnonzero(self._degree)
         if len(self._joined) == 0:
@@ -97,16 +107,8 @@ class EdgeKind(Kind):
         kernels.saint.edge_ends(*arrays, np.uint64(random.key), ends)
         return ends
 
-    def possible(self, part: Subgraph) -> NDArray[np.bool_]:
-        """Return for which edges both ends can be drawn, ``[E]``."""
-        return np.ones(len(part.indices), np.bool_)
-
-    def node_probability(self, nodes: Ints) -> Floats:
-        """Return the probabilities that nodes are drawn."""
-        return _at_least_once(self.rate[nodes], self.budget)
-
-    def edge_probability(self, part: Subgraph) -> Floats:
-        """Return the probabilities that both ends of the edges of an induced subgraph are drawn, ``[E]``.
+    def joint_rate(self, part: Subgraph) -> Floats:
+        """Return the probabilities that one draw takes both ends, two nodes, of the edges of a subgraph, ``[E]``.
 
         Cost: sorting the edges, since all edges that join two nodes count.
         """
@@ -114,9 +116,8 @@ class EdgeKind(Kind):
         pairs = np.minimum(src, dst) * len(part.nodes) + np.maximum(src, dst)
         _, index, times = np.unique(pairs, return_inverse=True, return_counts=True)
         u, v = part.nodes[src], part.nodes[dst]
-        joint = times[index] * (1 / self._degree[u] + 1 / self._degree[v]) / len(self._joined)
-        a, b = self.rate[u], self.rate[v]
-        return _both(a, b, np.where(src == dst, a, joint), self.budget)
+        rate: Floats = times[index] * (1 / self._degree[u] + 1 / self._degree[v]) / len(self._joined)
+        return rate
 
 
 class WalkKind(Kind):
@@ -128,18 +129,14 @@ class WalkKind(Kind):
     def __init__(self, edges: Edges, budget: int, length: int) -> None:
         if edges.num_rows == 0:
             raise ValueError("kind='walk' starts at nodes, but the graph has none")
-        self._edges, self.budget, self._length = edges, budget, length
+        super().__init__(budget, several=budget > 1 or length > 0)
+        self._edges, self._length = edges, length
 
     def draw(self, random: Random) -> Ints:
         """Return the nodes visited, repeats included."""
         nodes = np.empty(self.budget * (self._length + 1), np.int64)
         kernels.saint.walks(self._edges.indptr, self._edges.indices, self._length, np.uint64(random.key), nodes)
         return nodes
-
-    def possible(self, part: Subgraph) -> NDArray[np.bool_]:
-        """Return for which edges both ends can be drawn, ``[E]``."""
-        possible: NDArray[np.bool_] = (part.indices == part.dst) | (self.budget > 1 or self._length > 0)
-        return possible
 
 
 def _at_least_once(rate: Floats, draws: int) -> Floats:

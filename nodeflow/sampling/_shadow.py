@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_int
 from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import EdgeFilter
-from nodeflow.flow import Flow, Layer, NodeFlow
+from nodeflow.flow import Flow, NodeFlow
+from nodeflow.flow._build import shared_node_flow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure
 from nodeflow.sampling._assemble import prefix
@@ -80,8 +80,7 @@ class ShadowSampler(BoundSampler):
         if self.fanout < 1 and self.fanout != -1:
             raise ValueError(f"fanout must be -1 (all neighbours) or at least 1, got {self.fanout}")
         self.replace = bool(replace)
-        options: dict[str, Any] = {"direction": direction, "edge_filter": edge_filter, "weight": weight, "seed": seed}
-        super().__init__(graph, num_flows, **options)
+        super().__init__(graph, num_flows, direction=direction, edge_filter=edge_filter, weight=weight, seed=seed)
 
     def read_graph(self) -> None:
         """Make also the sampler that draws the nodes of scopes."""
@@ -93,30 +92,25 @@ class ShadowSampler(BoundSampler):
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         _, first, index = np.unique(seeds, return_index=True, return_inverse=True)
         number = np.argsort(np.argsort(first))[index]  # of the seed's scope: distinct seeds, as they come
-        if self.depth == 0:
-            alone = np.sort(first)
-            rows = Layer.trusted(len(alone), torch.from_numpy(seeds[alone]), context=torch.from_numpy(number[alone]))
-            return self._assembled(rows, len(alone), torch.from_numpy(number))
         reached = sample_layers(self._hops.with_reader(self.reader), seeds, draw, inputs, number)
-        return self._assembled(reached.front, reached.back.num_nodes, reached.seed_index)
-
-    def _assembled(self, rows: Layer, num_seeds: int, seed_index: Tensor) -> NodeFlow:
-        """The NodeFlow whose layers are all ``rows`` but for the last one, which is the first ``num_seeds``."""
-        nodes, context = rows.parent_nid, rows.context
-        assert context is not None  # they were drawn with contexts
-        part = induced_subgraph(
-            self.reader.edges, (context * self.graph.num_nodes + nodes).numpy(), self.graph.num_nodes
-        )
-        indptr, indices, last = torch.from_numpy(part.indptr), torch.from_numpy(part.indices), part.indptr[num_seeds]
+        back = reached.back
+        rows = reached.front if self.depth > 0 else back.with_frame()
+        assert rows.context is not None  # they were drawn with contexts
+        keys = (rows.context * self.graph.num_nodes + rows.parent_nid).numpy()
+        part = induced_subgraph(self.reader.edges, keys, self.graph.num_nodes)
+        indptr, indices = torch.from_numpy(part.indptr), torch.from_numpy(part.indices)
         eid = Lazy(lambda: self.reader.edges.parent_eid(part.positions))
         weight = None if self.reader.weights is None else Lazy(lambda: weight_of(self.reader, part))
-        structure = Structure(indptr, indices, rows.num_nodes)
-        layers = [rows, *(rows.with_frame() for _ in range(self.num_flows - 1))]
-        layers.append(Layer.trusted(num_seeds, nodes[:num_seeds], context=context[:num_seeds]))
-        cells: dict[str, Any] = {"parent_eid": eid, "weight": weight, "needs_weight": True, "prefix": True}
-        i = self.num_flows - 1  # number of the last flow, a prefix of the others
-        flows = [Flow.trusted(structure, layers[j], layers[j + 1], (j, j + 1), **cells) for j in range(i)]
-        structure = Structure(indptr[: num_seeds + 1], indices[:last], rows.num_nodes)
-        cells |= {"parent_eid": prefix(eid, last), "weight": None if weight is None else prefix(weight, last)}
-        flows.append(Flow.trusted(structure, layers[i], layers[i + 1], (i, i + 1), **cells))
-        return NodeFlow.trusted(layers, flows, parent=self.graph, seed_index=seed_index)
+        whole = shared_node_flow(
+            self.graph, rows, Structure(indptr, indices, rows.num_nodes), self.num_flows - 1,
+            parent_eid=eid, weight=weight, needs_weight=True,
+        )  # fmt: skip
+        i, size = self.num_flows - 1, part.indptr[back.num_nodes]  # of the last flow, a prefix of the others
+        structure = Structure(indptr[: back.num_nodes + 1], indices[:size], rows.num_nodes)
+        flow = Flow.trusted(
+            structure, whole.back, back, (i, i + 1), parent_eid=prefix(eid, size),
+            weight=None if weight is None else prefix(weight, size), needs_weight=True, prefix=True,
+        )  # fmt: skip
+        return NodeFlow.trusted(
+            [*whole.layers, back], [*whole.flows, flow], parent=self.graph, seed_index=reached.seed_index
+        )
