@@ -171,6 +171,11 @@ class Patch(Frozen):
         # made when first asked for: it takes memory for all edges of the rows, and some samplers need only left_out
         self._set(rows=rows, left_out=left_out, _copied=Lazy(copied))
 
+    def stay(self, indptr: Ints, positions: Ints) -> tuple[Ints, Ints]:
+        """Return which of the edges at ``positions`` are not left out, ascending, and the ``indptr`` of these."""
+        kept = np.flatnonzero(~contains(self.left_out, positions))
+        return kept, np.searchsorted(kept, indptr)
+
     @property
     def edges(self) -> Edges:
         """The rows without the edges that are left out."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -99,11 +98,10 @@ class LayerSampler(Sampler):
         self.score = score
         if self.draw == "replacement" and max(self.layer_sizes) >= 2**31:  # so many draws are made, and kept
             raise ValueError(f"layer_sizes must be below 2**31 with replacement, got {max(self.layer_sizes)}")
-        options: dict[str, Any] = {
-            "direction": direction, "include_dst": include_dst, "edge_filter": edge_filter, "weight": weight,
-            "seed": seed,
-        }  # fmt: skip
-        super().__init__(graph, len(self.layer_sizes), **options)
+        super().__init__(
+            graph, len(self.layer_sizes), direction=direction, include_dst=include_dst, edge_filter=edge_filter,
+            weight=weight, seed=seed,
+        )  # fmt: skip
 
     def read_graph(self) -> None:
         """Read also the weights in the order of the edge arrays."""
@@ -151,8 +149,9 @@ class LayerSampler(Sampler):
         factor = picked.times / picked.mean
         weight = self._weight(dst, indptr, positions, lambda: factor[source])
         nodes = None if columns is None else torch.from_numpy(ids)
-        cells: dict[str, Any] = {"needs_weight": self._needs_weight, "nodes": nodes, "ndata": columns}
-        return Choice.of_kernel(indptr, positions, ids[source], weight, **cells)
+        return Choice.of_kernel(
+            indptr, positions, ids[source], weight, needs_weight=self._needs_weight, nodes=nodes, ndata=columns
+        )
 
     def _weight(self, dst: Ints, indptr: Ints, positions: Ints, factor: Callable[[], Floats]) -> Callable[[], Tensor]:
         reader = self.reader
@@ -214,11 +213,10 @@ class LadiesSampler(LayerSampler):
         seed: int = 0,
     ) -> None:
         self.normalize = bool(normalize)
-        options: dict[str, Any] = {
-            "direction": direction, "include_dst": include_dst, "edge_filter": edge_filter, "weight": weight,
-            "seed": seed,
-        }  # fmt: skip
-        super().__init__(graph, layer_sizes, draw=draw, **options)
+        super().__init__(
+            graph, layer_sizes, draw=draw, direction=direction, include_dst=include_dst, edge_filter=edge_filter,
+            weight=weight, seed=seed,
+        )  # fmt: skip
 
     def read_graph(self) -> None:
         """Read also the squared norms of the rows."""
@@ -309,11 +307,10 @@ class FastGCNSampler(LayerSampler):
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        options: dict[str, Any] = {
-            "direction": direction, "include_dst": include_dst, "edge_filter": edge_filter, "weight": weight,
-            "seed": seed,
-        }  # fmt: skip
-        super().__init__(graph, layer_sizes, draw=draw, **options)
+        super().__init__(
+            graph, layer_sizes, draw=draw, direction=direction, include_dst=include_dst, edge_filter=edge_filter,
+            weight=weight, seed=seed,
+        )  # fmt: skip
 
     _needs_weight = True
 
@@ -341,8 +338,11 @@ class FastGCNSampler(LayerSampler):
         if self.draw == "poisson":
             prob = self._prob[size]
             indptr, positions = kernels.layerwise.edges_by_chance(
-                edges.indptr, edges.indices, rows, prob, left_out, np.uint64(key)
+                edges.indptr, edges.indices, rows, prob, np.uint64(key)
             )
+            if edges.patch is not None:
+                kept, indptr = edges.patch.stay(indptr, positions)
+                positions = positions[kept]
             src = edges.indices[positions].astype(np.int64)
             weight = self._weight(rows, indptr, positions, lambda: 1 / prob[edges.indices[positions]])
             return Choice.of_kernel(indptr, positions, src, weight, needs_weight=True)

@@ -125,7 +125,7 @@ class LinkSampler(SamplerBase):
             raise TypeError(f"sampler must take nodes as seeds, but a seed of {type(sampler).__name__} is {kind}")
         super().__init__(sampler.graph, sampler.num_flows, seed=seed)
         self.sampler = sampler
-        self.numbered = sampler.numbered
+        self.numbered, self.takes_times = sampler.numbered, sampler.takes_times
         self.num_negatives = as_count(num_negatives, "num_negatives")
         self._weights: Floats | None = None
         self.negatives = negatives if isinstance(negatives, str) else "weights"
@@ -194,11 +194,6 @@ class LinkSampler(SamplerBase):
     def num_seeds(self) -> int:
         """Number of edges, or of ``pairs``: a seed is an edge id of the graph, or the number of a pair."""
         return self.graph.num_edges if self._pairs is None else len(self._pairs)
-
-    @property
-    def takes_times(self) -> bool:  # type: ignore[override]
-        """Whether the sampler of nodes takes times."""
-        return self.sampler.takes_times
 
     @property
     def seed_kind(self) -> str:

@@ -15,7 +15,7 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, IdsLike, MaskLike
 from nodeflow.graph import Graph
 from nodeflow.graph._columns import EdgeMask, edge_numbers
-from nodeflow.graph._edges import Edges, contains, edges_along
+from nodeflow.graph._edges import Edges, edges_along
 from nodeflow.sampling._choice import Choice
 
 
@@ -89,8 +89,8 @@ class Candidates(Frozen):
         indptr, positions = kernels.csr.csr_rows(edges.indptr, edges.rows_of(dst_nid.numpy()))
         indptr = indptr[:: edges.rows_per_node]
         if edges.patch is not None:
-            kept = np.flatnonzero(~contains(edges.patch.left_out, positions))
-            indptr, positions = np.searchsorted(kept, indptr), positions[kept]
+            kept, indptr = edges.patch.stay(indptr, positions)
+            positions = positions[kept]
         self._set(_indptr=indptr, _reader=reader, positions=positions, dst_nid=dst_nid)
 
     @property

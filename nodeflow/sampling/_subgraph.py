@@ -16,7 +16,7 @@ from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import IdsLike
 from nodeflow.flow import Layer, NodeFlow
 from nodeflow.flow._build import shared_node_flow
-from nodeflow.graph._edges import Edges, contains
+from nodeflow.graph._edges import Edges
 from nodeflow.ops import Structure
 from nodeflow.random import Random
 from nodeflow.sampling._base import Draw
@@ -67,8 +67,8 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
         raise ValueError(f"nodes of a subgraph must be distinct, but node {keys[repeated] % num_nodes} comes twice")
     indptr, indices, positions = kernels.induced.induced(edges.indptr, edges.indices, keys, num_nodes, table)
     if left_out and edges.patch is not None:
-        kept = np.flatnonzero(~contains(edges.patch.left_out, positions))
-        indptr, indices, positions = np.searchsorted(kept, indptr), indices[kept], positions[kept]
+        kept, indptr = edges.patch.stay(indptr, positions)
+        indices, positions = indices[kept], positions[kept]
     return Subgraph(keys, indptr, indices, positions)
 
 

@@ -22,6 +22,7 @@ from llvmlite import ir
 from numba import float64, int64, njit, types
 from numba.extending import intrinsic
 
+from nodeflow._kernels.draw.uniform import read_sources
 from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
@@ -166,13 +167,6 @@ def edge_of(entry, cell, low, bits):
     alias = entry & ((U64(1) << bits) - U64(1))
     both = entry >> bits
     return cell if own else alias, (both >> U64(8) if own else both) & U64(255)
-
-
-@njit(inline="always")
-def read_sources(indices, start, stop, positions, src):
-    """Copy the sources at ``positions[start:stop]`` into ``src``."""
-    for w in range(start, stop):
-        src[U64(w)] = indices[U64(positions[U64(w)])]
 
 
 @njit(nogil=True, cache=True)

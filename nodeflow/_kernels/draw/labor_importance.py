@@ -49,8 +49,7 @@ def update(begin, degree, indices, order, c, pi, seen):
     That sum is the expected number of distinct sources in a draw with the old pi and c. ``order`` are the rows by
     descending c: the first row that has a source has the largest c. ``seen`` gets a 1 for every source.
     """
-    for t in range(pi.shape[0]):
-        seen[t] = 0
+    seen[:] = 0
     total, fresh = 0.0, np.empty(_PIECE, np.int64)
     for q in range(order.shape[0]):
         if q + _AHEAD < order.shape[0]:

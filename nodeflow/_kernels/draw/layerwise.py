@@ -191,7 +191,7 @@ def _sure(indices, begin, likely, nodes, table, column, left_out, norms, positio
 
 
 @njit(nogil=True, cache=True)
-def edges_by_chance(indptr, indices, rows, prob, left_out, key):
+def edges_by_chance(indptr, indices, rows, prob, key):
     """Find the edges of ``rows`` whose source is drawn; node u is drawn independently with probability ``prob[u]``.
 
     Returns ``(indptr [rows + 1], positions [E])``.
@@ -204,15 +204,6 @@ def edges_by_chance(indptr, indices, rows, prob, left_out, key):
             positions = reserve(positions, w, _PIECE)
             w = _flip(indices, begin, min(begin + _PIECE, end), prob, key, positions, w)
         ends[i + 1] = w
-    if left_out.shape[0]:
-        read, w = 0, 0
-        for i in range(rows.shape[0]):
-            end = ends[i + 1]
-            for q in range(read, end):
-                if not _contains(left_out, positions[q]):
-                    positions[w] = positions[q]
-                    w += 1
-            read, ends[i + 1] = end, w
     return ends, positions[:w].copy()
 
 

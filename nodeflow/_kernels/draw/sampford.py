@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int64, njit
 
-from nodeflow._kernels.draw.alias import CLASSES, ROWS, ask, bit_length, edge_of, read_sources
+from nodeflow._kernels.draw.alias import CLASSES, ROWS, ask, bit_length, edge_of
+from nodeflow._kernels.draw.uniform import read_sources
 from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
@@ -64,8 +65,7 @@ def draw_sampford(rows, begin, degree, table, weights, indices, ident, key, unit
                 least, part = 1 - top[i], top[i] * (1.0 / CLASSES)
                 attempt += np.uint32(1)
                 if attempt == 0:  # the counter has wrapped: old marks would look new
-                    for h in range(marks.shape[0]):
-                        marks[h] = 0
+                    marks[:] = 0
                     attempt += np.uint32(1)
                 bad = False
                 for w in range(start, stop):

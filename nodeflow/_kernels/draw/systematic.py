@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, njit
 
-from nodeflow._kernels.draw.alias import ROWS, read_sources
+from nodeflow._kernels.draw.alias import ROWS
+from nodeflow._kernels.draw.uniform import read_sources
 from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 

@@ -58,8 +58,8 @@ def draw_with(begin, degree, indices, ident, key, fanouts, out_indptr, positions
             pick, state = bounded(state, U64(degree[i]))
             positions[U64(w)] = begin[i] + int64(pick)
             prefetch(indices, begin[i] + int64(pick))
-        read = _gather(indices, positions, src, read, out_indptr[i + 1] - _LAG)
-    _gather(indices, positions, src, read, positions.shape[0])
+        read = read_sources(indices, read, out_indptr[i + 1] - _LAG, positions, src)
+    read_sources(indices, read, positions.shape[0], positions, src)
 
 
 @njit(nogil=True, cache=True)
@@ -79,7 +79,7 @@ def draw_without(begin, degree, indices, ident, key, out_indptr, positions, src)
     seen = np.empty(size if most > _SCAN else 1, np.int64)
     for i in range(ident.shape[0]):
         first, start, count = begin[i], out_indptr[i], out_indptr[i + 1] - out_indptr[i]
-        read = _gather(indices, positions, src, read, start - _LAG)
+        read = read_sources(indices, read, start - _LAG, positions, src)
         if count == degree[i]:
             for j in range(count):
                 positions[U64(start + j)] = first + j
@@ -117,7 +117,7 @@ def draw_without(begin, degree, indices, ident, key, out_indptr, positions, src)
             maybe |= U64(1) << (U64(t - first) & U64(63))
             positions[U64(start + j)] = t
             prefetch(indices, t)
-    _gather(indices, positions, src, read, positions.shape[0])
+    read_sources(indices, read, positions.shape[0], positions, src)
 
 
 @njit(nogil=True, cache=True)
@@ -135,7 +135,8 @@ def step_over(indptr, rows, left_out, indices, out_indptr, positions, src):
 
 
 @njit(inline="always")
-def _gather(indices, positions, src, start, stop):
+def read_sources(indices, start, stop, positions, src):
+    """Copy the sources at ``positions[start:stop]`` into ``src``; return where to go on."""
     for w in range(start, stop):
         src[U64(w)] = indices[U64(positions[U64(w)])]  # unsigned, so that no index is checked for being negative
     return max(start, stop)
