@@ -19,7 +19,7 @@ from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._neighbor import NeighborSampler
 from nodeflow.sampling._sampler import sample_layers
-from nodeflow.sampling._subgraph import induced_subgraph, weight_of
+from nodeflow.sampling._subgraph import induced_subgraph
 
 
 class ShadowSampler(BoundSampler):
@@ -92,24 +92,25 @@ class ShadowSampler(BoundSampler):
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         _, first, index = np.unique(seeds, return_index=True, return_inverse=True)
         number = np.argsort(np.argsort(first))[index]  # of the seed's scope: distinct seeds, as they come
-        reached = sample_layers(self._hops.with_reader(self.reader), seeds, draw, inputs, number)
+        reader, size = self.reader, self.graph.num_nodes
+        reached = sample_layers(self._hops.with_reader(reader), seeds, draw, inputs, number)
         back = reached.back
         rows = reached.front if self.depth > 0 else back.with_frame()
         assert rows.context is not None  # they were drawn with contexts
-        keys = (rows.context * self.graph.num_nodes + rows.parent_nid).numpy()
-        part = induced_subgraph(self.reader.edges, keys, self.graph.num_nodes)
+        part = induced_subgraph(reader.edges, (rows.context * size + rows.parent_nid).numpy(), size)
         indptr, indices = torch.from_numpy(part.indptr), torch.from_numpy(part.indices)
-        eid = Lazy(lambda: self.reader.edges.parent_eid(part.positions))
-        weight = None if self.reader.weights is None else Lazy(lambda: weight_of(self.reader, part))
+        eid, weight = Lazy(lambda: reader.edges.parent_eid(part.positions)), None
+        if reader.weights is not None:
+            weight = Lazy(lambda: reader.estimator_weight(reader.weighted(part.positions)))
         whole = shared_node_flow(
             self.graph, rows, Structure(indptr, indices, rows.num_nodes), self.num_flows - 1,
             parent_eid=eid, weight=weight, needs_weight=True,
         )  # fmt: skip
-        i, size = self.num_flows - 1, part.indptr[back.num_nodes]  # of the last flow, a prefix of the others
-        structure = Structure(indptr[: back.num_nodes + 1], indices[:size], rows.num_nodes)
+        i, end = self.num_flows - 1, part.indptr[back.num_nodes]  # of the last flow, a prefix of the others
+        structure = Structure(indptr[: back.num_nodes + 1], indices[:end], rows.num_nodes)
         flow = Flow.trusted(
-            structure, whole.back, back, (i, i + 1), parent_eid=prefix(eid, size),
-            weight=None if weight is None else prefix(weight, size), needs_weight=True, prefix=True,
+            structure, whole.back, back, (i, i + 1), parent_eid=prefix(eid, end),
+            weight=None if weight is None else prefix(weight, end), needs_weight=True, prefix=True,
         )  # fmt: skip
         return NodeFlow.trusted(
             [*whole.layers, back], [*whole.flows, flow], parent=self.graph, seed_index=reached.seed_index

@@ -21,7 +21,6 @@ from nodeflow.ops import Structure
 from nodeflow.random import Random
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler
-from nodeflow.sampling._reader import Reader
 
 
 class Subgraph(NamedTuple):
@@ -70,11 +69,6 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
         kept, indptr = edges.patch.stay(indptr, positions)
         indices, positions = indices[kept], positions[kept]
     return Subgraph(keys, indptr, indices, positions)
-
-
-def weight_of(reader: Reader, part: Subgraph, inverse: NDArray[np.float64] | None = None) -> Tensor:
-    """Return estimator weights of the edges of a subgraph, ``[E]``: the ``weight`` column times ``inverse``."""
-    return reader.estimator_weight(reader.weighted(part.positions, inverse))
 
 
 class SubgraphSampler(BoundSampler):
@@ -132,14 +126,14 @@ class SubgraphSampler(BoundSampler):
         return {}
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
-        graph = self.graph
+        graph, reader = self.graph, self.reader
         nodes = as_ids(self.choose_nodes(seeds, Random(draw.key)), "nodes of a subgraph", graph.num_nodes).copy()
-        part = induced_subgraph(self.reader.edges, nodes, graph.num_nodes)
+        part = induced_subgraph(reader.edges, nodes, graph.num_nodes)
         structure = Structure(torch.from_numpy(part.indptr), torch.from_numpy(part.indices), len(nodes))
         batch = shared_node_flow(
             graph, Layer.trusted(len(nodes), torch.from_numpy(nodes)), structure, self.num_flows,
-            parent_eid=Lazy(lambda: self.reader.edges.parent_eid(part.positions)),
-            weight=Lazy(lambda: weight_of(self.reader, part, self.inverse(part, seeds))),
+            parent_eid=Lazy(lambda: reader.edges.parent_eid(part.positions)),
+            weight=Lazy(lambda: reader.estimator_weight(reader.weighted(part.positions, self.inverse(part, seeds)))),
             needs_weight=self._needs_weight(seeds), seed_ids=torch.from_numpy(seeds.copy()),
         )  # fmt: skip
         batch.back.data.update(self.node_columns(part))

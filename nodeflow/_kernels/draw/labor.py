@@ -90,12 +90,8 @@ def hash_block(ids, keys, early, out):
     a0, b0, c0 = _words(keys[0])
     narrow = ids.itemsize == 4  # known when compiled
     if early == 0:
-        if narrow:
-            for j in range(ids.shape[0]):
-                out[j] = _hash(U32(ids[j]), a0, b0, c0)
-        else:
-            for j in range(ids.shape[0]):
-                out[j] = _hash(_fold(ids[j]), a0, b0, c0)
+        for j in range(ids.shape[0]):
+            out[j] = _hash(U32(ids[j]) if narrow else _fold(ids[j]), a0, b0, c0)
         return
     a1, b1, c1 = _words(keys[1])
     a2, b2, c2 = _words(keys[2])
