@@ -94,8 +94,7 @@ class History(nn.Module):
             shapes[f"h_{i}"] = ((size, width), dtype)
             shapes[f"written_{i}"] = ((size,), torch.int64)
             if self.stored:
-                exact = torch.float64 if dtype == torch.float64 else torch.float32
-                shapes[f"agg_h_{i}"] = ((size, width), exact)
+                shapes[f"agg_h_{i}"] = ((size, width), torch.promote_types(dtype, torch.float32))
         if folder is not None and device is not None and torch.device(device).type != "cpu":
             raise ValueError("a history in files lies on the CPU; leave out folder or device")
         self._files = None if folder is None else Files(Path(folder), shapes, self.propagation.fingerprint)

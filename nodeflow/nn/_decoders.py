@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from nodeflow._base.checks import as_count, describe
+from nodeflow._base.checks import as_count, check_one_of, describe
+from nodeflow.nn._conv import draw_glorot
 
-SIDES = ("destination", "source")
 _SLICE = 1 << 20  # numbers of one slice of a comparison that needs a number per pair and column
 
 
@@ -141,8 +141,7 @@ class Decoder(nn.Module):
 
     def _turned(self, side: str) -> bool:
         """Whether the source is asked for as the destination of an inverse relation."""
-        if side not in SIDES:
-            raise ValueError(f"side must be 'destination' or 'source', got {side!r}")
+        check_one_of(side, "side", ("destination", "source"))
         return self.inverse and side == "source"
 
     def _check(self, rows: Tensor, name: str) -> None:
@@ -269,8 +268,7 @@ class Bilinear(_Product):
 
     def reset_parameters(self) -> None:
         """Draw new matrices."""
-        for matrix in self.weight:
-            nn.init.xavier_uniform_(matrix)
+        draw_glorot(self)
 
     def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
         weight = self.weight.to(given.dtype)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nodeflow._base.checks import as_count
+from nodeflow.nn._conv import draw_glorot
 from nodeflow.nn._decoders import Decoder, check_even, complex_product
 
 
@@ -143,11 +144,8 @@ class MLPDecoder(Decoder):
 
     def reset_parameters(self) -> None:
         """Draw new weights."""
-        for layer in self.modules():
-            if isinstance(layer, nn.Linear):
-                nn.init.xavier_uniform_(layer.weight)
-                if layer.bias is not None:
-                    nn.init.zeros_(layer.bias)
+        for layer in self.children():
+            draw_glorot(layer)
         if self.relation is not None:
             nn.init.normal_(self.relation, std=self.width**-0.5)
 

@@ -8,9 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nodeflow._base.checks import describe
-
-_REDUCTIONS = ("mean", "sum", "none")
+from nodeflow._base.checks import check_one_of, describe
 
 
 def softmax_loss(
@@ -214,8 +212,7 @@ def _mean(losses: Tensor, negative: Tensor) -> Tensor:
 
 
 def _reduced(losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
-    if reduction not in _REDUCTIONS:
-        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+    check_one_of(reduction, "reduction", ("mean", "sum", "none"))
     if weight is not None:
         if weight.shape != losses.shape:
             raise ValueError(
