@@ -47,20 +47,21 @@ class Flow(Frozen):
 
     Edge ids are 0..num_edges-1 in the order of ``indices``: the edges of destination ``v`` (a local id) are
     ``indptr[v]`` to ``indptr[v + 1]``. ``data`` is the frame with a row per edge; ``src_layer`` and ``dst_layer`` are
-    the layers it joins; ``layers`` are their numbers. Samplers, ``flow_from_edges`` and ``flow_from_csr`` make flows.
+    the layers it joins; ``layers`` are their numbers; ``structure`` is what the operations of ``nodeflow.ops`` take.
+    Samplers, ``flow_from_edges`` and ``flow_from_csr`` make flows.
 
     Raises TypeError for a part of another type, ValueError for parts that do not fit together.
     """
 
     __slots__ = (
-        "_dst_in_src", "_needs_weight", "_parent_eid", "_structure", "_weight", "data", "dst_layer", "layers",
-        "src_layer",
+        "_dst_in_src", "_needs_weight", "_parent_eid", "_weight", "data", "dst_layer", "layers", "src_layer",
+        "structure",
     )  # fmt: skip
+    structure: Structure
     layers: tuple[int, int]
     src_layer: Layer
     dst_layer: Layer
     data: Frame
-    _structure: Structure
     _parent_eid: Lazy[Tensor] | None
     _weight: Lazy[Tensor] | None
     _needs_weight: bool | None
@@ -111,7 +112,7 @@ class Flow(Frozen):
             device = structure.device
             rows = Lazy(lambda: _dst_in_src(src_layer, dst_layer, device))
         self._set(
-            _structure=structure, src_layer=src_layer, dst_layer=dst_layer, layers=layers,
+            structure=structure, src_layer=src_layer, dst_layer=dst_layer, layers=layers,
             _parent_eid=parts.get("parent_eid"), _weight=weight, _needs_weight=needed,
             data=Frame(structure.num_edges) if data is None else data, _dst_in_src=rows,
         )  # fmt: skip
@@ -121,38 +122,33 @@ class Flow(Frozen):
         return {"parent_eid": self._parent_eid, "weight": self._weight, "needs_weight": self._needs_weight}
 
     @property
-    def structure(self) -> Structure:
-        """The edges as the operations of ``nodeflow.ops`` take them."""
-        return self._structure
-
-    @property
     def num_edges(self) -> int:
         """Number of edges."""
-        return self._structure.num_edges
+        return self.structure.num_edges
 
     @property
     def num_src(self) -> int:
         """Number of nodes of the source layer."""
-        return self._structure.num_src
+        return self.structure.num_src
 
     @property
     def num_dst(self) -> int:
         """Number of nodes of the destination layer."""
-        return self._structure.num_dst
+        return self.structure.num_dst
 
     @property
     def indptr(self) -> Tensor:
         """Where the edges of each destination begin and end, int64 ``[num_dst + 1]``."""
-        return self._structure.indptr
+        return self.structure.indptr
 
     @property
     def indices(self) -> Tensor:
         """Source local id of every edge, int64 ``[num_edges]``."""
-        return self._structure.indices
+        return self.structure.indices
 
     def edges(self) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``: local ids of every edge, int64 ``[num_edges]`` each."""
-        return self._structure.indices, self._structure.dst
+        return self.structure.indices, self.structure.dst
 
     @property
     def has_parent(self) -> bool:
@@ -180,7 +176,7 @@ class Flow(Frozen):
         column, else float32: for rows of another type take ``flow.weight.to(h.dtype)``.
         """
         if self._weight is None:
-            return torch.ones(self.num_edges, dtype=torch.float32, device=self._structure.device)
+            return torch.ones(self.num_edges, dtype=torch.float32, device=self.structure.device)
         return self._weight.get()
 
     @property
@@ -197,24 +193,24 @@ class Flow(Frozen):
         True
         """
         if self._needs_weight is None:
-            self._set(_needs_weight=_varies(self.weight, self._structure))
+            self._set(_needs_weight=_varies(self.weight, self.structure))
         return bool(self._needs_weight)
 
     @property
     def in_degrees(self) -> Tensor:
         """Number of edges of each destination, int64 ``[num_dst]``."""
-        return self._structure.in_degrees
+        return self.structure.in_degrees
 
     @property
     def out_degrees(self) -> Tensor:
         """Number of edges of each source, int64 ``[num_src]``."""
-        return self._structure.out_degrees
+        return self.structure.out_degrees
 
     @property
     def dst_in_src(self) -> Tensor:
         """Local id of every destination in the source layer, int64 ``[num_dst]``; -1 where it is not there."""
         rows = self._dst_in_src.get()
-        return torch.arange(self.num_dst, device=self._structure.device) if rows is None else rows
+        return torch.arange(self.num_dst, device=self.structure.device) if rows is None else rows
 
     def take_dst(self, h: Tensor) -> Tensor:
         """Return the rows of ``h`` (one per source, ``[num_src, ...]``) that are the destinations themselves.
@@ -276,7 +272,7 @@ class Flow(Frozen):
                 [2.0000, 2.0000, 0.0000],
                 [0.0000, 0.0000, 0.0000]])
         """
-        return ops.aggregate(self._structure, h, reduce, weight)
+        return ops.aggregate(self.structure, h, reduce, weight)
 
     def aggregate_beside_own(self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None) -> Tensor:
         """Return ``take_dst(h)`` beside ``aggregate(h, reduce, weight=weight)``, with a cheaper gradient for both.
@@ -290,7 +286,7 @@ class Flow(Frozen):
         tensor([[1., 6.]])
         """
         if self._dst_in_src.get() is None:
-            return ops.aggregate_beside_own(self._structure, h, reduce, weight)
+            return ops.aggregate_beside_own(self.structure, h, reduce, weight)
         return torch.cat([self.take_dst(h), self.aggregate(h, reduce, weight=weight)], 1)
 
     def share_dst(self, h: Tensor) -> tuple[Tensor, Tensor]:
@@ -306,19 +302,19 @@ class Flow(Frozen):
 
     def aggregate_edges(self, values: Tensor, reduce: str = "sum") -> Tensor:
         """Reduce a row per edge, ``[num_edges, ...]``, to a row per destination, ``[num_dst, ...]``."""
-        return ops.segment_reduce(self._structure, values, reduce)
+        return ops.segment_reduce(self.structure, values, reduce)
 
     def softmax(self, scores: Tensor) -> Tensor:
         """Return the softmax of ``scores`` ``[num_edges, ...]`` over the edges of each destination, same shape."""
-        return ops.segment_softmax(self._structure, scores)
+        return ops.segment_softmax(self.structure, scores)
 
     def gather_src(self, h: Tensor) -> Tensor:
         """Return the source row of every edge: ``[num_src, ...]`` to ``[num_edges, ...]``."""
-        return ops.gather_src(self._structure, h)
+        return ops.gather_src(self.structure, h)
 
     def gather_dst(self, h: Tensor) -> Tensor:
         """Return the destination row of every edge: ``[num_dst, ...]`` to ``[num_edges, ...]``."""
-        return ops.gather_dst(self._structure, h)
+        return ops.gather_dst(self.structure, h)
 
     to_scipy = matrices.to_scipy
     to_torch_sparse = matrices.to_torch_sparse
@@ -345,7 +341,7 @@ class Flow(Frozen):
         """
         same = structure is None and move is None
         same = same and src.same_parent_nid(self.src_layer) and dst.same_parent_nid(self.dst_layer)
-        structure = self._structure if structure is None else structure
+        structure = self.structure if structure is None else structure
         parts: FlowParts = {**self.lazy_parts(), "data": self.data.copy()}
         if same:
             parts["rows"] = self._dst_in_src

@@ -55,7 +55,6 @@ def incidence(flow: Flow, end: str) -> Tensor:
     check_one_of(end, "end", ("in", "out"))
     device, size = flow.structure.device, flow.num_edges
     values = torch.ones(size, device=device)
-    if end == "in":
-        return csr_tensor(flow.indptr, torch.arange(size, device=device), values, (flow.num_dst, size))
-    swapped, edges = flow.structure.transposed()
-    return csr_tensor(swapped.indptr, edges, values, (flow.num_src, size))
+    by, edges = flow.structure.grouped("v" if end == "in" else "u")
+    edges = torch.arange(size, device=device) if edges is None else edges
+    return csr_tensor(by.indptr, edges, values, (by.num_dst, size))

@@ -44,6 +44,7 @@ class NodeFlow(Frozen):
     ``seeds``                 parent ids of the last layer, int64 ``[layer_sizes[-1]]``
     ``seed_index``            row of the last layer for every seed asked for, repeats included, int64 ``[num_seeds]``;
                               ``[num_seeds, 2 + K]`` where seeds are edges (see ``LinkSampler``)
+    ``parent``                the parent graph, or None
     ``seed_ids``              the seeds as they were asked for: ids of nodes, of edges, or of parts, ``[num_seeds]``
     ========================  ==========================================================================
 
@@ -60,11 +61,11 @@ class NodeFlow(Frozen):
     (tensor([3, 4, 5]), (tensor([2, 0, 1]), tensor([0, 1, 2])))
     """
 
-    __slots__ = ("_consecutive", "_layers", "_parent", "_registry", "_seed_ids", "_skips", "seed_index")
+    __slots__ = ("_consecutive", "_layers", "_registry", "_seed_ids", "_skips", "parent", "seed_index")
     _layers: tuple[Layer, ...]
     _consecutive: tuple[Flow, ...]
     _skips: dict[tuple[int, int], Flow]
-    _parent: Graph | None
+    parent: Graph | None
     _registry: dict[int, run.Computation]
     _seed_ids: Tensor | None
     seed_index: Tensor
@@ -100,7 +101,7 @@ class NodeFlow(Frozen):
             seed_index = torch.arange(layers[-1].num_nodes if layers else 0, device="cpu")
         self._set(
             _layers=tuple(layers), _consecutive=tuple(flows), _skips=dict(sorted(skips.items())),
-            _parent=parent, _registry={}, seed_index=seed_index, _seed_ids=seed_ids,
+            parent=parent, _registry={}, seed_index=seed_index, _seed_ids=seed_ids,
         )  # fmt: skip
 
     # ---- views
@@ -180,11 +181,6 @@ class NodeFlow(Frozen):
         return self.seeds[self.seed_index] if self._seed_ids is None else self._seed_ids
 
     @property
-    def parent(self) -> Graph | None:
-        """The parent graph, or None."""
-        return self._parent
-
-    @property
     def device(self) -> torch.device:
         """Where the structure lies."""
         return self.seed_index.device
@@ -247,17 +243,17 @@ class NodeFlow(Frozen):
         start, stop, step = layers.indices(self.num_layers)
         if step != 1 or stop <= start:
             raise ValueError(f"a slice must take consecutive layers, at least one of {self.num_layers}, got {layers}")
-        return self._rebuild(start, stop, parent=self._parent)
+        return self._rebuild(start, stop, parent=self.parent)
 
     append = _append.append
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> NodeFlow:
         """Return this NodeFlow with structure, ids and columns on ``device``; frames of the parent stay."""
-        return self._rebuild(0, self.num_layers, lambda x: x.to(device, non_blocking=non_blocking), parent=self._parent)
+        return self._rebuild(0, self.num_layers, lambda x: x.to(device, non_blocking=non_blocking), parent=self.parent)
 
     def pin_memory(self) -> NodeFlow:
         """Return this NodeFlow in page-locked memory, for fast copies to a GPU."""
-        return self._rebuild(0, self.num_layers, lambda x: x.pin_memory(), parent=self._parent)
+        return self._rebuild(0, self.num_layers, lambda x: x.pin_memory(), parent=self.parent)
 
     def with_parent(self, graph: Graph | None) -> NodeFlow:
         """Return this NodeFlow with ``graph`` as its parent; None detaches it.
@@ -272,7 +268,7 @@ class NodeFlow(Frozen):
         """Return this NodeFlow with another ``seed_index`` or other ``seed_ids``; None leaves them as they are."""
         index = self.seed_index if seed_index is None else seed_index
         ids = self._seed_ids if seed_ids is None else seed_ids
-        return self._rebuild(0, self.num_layers, parent=self._parent, seeds=(index, ids))
+        return self._rebuild(0, self.num_layers, parent=self.parent, seeds=(index, ids))
 
     def _rebuild(
         self,

@@ -46,6 +46,8 @@ class Propagation(Frozen):
         direction: "out" sums over the edges v -> u instead.
         edge_filter: the edges that are summed, in the forms that a ``Sampler`` takes; None: all.
 
+    ``weights`` is the column P in the order of the edges, grouped by node; None for 1.
+
     Raises KeyError for an unknown column, ValueError for one that is not finite; for a filter the errors of a sampler.
 
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
@@ -55,13 +57,13 @@ class Propagation(Frozen):
             [0.7500]])
     """
 
-    __slots__ = ("_all", "_edges", "_leaving", "_print", "_weights", "direction", "edge_filter", "graph", "weight")
+    __slots__ = ("_all", "_edges", "_leaving", "_print", "direction", "edge_filter", "graph", "weight", "weights")
     graph: Graph
     weight: str | None
+    weights: Array | None
     direction: str
     edge_filter: EdgeMask | None
     _edges: Edges
-    _weights: Array | None
     _all: Lazy[Tensor]
     _leaving: Lazy[Tensor]
     _print: Lazy[int]
@@ -74,7 +76,7 @@ class Propagation(Frozen):
         edges = edges if mask is None else edges.keep(mask.mask)
         weights = None if weight is None else read_only(edges.by_position(edge_numbers(graph, weight, "weight")))
         self._set(
-            graph=graph, weight=weight, direction=direction, edge_filter=mask, _edges=edges, _weights=weights,
+            graph=graph, weight=weight, direction=direction, edge_filter=mask, weights=weights, _edges=edges,
             _all=Lazy(lambda: torch.from_numpy(np.arange(graph.num_nodes))), _print=Lazy(self._hash),
             _leaving=Lazy(lambda: torch.from_numpy(np.bincount(edges.indices, minlength=graph.num_nodes))),
         )  # fmt: skip
@@ -90,7 +92,7 @@ class Propagation(Frozen):
     def _hash(self) -> int:
         parts = [len(self._edges.indices)]
         arrays: list[Array] = [self._edges.indptr, self._edges.indices]
-        for array in arrays if self._weights is None else [*arrays, self._weights]:
+        for array in arrays if self.weights is None else [*arrays, self.weights]:
             for start in range(0, len(array), _EDGES):  # arrays may be larger than memory
                 piece = array[start : start + _EDGES]
                 exact = piece.astype(np.int64) if piece.dtype.kind in "iu" else piece.astype(np.float64).view(np.int64)
@@ -106,11 +108,6 @@ class Propagation(Frozen):
         """Return ``degrees`` at ``nodes``, parent ids that are trusted."""
         ids = nodes.cpu().numpy()
         return torch.from_numpy(self._edges.indptr[ids + 1] - self._edges.indptr[ids]).to(nodes.device)
-
-    @property
-    def weights(self) -> Array | None:
-        """The column P in the order of the edges, grouped by node; None for 1."""
-        return self._weights
 
     def __call__(self, h: Tensor | Rows, nodes: IdsLike | None = None) -> Tensor:
         """Return the sums at ``nodes``, ``[len(nodes), ...]``.
@@ -172,10 +169,10 @@ class Propagation(Frozen):
         else:
             eid = Lazy(lambda: self._edges.parent_eid(positions).to(device))
         weight = None
-        if self._weights is not None:
+        if self.weights is not None:
             exact = self.graph.edata[self.weight].dtype == torch.float64 if self.weight is not None else False
             kind = np.float64 if exact else np.float32  # as in sampled flows
-            weight = Lazy.of(torch.from_numpy(self._weights[positions].astype(kind)).to(device))
+            weight = Lazy.of(torch.from_numpy(self.weights[positions].astype(kind)).to(device))
         ends = self._layer(src), self._layer(dst)
         data = EdgeColumns(len(indices), self.graph.edata, eid)
         cells: dict[str, Any] = {"parent_eid": eid, "weight": weight, "needs_weight": weight is not None}
@@ -222,8 +219,8 @@ class Propagation(Frozen):
             indptr, positions = self._positions(start, stop, nodes)
             near = torch.from_numpy(self._edges.indices[positions].astype(np.int64)).to(device)
             weights = None
-            if self._weights is not None:
-                weights = torch.from_numpy(np.array(self._weights[positions])).to(device, exact)
+            if self.weights is not None:
+                weights = torch.from_numpy(np.array(self.weights[positions])).to(device, exact)
             ends = torch.from_numpy(indptr).to(device)
             if isinstance(h, Tensor) and h.dtype == exact:
                 out[start:stop] = bag(ends, near, h, weights)
@@ -259,7 +256,7 @@ class Propagation(Frozen):
 
         def work(k: int) -> None:
             kernels.row_sums.sum_rows(
-                edges.indptr, edges.indices, None, rows, words, stride, self._weights, 1, width, False, False, False,
+                edges.indptr, edges.indices, None, rows, words, stride, self.weights, 1, width, False, False, False,
                 sums, *pieces[k],
             )  # fmt: skip
 
@@ -270,7 +267,7 @@ class Propagation(Frozen):
     def _sparse(self, h: Tensor, nodes: Ints | None) -> Tensor:
         import scipy.sparse
 
-        indptr, near, weights = self._edges.indptr, self._edges.indices, self._weights
+        indptr, near, weights = self._edges.indptr, self._edges.indices, self.weights
         if nodes is not None:
             indptr, positions = kernels.csr.csr_rows(indptr, nodes)
             near, weights = near[positions], None if weights is None else weights[positions]

@@ -29,6 +29,7 @@ class Messages(Mapping[str, Tensor]):
         self._part = part
         self._made: dict[str, Tensor] = {}
         self.builtin: dict[str, MessageFunction] = {}
+        self.names: dict[str, None] = {}  # of all messages, none of them made by asking
         for function in functions:
             if isinstance(function, MessageFunction):
                 self._claim(function.out)
@@ -42,8 +43,9 @@ class Messages(Mapping[str, Tensor]):
                 self._made[name] = part.as_stored(column)
 
     def _claim(self, name: str) -> None:
-        if name in self:
+        if name in self.names:
             raise ValueError(f"two message functions make message {name!r}: give one of them another name")
+        self.names[name] = None
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._made:
@@ -61,12 +63,7 @@ class Messages(Mapping[str, Tensor]):
         return Words(_columns(self._part, left), function.lhs), Words(_columns(self._part, right), function.rhs or "")
 
     def __contains__(self, name: object) -> bool:
-        return name in self._made or name in self.builtin
-
-    @property
-    def names(self) -> dict[str, None]:
-        """Names of the messages, none of them made by asking."""
-        return dict.fromkeys([*self.builtin, *(name for name in self._made if name not in self.builtin)])
+        return name in self.names
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
