@@ -52,7 +52,7 @@ def check(of: Propagation, h: torch.Tensor, rows: Any = None) -> None:
     assert got.dtype == (torch.float64 if h.dtype == torch.float64 else torch.float32)
     exact = matrix(of) @ h.double().reshape(NODES, -1)
     exact = (exact if rows is None else exact[rows]).reshape(got.shape)
-    close = 1e-12 if h.dtype == torch.float64 and of._weights is None else 2e-5
+    close = 1e-12 if h.dtype == torch.float64 and of.weights is None else 2e-5
     torch.testing.assert_close(got.double(), exact, rtol=close, atol=close)
 
 
