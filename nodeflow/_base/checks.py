@@ -1,9 +1,10 @@
-"""Checks of arguments: ids, indices and sizes that users pass become int64 arrays or ints, or a helpful error."""
+"""Checks of arguments: ids, sizes and numbers that users pass become int64 arrays, ints or floats, or an error."""
 
 from __future__ import annotations
 
 import contextlib
 import operator
+import sys
 from collections.abc import Iterable, Sized
 from types import UnionType
 from typing import Any, Final
@@ -149,11 +150,40 @@ def as_count(value: object, name: str, least: int = 0) -> int:
     return number
 
 
-def as_number(value: object, name: str) -> float:
-    """Return a real number as a float; a bool or anything that is no number raises TypeError."""
-    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__float__") or getattr(value, "shape", ()) != ():
+def as_number(
+    value: object,
+    name: str,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+) -> float:
+    """Return ``value`` as a float that is finite and within the bounds; raises TypeError or ValueError.
+
+    Takes Python's and numpy's numbers, and tensors and arrays without dimensions; a bool is no number.
+
+    >>> as_number(1, "rate", above=0, most=1)
+    1.0
+    """
+    number = value
+    if isinstance(value, (torch.Tensor, np.ndarray, np.generic)) and value.ndim == 0:
+        number = value.item()
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise TypeError(f"{name} must be a number, got {describe(value)}")
-    return float(value)
+    fits = (
+        abs(number) <= sys.float_info.max  # which NaN is not
+        and (above is None or number > above)
+        and (least is None or number >= least)
+        and (below is None or number < below)
+        and (most is None or number <= most)
+    )
+    if not fits:
+        limits = {"above": above, "at least": least, "below": below, "at most": most}
+        words = [f"{word} {limit}" for word, limit in limits.items() if limit is not None]
+        rule = " and ".join(words if len(words) == 2 else ["finite", *words])
+        raise ValueError(f"{name} must be {rule}, got {number}")
+    return float(number)
 
 
 def as_index(value: object, name: str, size: int) -> int:

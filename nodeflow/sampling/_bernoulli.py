@@ -90,8 +90,4 @@ class BernoulliSampler(RowSampler):
 def _check_rates(rates: NumbersLike) -> tuple[float, ...]:
     """Return one probability per flow as floats above 0 and at most 1; raises TypeError or ValueError."""
     values = as_list(rates, "rates", "one number per flow, as in [0.1, 0.5]")
-    numbers = tuple(as_number(value, f"rates[{i}]") for i, value in enumerate(values))
-    for i, number in enumerate(numbers):
-        if not 0 < number <= 1:
-            raise ValueError(f"rates[{i}] must be above 0 and at most 1, got {number}")
-    return numbers
+    return tuple(as_number(value, f"rates[{i}]", above=0, most=1) for i, value in enumerate(values))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -151,9 +150,7 @@ class LinkSampler(SamplerBase):
             self._birth = birth_times(sampler, birth)
         elif birth is not None:
             raise TypeError(f"birth is for negatives at times, but {type(sampler).__name__} takes no times")
-        self.power = as_number(power, "power")
-        if not 0 < self.power < math.inf:
-            raise ValueError(f"power must be a number above 0, got {power}")
+        self.power = as_number(power, "power", above=0)
         self.chunk = None if chunk is None else as_count(chunk, "chunk", 1)
         check_one_of(exclude, "exclude", ("self", "reverse", None))
         if exclude == "self" and self._pairs is not None:

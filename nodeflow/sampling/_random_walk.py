@@ -89,9 +89,7 @@ class RandomWalkSampler(Sampler):
         self.walk_length = as_count(walk_length, "walk_length", 1)
         if self.num_walks * self.walk_length >= 2**31:
             raise ValueError(f"num_walks * walk_length must be below 2**31, got {self.num_walks * self.walk_length}")
-        self.restart = as_number(restart, "restart")
-        if not 0 <= self.restart <= 1:
-            raise ValueError(f"restart must be a probability from 0 to 1, got {self.restart}")
+        self.restart = as_number(restart, "restart", least=0, most=1)
         self.normalize = bool(normalize)
         super().__init__(
             graph, num_flows, direction=direction, include_dst=include_dst, reuse=reuse, edge_filter=edge_filter,

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_array, as_count, as_ids, describe
+from nodeflow._base.checks import as_array, as_count, as_ids, as_number, describe
 from nodeflow._base.types import IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import Flow, Layer, NodeFlow
 from nodeflow.random import Random
@@ -68,8 +68,7 @@ def assert_unbiased(
     >>> assert_unbiased(SaintSampler(graph, 2, kind="edge", budget=2), [0], draws=500)
     """
     as_count(draws, "draws", 2)
-    if not 0 < false_alarm < 1:
-        raise ValueError(f"false_alarm must be above 0 and below 1, got {false_alarm}")
+    as_number(false_alarm, "false_alarm", above=0, below=1)
     if not isinstance(sampler, Sampler | SubgraphSampler):
         raise TypeError(
             "sampler must be a nodeflow.Sampler or a nodeflow.sampling.SubgraphSampler, whose sums over flows can be "

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from nodeflow._base.checks import as_count, as_int, check_one_of
+from nodeflow._base.checks import as_count, as_int, as_number, check_one_of
 from nodeflow.sampling._sampler import check_sizes
 from nodeflow.training._methods import METHODS
 
@@ -54,7 +53,5 @@ class Settings:
             as_count(getattr(self, name), name, 1)
         as_count(self.workers, "workers")
         as_int(self.seed, "seed")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout}")
-        if not 0 < self.learning_rate < math.inf:
-            raise ValueError(f"learning_rate must be a number above 0, got {self.learning_rate}")
+        as_number(self.dropout, "dropout", least=0, below=1)
+        as_number(self.learning_rate, "learning_rate", above=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import ALL
-from nodeflow._base.checks import as_count, as_ids, as_index, as_int
+from nodeflow._base.checks import as_count, as_ids, as_index, as_int, as_number
 from nodeflow._base.frozen import Frozen, Lazy
 
 
@@ -110,6 +111,38 @@ def test_counts_have_a_least_value() -> None:
     assert as_count(0, "n") == 0
     with pytest.raises(ValueError, match="n must be at least 1, got 0"):
         as_count(0, "n", 1)
+
+
+@pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.int8(2), np.array(2.0), torch.tensor(2)])
+def test_numbers_of_all_kinds_are_taken(value: Any) -> None:
+    number = as_number(value, "v", least=2, most=2)
+    assert type(number) is float
+    assert number == 2
+
+
+@pytest.mark.parametrize("value", ["2", None, True, np.bool_(True), torch.tensor(True), 2j, [2.0], np.array([2.0])])
+def test_what_are_no_numbers_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError, match="v must be a number, got "):
+        as_number(value, "v")
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "words"),
+    [
+        (math.nan, {}, "v must be finite, got nan"),
+        (-math.inf, {}, "v must be finite, got -inf"),
+        (np.float32("inf"), {"above": 0}, "v must be finite and above 0, got inf"),
+        (10**400, {"least": 0}, "v must be finite and at least 0, got 1000"),
+        (0, {"above": 0}, "v must be finite and above 0, got 0"),
+        (1.5, {"below": 1.5}, "v must be finite and below 1.5, got 1.5"),
+        (-0.1, {"least": 0, "below": 1}, "v must be at least 0 and below 1, got -0.1"),
+        (math.nan, {"above": 0, "most": 1}, "v must be above 0 and at most 1, got nan"),
+        (torch.tensor(2.0), {"above": 0, "most": 1}, "v must be above 0 and at most 1, got 2.0"),
+    ],
+)
+def test_numbers_out_of_bounds_are_refused(value: Any, bounds: dict[str, float], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        as_number(value, "v", **bounds)
 
 
 def test_indices_count_from_the_end_and_never_wrap_twice() -> None:

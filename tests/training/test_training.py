@@ -236,9 +236,9 @@ def test_global_random_state_is_neither_read_nor_touched(result: Result) -> None
         ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
         ({"dropout": -0.1}, "dropout must be"),
         ({"dropout": math.nan}, "dropout must be"),
-        ({"learning_rate": 0.0}, "learning_rate must be a number above 0, got 0.0"),
-        ({"learning_rate": math.inf}, "learning_rate must be a number above 0, got inf"),
-        ({"learning_rate": math.nan}, "learning_rate must be a number above 0"),
+        ({"learning_rate": 0.0}, "learning_rate must be finite and above 0, got 0.0"),
+        ({"learning_rate": math.inf}, "learning_rate must be finite and above 0, got inf"),
+        ({"learning_rate": math.nan}, "learning_rate must be finite and above 0"),
     ],
     ids=str,
 )
