@@ -41,10 +41,6 @@ OUT_DEGREE: Final = "out_degree"
 """Name of the node column with the degree of a source."""
 DEGREES: Final = (IN_DEGREE, OUT_DEGREE)
 """Both names."""
-PARENT_NID: Final = "parent_nid"
-"""Name of the node column with the ids of nodes in the graph that a transform was given."""
-PARENT_EID: Final = "parent_eid"
-"""Name of the edge column with the ids of edges in the graph that a transform was given."""
 
 _SPLIT = 0x73706C6974  # sets the key of splits apart from those of samplers
 
@@ -212,8 +208,8 @@ def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
         raise ValueError(f"nodes must hold every node once, but node {ids[at]} occurs more than once")
     src, dst = (local[end.numpy()] for end in graph.edges())
     kept = np.flatnonzero((src >= 0) & (dst >= 0))
-    ndata = _chosen(graph.ndata, PARENT_NID, ids)
-    edata = _chosen(graph.edata, PARENT_EID, kept)
+    ndata = _chosen(graph.ndata, "parent_nid", ids)
+    edata = _chosen(graph.edata, "parent_eid", kept)
     return Graph.from_edges(src[kept], dst[kept], num_nodes=len(ids), ndata=ndata, edata=edata)
 
 
@@ -239,7 +235,7 @@ def filter_edges(graph: Graph, mask: EdgeFilter) -> Graph:
         raise TypeError("mask must be one bool per edge, the name of an edge column or a function, got None")
     kept = np.flatnonzero(checked.mask)
     src, dst = (end.numpy()[kept] for end in graph.edges())
-    edata = _chosen(graph.edata, PARENT_EID, kept)
+    edata = _chosen(graph.edata, "parent_eid", kept)
     return Graph.from_edges(src, dst, num_nodes=graph.num_nodes, ndata=graph.ndata, edata=edata)
 
 
@@ -261,7 +257,7 @@ def reorder(graph: Graph, order: IdsLike) -> Graph:
     if len(ids) != graph.num_nodes or (new < 0).any():
         raise ValueError(f"order must hold each of the {graph.num_nodes} nodes once, got {len(ids)} ids")
     src, dst = (new[end.numpy()] for end in graph.edges())
-    ndata = _chosen(graph.ndata, PARENT_NID, ids)
+    ndata = _chosen(graph.ndata, "parent_nid", ids)
     return Graph.from_edges(src, dst, num_nodes=graph.num_nodes, ndata=ndata, edata=graph.edata)
 
 

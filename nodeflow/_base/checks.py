@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import sys
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Sequence, Sized
 from types import UnionType
 from typing import Any, Final
 
@@ -114,6 +114,12 @@ def check_length(ids: Sized, name: str, size: int, what: str) -> None:
     """Raise ValueError unless there is one entry per ``what``, of which there are ``size``."""
     if len(ids) != size:
         raise ValueError(f"{name} must have one entry per {what} ({size}), got {len(ids)}")
+
+
+def check_rows(shape: Sequence[int], name: str, size: int, what: str, hint: str = "") -> None:
+    """Raise ValueError unless there is one row per ``what``, of which there are ``size``."""
+    if not shape or shape[0] != size:
+        raise ValueError(f"{name} must have {size} rows, one per {what}, got shape {tuple(shape)}{hint}")
 
 
 def check_pairs(first: Sized, second: Sized, names: str, what: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import weakref
 from collections import deque
@@ -63,11 +64,9 @@ def _fitting(size: int) -> _Buffer:
     most = size + 2 * (size // _SPARE)
     fitting = [buffer for buffer in tuple(_free) if size <= len(buffer.memory) <= most]
     for buffer in sorted(fitting, key=lambda buffer: len(buffer.memory)):
-        try:
+        with contextlib.suppress(ValueError):  # taken by another thread
             _free.remove(buffer)
-        except ValueError:  # taken by another thread
-            continue
-        return buffer
+            return buffer
     room = size + size // _SPARE
     memory = np.empty(room + _LINE, np.uint8)
     begin = -memory.ctypes.data % _LINE

@@ -96,13 +96,8 @@ class Graph(Frozen):
         check_indptr(indptr, len(indices))
         num_nodes = len(indptr) - 1
         check_range(indices, "indices", num_nodes, "node")
-        if edge_ids is not None:
-            edge_ids = permutation(edge_ids, len(indices))
-        arrays = (
-            stored_indptr(indptr, copy),
-            stored(indices, copy, num_nodes),
-            None if edge_ids is None else stored(edge_ids, copy, len(indices)),
-        )
+        ids = None if edge_ids is None else stored(permutation(edge_ids, len(indices)), copy, len(indices))
+        arrays = stored_indptr(indptr, copy), stored(indices, copy, num_nodes), ids
         self._start(arrays, GraphFrame(num_nodes, ndata), GraphFrame(len(indices), edata), str(uuid.uuid4()))
 
     @classmethod
@@ -243,13 +238,11 @@ class Graph(Frozen):
 
     def in_edges(self, v: IdsLike) -> tuple[Tensor, Tensor, Tensor]:
         """Return ``(src, dst, edge ids)``, int64 ``[k]`` each, of all in-edges of the nodes ``v``, node by node."""
-        rows = as_ids(v, "v", self.num_nodes)
-        return edges_of(rows, *self.csc())
+        return edges_of(as_ids(v, "v", self.num_nodes), *self.csc())
 
     def out_edges(self, v: IdsLike) -> tuple[Tensor, Tensor, Tensor]:
         """Return ``(src, dst, edge ids)``, int64 ``[k]`` each, of all out-edges of the nodes ``v``, node by node."""
-        rows = as_ids(v, "v", self.num_nodes)
-        dst, src, edges = edges_of(rows, *self.csr())
+        dst, src, edges = edges_of(as_ids(v, "v", self.num_nodes), *self.csr())
         return src, dst, edges
 
     def edges(self) -> tuple[Tensor, Tensor]:

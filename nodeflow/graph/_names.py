@@ -38,7 +38,7 @@ class NodeNames(Sequence[Hashable]):
 
     def ids(self, names: Iterable[Hashable]) -> Tensor:
         """Return the id of every name, int64 ``[len(names)]``; raises KeyError for a name that no node has."""
-        return torch.tensor([self._id(name) for name in listed(names, "names")], dtype=torch.int64, device="cpu")
+        return torch.tensor([self.index(name) for name in listed(names, "names")], dtype=torch.int64, device="cpu")
 
     def at(self, ids: IdsLike) -> list[Any]:
         """Return the names of ids; raises IndexError for an id that is no node."""
@@ -46,13 +46,10 @@ class NodeNames(Sequence[Hashable]):
 
     def index(self, value: object, *_: int) -> int:
         """Return the id of one name; raises KeyError for a name that no node has."""
-        return self._id(value)
-
-    def _id(self, name: object) -> int:
         try:
-            return self._ids[name]
+            return self._ids[value]
         except (KeyError, TypeError):
-            raise KeyError(f"no node has the name {name!r}; there are {len(self)} names") from None
+            raise KeyError(f"no node has the name {value!r}; there are {len(self)} names") from None
 
     def __getitem__(self, at: int | slice) -> Any:
         return self._names[at] if isinstance(at, slice) else self._names[as_index(at, "id", len(self))]

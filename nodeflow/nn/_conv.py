@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import check_rows, describe
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.flow._full_flow import FullFlow
 from nodeflow.ops._opaque import opaque
@@ -148,9 +148,6 @@ def edge_rows(flow: Flow, given: Tensor | None, column: str) -> Tensor:
     (tensor([4, 5]), tensor([6, 7]))
     """
     rows = flow.data[column] if given is None else given
-    if rows.ndim == 0 or len(rows) != flow.num_edges:
-        raise ValueError(
-            f"{column!r} must have {flow.num_edges} rows, one per edge of the flow, got shape {tuple(rows.shape)} "
-            "(of a column of the graph take the rows flow.parent_eid)"
-        )
+    hint = " (of a column of the graph take the rows flow.parent_eid)"
+    check_rows(rows.shape, f"{column!r}", flow.num_edges, "edge of the flow", hint)
     return rows

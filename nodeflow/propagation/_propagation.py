@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, as_ids
+from nodeflow._base.checks import Ints, as_count, as_ids, check_rows
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter, IdsLike
 from nodeflow._rows.csr import from_scipy
@@ -123,8 +123,7 @@ class Propagation(Frozen):
         Raises ValueError for a wrong number of rows.
         """
         size = self.graph.num_nodes
-        if h.shape[0] != size:
-            raise ValueError(f"h must have a row per node of the graph ({size}), got shape {tuple(h.shape)}")
+        check_rows(h.shape, "h", size, "node of the graph")
         return self.sums_at(h, None if nodes is None else as_ids(nodes, "nodes", size))
 
     def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:

@@ -86,7 +86,7 @@ def test_hubs_and_gradients() -> None:
     [
         (lambda g, h: Propagation(g, weight="no"), KeyError, "no"),
         (lambda g, h: Propagation(g, direction="up"), ValueError, "direction must be 'in' or 'out'"),
-        (lambda g, h: Propagation(g)(h[:2]), ValueError, "a row per node of the graph"),
+        (lambda g, h: Propagation(g)(h[:2]), ValueError, "rows, one per node of the graph"),
         (lambda g, h: Propagation(g)(h, [9]), IndexError, r"nodes\[0\] is 9"),
         (lambda g, h: Propagation(g).ranges(0), ValueError, "chunk_size must be at least 1"),
     ],
