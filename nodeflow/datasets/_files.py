@@ -92,12 +92,6 @@ def node_ids(array: Array, where: str, num_nodes: int) -> Ints:
     return ids
 
 
-def check_rows(count: int, where: str, size: int, what: str = "node") -> None:
-    """Raise ValueError unless ``count`` is ``size``, the number of nodes or edges."""
-    if count != size:
-        raise ValueError(f"{where} must have one row per {what}, {size}, got {count}")
-
-
 def split_of(arrays: dict[str, Array], num_nodes: int) -> list[Ints]:
     """Return the parts of a split, given by the names of their files, as int64 node ids.
 
