@@ -96,7 +96,8 @@ def check_range(ids: NDArray[Any], name: str, upper: int, what: str, *, lower: i
     # min and max first: they need no memory, unlike a comparison, and the error path may take its time
     if len(ids) and (ids.min() < lower or ids.max() >= upper):
         at = first_true((ids < lower) | (ids >= upper))
-        raise IndexError(f"{name}[{at}] is {ids[at]}, but {id_range(lower, upper, what)}")
+        known = f"{what} ids go from {lower} to {upper - 1}" if upper > lower else f"there is no {what} at all"
+        raise IndexError(f"{name}[{at}] is {ids[at]}, but {known}")
 
 
 def check_indptr(indptr: NDArray[Any], num_edges: int) -> None:
@@ -116,7 +117,7 @@ def check_length(ids: Sized, name: str, size: int, what: str) -> None:
         raise ValueError(f"{name} must have one entry per {what} ({size}), got {len(ids)}")
 
 
-def check_rows(shape: Sequence[int], name: str, size: int, what: str, hint: str = "") -> None:
+def check_num_rows(shape: Sequence[int], name: str, size: int, what: str, hint: str = "") -> None:
     """Raise ValueError unless there is one row per ``what``, of which there are ``size``."""
     if not shape or shape[0] != size:
         raise ValueError(f"{name} must have {size} rows, one per {what}, got shape {tuple(shape)}{hint}")
@@ -131,11 +132,6 @@ def check_pairs(first: Sized, second: Sized, names: str, what: str) -> None:
 def first_true(mask: NDArray[np.bool_]) -> int | None:
     """Return the index of the first True in ``mask``, None where there is none."""
     return int(mask.argmax()) if mask.any() else None
-
-
-def id_range(lower: int, upper: int, what: str) -> str:
-    """Words that say which ids there are."""
-    return f"{what} ids go from {lower} to {upper - 1}" if upper > lower else f"there is no {what} at all"
 
 
 def as_int(value: object, name: str) -> int:

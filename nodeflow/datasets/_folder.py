@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from nodeflow._base.checks import LARGEST, Ints, check_rows
+from nodeflow._base.checks import LARGEST, Ints, check_num_rows
 from nodeflow._base.types import Array, FileLike
 from nodeflow._rows.csr import from_scipy
 from nodeflow.datasets._dataset import Dataset
@@ -85,7 +85,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     num_nodes = next((len(column) for column in ndata.values()), None)
     num_nodes, (src, dst, edata) = _edges(folder, num_nodes)
     for name, column in ndata.items():
-        check_rows(column.shape, str(files[name]), num_nodes, "node")
+        check_num_rows(column.shape, str(files[name]), num_nodes, "node")
     train, val, test = map(torch.from_numpy, _split(folder, num_nodes, ndata.get("label")))
     graph = Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
     return Dataset(folder.resolve().name, graph, train, val, test, num_classes)
@@ -155,7 +155,7 @@ def _from_table(path: Path, num_nodes: int | None) -> tuple[int, _Edges]:
     upper = LARGEST if num_nodes is None else num_nodes
     src, dst = (node_ids(columns.pop(name), f"{path}, array {name!r},", upper) for name in ("src", "dst"))
     for name, column in {"dst": dst, **columns}.items():
-        check_rows(column.shape, f"{path}, array {name!r},", len(src), "edge")
+        check_num_rows(column.shape, f"{path}, array {name!r},", len(src), "edge")
     if num_nodes is None:
         num_nodes = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
     return num_nodes, (src, dst, columns)

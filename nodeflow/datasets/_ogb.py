@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nodeflow._base.checks import Ints, check_rows, first_true
+from nodeflow._base.checks import Ints, check_num_rows, first_true
 from nodeflow._base.types import Array, FileLike
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.datasets._files import existing_folder, split_of
@@ -87,7 +87,7 @@ def _table(folder: Path, stem: str) -> Table:
 
 def _rows(table: Table, dtype: Any, what: str, num_rows: int, each: str = "node") -> Array:
     values = table.numbers(dtype, what)
-    check_rows(values.shape, str(table.path), num_rows, each)
+    check_num_rows(values.shape, str(table.path), num_rows, each)
     return values
 
 

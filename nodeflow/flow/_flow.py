@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import ops
-from nodeflow._base.checks import check_rows, check_type
+from nodeflow._base.checks import check_num_rows, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.rows import first_rows, take_rows
 from nodeflow.flow import _matrices as matrices
@@ -218,7 +218,7 @@ class Flow(Frozen):
         The "self" term of a convolution. A prefix view, not a copy, in batches sampled with ``include_dst=True``.
         Raises ValueError for a wrong row count, and when a destination is not in the source layer.
         """
-        check_rows(h.shape, "h", self.num_src, "source")
+        check_num_rows(h.shape, "h", self.num_src, "source")
         rows = self._dst_in_src.get()
         if rows is None:
             return first_rows(h, self.num_dst)

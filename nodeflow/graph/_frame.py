@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, check_rows, check_type, describe
+from nodeflow._base.checks import as_count, check_num_rows, check_type, describe
 from nodeflow._base.types import ColumnLike, ColumnsLike
 from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.packing import Piece, Pool, restored
@@ -138,7 +138,7 @@ class Frame(MutableMapping[str, Tensor]):
             return column
         check_type(name, "a column name", str, "a str")
         column = self._converted(name, column)
-        check_rows(column.shape, f"column {name!r}", self._num_rows, "node or edge")
+        check_num_rows(column.shape, f"column {name!r}", self._num_rows, "node or edge")
         return column
 
     def _converted(self, name: str, column: ColumnLike) -> Tensor:

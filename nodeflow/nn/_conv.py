@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
-from nodeflow._base.checks import check_rows, describe
+from nodeflow._base.checks import check_num_rows, describe
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.flow._full_flow import FullFlow
 from nodeflow.ops._opaque import opaque
@@ -149,5 +149,5 @@ def edge_rows(flow: Flow, given: Tensor | None, column: str) -> Tensor:
     """
     rows = flow.data[column] if given is None else given
     hint = " (of a column of the graph take the rows flow.parent_eid)"
-    check_rows(rows.shape, f"{column!r}", flow.num_edges, "edge of the flow", hint)
+    check_num_rows(rows.shape, f"{column!r}", flow.num_edges, "edge of the flow", hint)
     return rows

@@ -10,7 +10,7 @@ from typing import TypedDict, Unpack
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import check_one_of, check_rows, check_type, describe
+from nodeflow._base.checks import check_num_rows, check_one_of, check_type, describe
 from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow._rows.rows import Rows
 from nodeflow.flow import Flow, NodeFlow
@@ -100,7 +100,7 @@ class FlowModel(nn.Module):
         check_batch(self, batch, h)
         check_features(h)
         hint = ": of rows x of all nodes take x[batch.layers[0].parent_nid]"
-        check_rows(h.shape, "h", batch.layer_sizes[0], "node of the input layer", hint)
+        check_num_rows(h.shape, "h", batch.layer_sizes[0], "node of the input layer", hint)
         kept: list[Tensor] = []  # with jumping: rows of earlier layers, of the nodes in the present layer
         for i, flow in enumerate(batch.flows):
             h = self.step(i, h)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from nodeflow._base.checks import Ints, as_count, as_ids, check_rows, describe
+from nodeflow._base.checks import Ints, as_count, as_ids, check_num_rows, describe
 from nodeflow._base.types import IdsLike
 from nodeflow._rows.rows import Rows, fetch_rows, take_rows
 from nodeflow.flow import Flow
@@ -83,7 +83,7 @@ class FullPass:
         if not isinstance(h, Rows):
             check_features(h)
         model, count = self.model, self.propagation.graph.num_nodes
-        check_rows(h.shape, "h", count, "node of the graph")
+        check_num_rows(h.shape, "h", count, "node of the graph")
         modes = {module: module.training for module in model.modules()}  # parts may be frozen in evaluation mode
         model.eval()
         total = sum(len(self._ranges(i)) for i in range(len(model.convs)))

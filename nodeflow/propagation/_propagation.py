@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, as_ids, check_rows
+from nodeflow._base.checks import Ints, as_count, as_ids, check_num_rows
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter, IdsLike
 from nodeflow._rows.csr import from_scipy
@@ -123,7 +123,7 @@ class Propagation(Frozen):
         Raises ValueError for a wrong number of rows.
         """
         size = self.graph.num_nodes
-        check_rows(h.shape, "h", size, "node of the graph")
+        check_num_rows(h.shape, "h", size, "node of the graph")
         return self.sums_at(h, None if nodes is None else as_ids(nodes, "nodes", size))
 
     def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:
