@@ -216,10 +216,11 @@ class SamplerBase(ABC):
         """Return the seeds in one dimension, and their shape if it is ``[B, m]``, as only nodes may have it."""
         ids, shape = flat(seeds)
         if shape is not None and self.seed_kind != "node":
-            raise ValueError(
-                f"{type(self).__name__} does not support seeds of shape {tuple(shape)}: pass one-dimensional seeds"
-            )
+            raise self._refusal(shape)
         return ids, shape
+
+    def _refusal(self, shape: tuple[int, ...]) -> ValueError:
+        return ValueError(f"{type(self).__name__} does not support seeds of shape {shape}: pass one-dimensional seeds")
 
     def _shaped(self, batch: NodeFlow, ids: Ints, shape: tuple[int, ...]) -> NodeFlow:
         """The batch of ``ids`` with a ``seed_index`` of the shape in which they were given."""
@@ -227,9 +228,7 @@ class SamplerBase(ABC):
             return batch
         index = batch.seed_index
         if index.shape != ids.shape or not np.array_equal(batch.seeds[index].numpy(), ids):
-            raise ValueError(
-                f"{type(self).__name__} does not support seeds of shape {shape}: pass one-dimensional seeds"
-            )
+            raise self._refusal(shape)
         return batch.with_seeds(seed_index=index.reshape(shape))
 
     def _draw(self, epoch: int, batch_number: int | None, *identity: int) -> Draw:
