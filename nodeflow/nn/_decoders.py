@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from nodeflow._base.checks import as_count, check_one_of, describe
 from nodeflow.nn._conv import draw_glorot
+from nodeflow.sampling import LinkChunk
 
 _SLICE = 1 << 20  # numbers of one slice of a comparison that needs a number per pair and column
 
@@ -101,6 +103,38 @@ class Decoder(nn.Module):
         turned = self._turned(side)
         query = self.query(given, self._relations(rel, side, given.device), "destination" if turned else side)
         return self.compare_all(query, self.candidates(table, "destination" if turned else side))
+
+    def score_chunks(self, h: Tensor, chunks: Iterable[LinkChunk]) -> tuple[Tensor, Tensor]:
+        """Return the scores of the seeds of a batch and of their negatives, ``[S * B]`` and ``[S * B, K]``.
+
+        Args:
+            h: rows of the nodes of the last layer, ``[batch.layer_sizes[-1], width]``.
+            chunks: ``links.chunks_of(batch)``; each chunk's seeds meet its negatives by one ``score_all``.
+
+        The B seeds are in their order, once per side that is replaced (S is 2 with ``corrupt="both"``, first
+        destinations). Known positives, and places of a side with fewer negatives, have -inf, which losses leave out.
+
+        >>> from nodeflow import Graph, LinkSampler, NeighborSampler
+        >>> links = LinkSampler(NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [1]), num_negatives=6, chunk=2)
+        >>> batch = links([0, 1, 0])
+        >>> h = torch.ones(batch.layer_sizes[-1], 4)
+        >>> positive, negative = DotProduct(4).score_chunks(h, links.chunks_of(batch))
+        >>> positive.shape, negative.shape
+        (torch.Size([3]), torch.Size([3, 6]))
+        """
+        positives, negatives = [h.new_zeros(0)], [h.new_zeros(0, 0)]
+        for chunk in chunks:
+            given, true = (chunk.dst, chunk.src) if chunk.side == "source" else (chunk.src, chunk.dst)
+            asked, rel = h[given], None if chunk.rel is None else chunk.rel.to(h.device)
+            src, dst = (h[true], asked) if chunk.side == "source" else (asked, h[true])
+            positives.append(self(src, dst, rel, side=chunk.side).flatten())
+            scores = self.score_all(asked, rel, h[chunk.negatives], side=chunk.side)
+            if chunk.known is not None:
+                scores = scores.masked_fill(chunk.known.to(h.device), -torch.inf)
+            negatives.append(scores.flatten(0, 1))
+        most = max(scores.shape[1] for scores in negatives)
+        wide = [F.pad(scores, (0, most - scores.shape[1]), value=-torch.inf) for scores in negatives]
+        return torch.cat(positives), torch.cat(wide)
 
     @abstractmethod
     def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:

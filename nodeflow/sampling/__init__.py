@@ -34,6 +34,7 @@ from nodeflow.sampling._cluster import ClusterSampler, partition
 from nodeflow.sampling._labor import LaborSampler
 from nodeflow.sampling._layerwise import FastGCNSampler, LadiesSampler, LayerSampler
 from nodeflow.sampling._link import LinkSampler
+from nodeflow.sampling._link_chunks import LinkChunk
 from nodeflow.sampling._neighbor import FullSampler, NeighborSampler
 from nodeflow.sampling._random_walk import RandomWalkSampler
 from nodeflow.sampling._reader import Candidates
@@ -59,6 +60,7 @@ __all__ = [
     "LadiesSampler",
     "LayerCandidates",
     "LayerSampler",
+    "LinkChunk",
     "LinkSampler",
     "NeighborSampler",
     "RandomWalkSampler",

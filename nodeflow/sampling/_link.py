@@ -8,22 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import (
-    Ints,
-    as_array,
-    as_count,
-    as_ids,
-    as_number,
-    check_one_of,
-    describe,
-    first_true,
-    with_article,
-)
+from nodeflow._base.checks import Ints, as_count, as_number, check_one_of, describe, with_article
 from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph._edges import edges_along
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling._base import Call, Draw, SamplerBase, flat
+from nodeflow.sampling._known import Known, Links, relations_of
+from nodeflow.sampling._link_chunks import LinkChunk, chunks
 from nodeflow.sampling._negative import (
     DISTRIBUTIONS,
     Negatives,
@@ -31,6 +23,7 @@ from nodeflow.sampling._negative import (
     birth_times,
     degree_weights,
     node_weights,
+    seed_times,
     whole_weights,
 )
 
@@ -60,6 +53,9 @@ class LinkSampler(SamplerBase):
             "degree": in proportion to in-degree ** ``power`` (so nodes without
             in-edges are never drawn; the in-degree in the whole graph, whatever the sampler's direction or filter).
         power: above 0; 0.75 is that of Mikolov et al. 2013, section 2.2. Without effect on "uniform".
+        relation: name of the edge column with the relation of every edge, whole numbers from 0. Then ``filter_known``
+            looks at edges of the seed's relation, ``pairs`` and ``known`` are triples ``[n, 3]`` of (source, relation,
+            destination), and ``chunks_of`` gives relations.
         pairs: ids ``[n, 2]`` of nodes that are the seeds instead of edges: a seed then is the number of a pair, and
             ``batch.seed_ids`` are numbers of pairs. They need not be edges.
         labels: a number per pair, for ``pairs_of``.
@@ -72,8 +68,12 @@ class LinkSampler(SamplerBase):
         exclude: which edges no node of the batch may draw: "self" the seed edges; "reverse" all edges between the two
             ends of a seed edge, in both directions, parallel ones too. They are left out before the draw, so fanouts
             stay full. None: none, so a seed edge may be part of its own input.
-        filter_known: never draw a negative n for a source u when the graph has an edge u -> n, or when n is u. The
-            other nodes keep the exact proportions of their probabilities; there are no repeated trials.
+        filter_known: never draw a negative n for a source u when the graph has an edge u -> n (of the seed's relation,
+            with ``relation``), or when n is u. The other nodes keep the exact proportions of their probabilities;
+            there are no repeated trials. "mark": they are drawn, and ``chunks_of`` says which ones they are; so also
+            with ``chunk``.
+        known: pairs ``[n, 2]``, or triples with ``relation``, that ``filter_known`` takes for edges too, such as those
+            of validation.
         seed: any integer; of the negatives only.
 
     Settings of the sampler stay its own. ``filter_known`` looks at all edges of the graph, also those that the sampler
@@ -85,8 +85,8 @@ class LinkSampler(SamplerBase):
     12 (degree) more for ``filter_known``. A graph with edge ids of its own takes 8 bytes an edge to look up their ends.
 
     Raises TypeError if ``sampler`` is not a sampler, has seeds that are not nodes, or cannot leave edges out for
-    ``exclude``; ValueError for values other than those above, and for ``chunk`` with ``filter_known`` (shared
-    negatives would have to be unknown to all their sources).
+    ``exclude``; ValueError for values other than those above, and for ``chunk`` with ``filter_known=True``
+    (shared negatives would have to be unknown to all their sources: take "mark").
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 0])
@@ -106,13 +106,15 @@ class LinkSampler(SamplerBase):
         sampler: SamplerBase,
         *,
         num_negatives: int = 1,
+        relation: str | None = None,
         pairs: IdsLike | None = None,
         labels: NumbersLike | None = None,
         negatives: str | NumbersLike = "uniform",
         power: float = 0.75,
         chunk: int | None = None,
         exclude: str | None = None,
-        filter_known: bool = False,
+        filter_known: bool | str = False,
+        known: IdsLike | None = None,
         corrupt: str = "destination",
         birth: str | NumbersLike | None = None,
         seed: int = 0,
@@ -132,18 +134,16 @@ class LinkSampler(SamplerBase):
             self._weights = node_weights(self.graph, negatives)
         check_one_of(corrupt, "corrupt", ("destination", "source", "both"))
         self.corrupt = corrupt
+        self.relation = relation
         self._pairs, self._labels = None, None
         if pairs is not None:
-            ids = as_array(pairs, "pairs")
-            if ids.ndim != 2 or ids.shape[1] != 2:
-                raise ValueError(f"pairs must have shape [n, 2], got {ids.shape}")
-            self._pairs = as_ids(ids.reshape(-1), "pairs", self.graph.num_nodes).reshape(-1, 2).copy()
+            self._pairs = Links.of(pairs, "pairs", self.graph, relation is not None)
         if labels is not None:
             if self._pairs is None:
                 raise ValueError("labels are of pairs, so pass pairs too; those of edges are a column of graph.edata")
             self._labels = torch.as_tensor(labels).detach().clone()
-            if len(self._labels) != len(self._pairs):
-                raise ValueError(f"labels must have one entry per pair ({len(self._pairs)}), got {len(self._labels)}")
+            if len(self._labels) != self.num_seeds:
+                raise ValueError(f"labels must have one entry per pair ({self.num_seeds}), got {len(self._labels)}")
         self._birth: Array | None = None
         self._birth_given = birth is not None
         if sampler.takes_times and self.num_negatives > 0:
@@ -161,36 +161,48 @@ class LinkSampler(SamplerBase):
                 f"{type(sampler).__name__} has no without_edges; use exclude=None"
             )
         self.exclude = exclude
-        self.filter_known = bool(filter_known)
-        if self.filter_known and self.chunk is not None:
+        self.filter_known = filter_known if filter_known == "mark" else bool(filter_known)
+        if isinstance(filter_known, str) and filter_known != "mark":
+            raise ValueError(f"filter_known must be False, True or 'mark', got {filter_known!r}")
+        if self.filter_known is True and self.chunk is not None:
             raise ValueError(
-                "chunk and filter_known cannot go together: negatives that several edges share would have to be "
-                "unknown to all their sources; leave out one of them"
+                "chunk and filter_known=True cannot go together: negatives that several edges share would have to be "
+                "unknown to all their sources; leave out one of them, or use filter_known='mark'"
             )
+        if known is not None and not self.filter_known:
+            raise ValueError("known is what filter_known looks at, so pass filter_known=True or 'mark' too")
+        self._known = None if known is None else Links.of(known, "known", self.graph, relation is not None)
         self.bind()
 
     def read_graph(self) -> None:
         """Read the pairs that are edges, and the tables to draw negatives from."""
-        needed = self.exclude == "reverse" or self.filter_known
+        plain = self.relation is None and self._known is None
+        needed = self.exclude == "reverse" or (self.filter_known and plain)
         joined = Pairs.of(self.graph) if needed else None
         self._joined = joined if self.exclude == "reverse" else None
+        self._edges = edges_along(self.graph, "in")
+        self._relations = None if self.relation is None else relations_of(self.graph, self.relation)
+        links = [] if plain or not self.filter_known else [self._links(np.arange(self.graph.num_edges), edges=True)]
+        links += [] if self._known is None else [self._known]
         self._negatives = {}
         for side in ("destination", "source") if self.corrupt == "both" else (self.corrupt,):
             known = None
-            if self.filter_known and joined is not None:
-                known = (joined.indptr, joined.dst) if side == "destination" else joined.turned()
+            if self.filter_known and joined is not None and plain:
+                known = joined.known(side)
+            elif self.filter_known:
+                known = Known.collect(self.graph.num_nodes, links, side, self._pairs)
             weights = None if self._weights is None else whole_weights(self._weights)
             if self.negatives == "degree":
                 graph = self.graph
                 degrees = graph.in_degrees() if side == "destination" else graph.out_degrees()
                 weights = degree_weights(degrees.numpy(), self.power)
-            self._negatives[side] = Negatives(self.graph.num_nodes, weights, known, self._birth)
-        self._edges = edges_along(self.graph, "in")
+            filtered = self.filter_known is True
+            self._negatives[side] = Negatives(self.graph.num_nodes, weights, known, self._birth, filtered)
 
     @property
     def num_seeds(self) -> int:
         """Number of edges, or of ``pairs``: a seed is an edge id of the graph, or the number of a pair."""
-        return self.graph.num_edges if self._pairs is None else len(self._pairs)
+        return self.graph.num_edges if self._pairs is None else len(self._pairs.src)
 
     @property
     def seed_kind(self) -> str:
@@ -203,13 +215,17 @@ class LinkSampler(SamplerBase):
         settings = {**super().settings, "sampler": (type(self.sampler).__name__, self.sampler.settings)}
         if self.negatives == "uniform":
             del settings["power"]
-        hashed = {"weights": self._weights, "pairs": self._pairs, "birth": self._birth if self._birth_given else None}
+        hashed = {"weights": self._weights, "birth": self._birth if self._birth_given else None}
+        for name, links in (("pairs", self._pairs), ("known", self._known)):
+            hashed[name] = None if links is None else links.table()
         for name, array in hashed.items():
             if array is not None:
                 bits = np.ascontiguousarray(array).view(np.int64).reshape(-1)
                 settings[name] = f"{len(array)} rows, {hash_ids(bits):#018x}"
         if self.corrupt == "destination":
             del settings["corrupt"]
+        if self.relation is None:
+            del settings["relation"]
         return settings
 
     def __repr__(self) -> str:
@@ -253,7 +269,7 @@ class LinkSampler(SamplerBase):
         identity = [hash_ids(ids)]
         when, number = None, call.batch_number
         if call.times is not None:
-            when = self._times(call.times, len(ids))
+            when = seed_times(self.sampler, call.times, len(ids))
             identity.append(hash_ids(when.astype(np.int64 if when.dtype.kind in "iu" else np.float64).view(np.int64)))
         draw = self._draw(call.epoch, number, *identity)
         # a sampler that asks to be numbered gets its number or none; any other is told what batch it is by the edges
@@ -271,20 +287,21 @@ class LinkSampler(SamplerBase):
         return ids, None
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Call) -> NodeFlow:
-        src, dst = self._ends(seeds)
+        links = self._links(seeds)
         drawn = np.empty((len(seeds), self.num_negatives), np.int64)
         for side, negatives in self._negatives.items():
-            # "both": the first negative replaces the destination, the next the source, and so on
-            columns = slice((side == "source") if len(self._negatives) > 1 else 0, None, len(self._negatives))
+            columns = self._columns(side)
             key = derive_key(draw.key, _NEGATIVES) if side == "destination" else derive_key(draw.key, _NEGATIVES, 1)
-            ends, count = (src if side == "destination" else dst), drawn[:, columns].shape[1]
-            drawn[:, columns], bad = negatives.draw(key, ends, count, self.chunk, inputs.times)
+            ends, count = links.ends(side)[0], drawn[:, columns].shape[1]
+            drawn[:, columns], bad = negatives.draw(
+                key, negatives.rows_of(ends, links.rel), count, self.chunk, inputs.times
+            )
             if bad >= 0:
                 raise ValueError(self._none_left(side, int(ends[bad]), int(seeds[bad]), inputs.times, bad))
-        nodes = np.concatenate([src[:, None], dst[:, None], drawn], axis=1)
+        nodes = np.concatenate([links.src[:, None], links.dst[:, None], drawn], axis=1)
         sampler: Any = self.sampler
         if self._joined is not None:
-            sampler = sampler.without_edges(self._joined.between(src, dst))
+            sampler = sampler.without_edges(self._joined.between(links.src, links.dst))
         elif self.exclude is not None:
             sampler = sampler.without_edges(seeds)
         made: NodeFlow = sampler.draw_batch(nodes, inputs)
@@ -313,6 +330,59 @@ class LinkSampler(SamplerBase):
         labels[:, 0] = 1 if self._labels is None else self._labels[batch.seed_ids]
         return torch.stack([src, dst], -1), labels
 
+    def chunks_of(self, batch: NodeFlow) -> list[LinkChunk]:
+        """Return the seeds of a batch of this sampler in groups that share negatives, for ``Decoder.score_chunks``.
+
+        Groups have ``chunk`` seeds (1 without it, and with times, where every seed has rows of its own). Per side that
+        is replaced, destinations first, there is a chunk of all whole groups, and one of the seeds left over.
+
+        >>> from nodeflow import Graph, NeighborSampler
+        >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"kind": torch.tensor([0, 1, 1])})
+        >>> links = LinkSampler(NeighborSampler(graph, [1]), num_negatives=4, chunk=2, relation="kind")
+        >>> for part in links.chunks_of(links([0, 1, 2])):
+        ...     print(part.side, part.src.tolist(), part.rel.tolist(), tuple(part.negatives.shape))
+        destination [[0, 1]] [[0, 1]] (1, 4)
+        destination [[2]] [[1]] (1, 4)
+        """
+        index, links = batch.seed_index, self._links(batch.seed_ids.numpy(force=True))
+        size = 1 if self.takes_times else min(self.chunk or 1, max(len(index), 1))
+        rel = None if links.rel is None else torch.from_numpy(links.rel).to(index.device)
+        parts: list[LinkChunk] = []
+        for side in self._negatives:
+            known = None
+            if self.filter_known == "mark":
+                marks = self._negatives[side].marked(*self._drawn(batch, side, links))
+                known = torch.from_numpy(marks).to(index.device)
+            parts += chunks(side, index, self._columns(side), size, rel, known)
+        return parts
+
+    def log_proposal(self, batch: NodeFlow) -> Tensor:
+        """Return logarithms of the probabilities with which the negatives of a batch were drawn, ``[S * B, k]``.
+
+        The order is that of ``Decoder.score_chunks``: per side that is replaced the B seeds; k negatives of the side
+        that has most, where places that the other has not hold 0. For ``nn.softmax_loss(log_proposal=)``.
+
+        Raises TypeError for a sampler with times.
+
+        >>> from nodeflow import Graph, NeighborSampler
+        >>> links = LinkSampler(NeighborSampler(Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0]), [1]), filter_known=True)
+        >>> links.log_proposal(links([0, 3])).exp()  # of 4 nodes, the source and its neighbour are left out
+        tensor([[0.5000],
+                [0.5000]])
+        """
+        if self.takes_times:
+            raise TypeError("log_proposal is not there for negatives at times, whose probabilities depend on the time")
+        links = self._links(batch.seed_ids.numpy(force=True))
+        found = [each.log_chance(*self._drawn(batch, side, links)) for side, each in self._negatives.items()]
+        most = max(part.shape[1] for part in found)
+        wide = np.concatenate([np.pad(part, ((0, 0), (0, most - part.shape[1]))) for part in found])
+        return torch.from_numpy(wide.astype(np.float32)).to(batch.seed_index.device)
+
+    def _drawn(self, batch: NodeFlow, side: str, links: Links) -> tuple[Ints, Ints]:
+        """Rows of known positives of the seeds of a batch, and the parent ids of their negatives of a side."""
+        nodes = batch.seeds[batch.seed_index[:, 2:][:, self._columns(side)]].numpy(force=True)
+        return self._negatives[side].rows_of(links.ends(side)[0], links.rel), nodes
+
     def _none_left(self, side: str, node: int, seed: int, times: Array | None, row: int) -> str:
         """The message for a seed without a possible negative."""
         direction = "in" if side == "destination" else "out"
@@ -328,26 +398,16 @@ class LinkSampler(SamplerBase):
             f"no negative is left for it; leave the {self.seed_kind} out of the seeds, or use filter_known=False"
         )
 
-    def _ends(self, eid: Ints) -> tuple[Ints, Ints]:
-        """Source and destination of seeds, int64."""
-        if self._pairs is not None:
-            return self._pairs[eid, 0], self._pairs[eid, 1]
-        edges = self._edges
-        positions = edges.positions_of(eid)
-        dst = np.searchsorted(edges.indptr, positions, side="right") - 1
-        return edges.indices[positions].astype(np.int64), dst
+    def _columns(self, side: str) -> slice:
+        """Which negatives take the place of a side: of both, the first that of the destination, and so in turn."""
+        return slice((side == "source") if len(self._negatives) > 1 else 0, None, len(self._negatives))
 
-    def _times(self, times: NumbersLike, size: int) -> Array:
-        if not self.sampler.takes_times:
-            raise TypeError(
-                f"times must be None, because {type(self.sampler).__name__} takes none; use a sampler that sees the "
-                "graph as it was at a time, such as TemporalNeighborSampler"
-            )
-        when = as_array(times, "times")
-        if when.dtype.kind not in "iuf":
-            raise TypeError(f"times must be numbers, got {describe(times)}")
-        if when.shape != (size,):
-            raise ValueError(f"times must have one entry per seed edge ({size}), got shape {tuple(when.shape)}")
-        if when.dtype.kind == "f" and (i := first_true(~np.isfinite(when))) is not None:
-            raise ValueError(f"times must be finite, but times[{i}] is {when[i]}")
-        return when
+    def _links(self, seeds: Ints, edges: bool = False) -> Links:
+        """Ends and relations of seeds, int64; of edges of the graph with ``edges``, also where seeds are pairs."""
+        if self._pairs is not None and not edges:
+            rel = None if self._pairs.rel is None else self._pairs.rel[seeds]
+            return Links(self._pairs.src[seeds], rel, self._pairs.dst[seeds])
+        positions = self._edges.positions_of(seeds)
+        dst = np.searchsorted(self._edges.indptr, positions, side="right") - 1
+        rel = None if self._relations is None else self._relations[seeds].astype(np.int64)
+        return Links(self._edges.indices[positions].astype(np.int64), rel, dst)

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_array, describe, first_true
 from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import Array, Floats
+from nodeflow._base.types import Array, Floats, NumbersLike
 from nodeflow._rows.rows import whole_column
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import NOTHING
 from nodeflow.graph._storage import Stored
 from nodeflow.sampling._base import SamplerBase
+from nodeflow.sampling._known import Known, question
 
 DISTRIBUTIONS = ("uniform", "degree")
 
@@ -39,10 +40,12 @@ class Pairs(NamedTuple):
         eid = positions if edge_ids is None else edge_ids[positions]
         return cls(rows, dst.astype(narrow), eid.astype(narrow))
 
-    def turned(self) -> tuple[Ints, Stored]:
-        """Return ``(indptr, src)``: the in-edges of every node by source, ascending ``src`` in a row."""
+    def known(self, side: str) -> Known:
+        """Return the other ends that are known to every node, as a source or as a destination."""
+        if side == "destination":
+            return Known(self.indptr, self.dst, np.arange(len(self.indptr) - 1))
         rows, src, _ = kernels.csr.transpose(self.indptr, self.dst, len(self.indptr) - 1)
-        return rows, src.astype(self.dst.dtype)
+        return Known(rows, src.astype(self.dst.dtype), np.arange(len(rows) - 1))
 
     def between(self, u: Ints, v: Ints) -> Ints:
         """Return the ids of all edges between ``u[i]`` and ``v[i]``, in either direction, int64; some repeatedly."""
@@ -57,21 +60,24 @@ class Negatives(Frozen):
     Args:
         num_nodes: number of nodes.
         weights: whole numbers ``[num_nodes]`` whose sum is below 2^63; None: all nodes alike.
-        known: ``(indptr, indices)``: a draw for node u leaves out ``indices[indptr[u] : indptr[u + 1]]`` (ascending)
-            and u itself; the others keep the proportions of their probabilities. None: nothing is left out.
+        known: a draw for a row of ``known`` leaves out its nodes and the row's own node; the others keep the
+            proportions of their probabilities. None: nothing is left out.
         birth: time ``[num_nodes]`` from which on each node exists; None: always.
+        filtered: leave known nodes out of draws; they can be ``marked`` in any case.
     """
 
-    __slots__ = ("_birth", "_known", "_num_nodes", "_order", "_rank", "_upto")
+    __slots__ = ("_birth", "_filtered", "_known", "_num_nodes", "_order", "_questions", "_rank", "_upto")
     _num_nodes: int
     _upto: Ints
     _known: tuple[Ints, Stored, Ints]
     _birth: Array | None
     _order: Ints | None
     _rank: Ints | None
+    _filtered: bool
+    _questions: Ints | None
 
     def __init__(
-        self, num_nodes: int, weights: Ints | None, known: tuple[Ints, Stored] | None, birth: Array | None
+        self, num_nodes: int, weights: Ints | None, known: Known | None, birth: Array | None, filtered: bool = True
     ) -> None:
         order = rank = None
         if birth is not None:  # nodes are numbered by birth, so that those that exist are the first ones
@@ -80,26 +86,30 @@ class Negatives(Frozen):
             rank[order] = np.arange(num_nodes)
             birth = birth[order]
             weights = None if weights is None else weights[order]
-            if known is not None:
-                src, dst = np.repeat(rank, np.diff(known[0])), rank[known[1]]
-                sizes = np.bincount(src, minlength=num_nodes)
-                known = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), dst[np.lexsort((dst, src))]
+            known = None if known is None else known.renumbered(rank)
         upto = NOTHING if weights is None else np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)])
         rows: tuple[Ints, Stored, Ints] = (NOTHING, NOTHING, NOTHING)
         if known is not None:
-            narrow = np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64
-            rows = kernels.negative.known_rows(known[0], known[1].astype(narrow, copy=False), upto)
+            rows = kernels.negative.known_rows(known.own, known.indptr, known.nodes, upto)
         self._set(_num_nodes=num_nodes, _upto=upto, _known=rows, _birth=birth, _order=order, _rank=rank)
+        self._set(_filtered=filtered and known is not None, _questions=None if known is None else known.questions)
+
+    def rows_of(self, ends: Ints, rel: Ints | None) -> Ints:
+        """Return the rows of ``known`` for nodes and their relations, which are among its questions."""
+        if self._questions is None or rel is None:
+            return ends
+        rows: Ints = np.searchsorted(self._questions, question(ends, rel))
+        return rows
 
     def draw(
-        self, key: int, ends: Ints, count: int, chunk: int | None = None, times: Array | None = None
+        self, key: int, rows: Ints, count: int, chunk: int | None = None, times: Array | None = None
     ) -> tuple[Ints, int]:
-        """Draw ``count`` nodes for every end ``[n]``, int64 ``[n, count]``; ``chunk`` ends in turn share theirs.
+        """Draw ``count`` nodes for every row of ``known``, int64 ``[n, count]``; ``chunk`` rows in turn share theirs.
 
         With ``birth``, nodes exist at ``times`` ``[n]``, those that a chunk shares at all its times. Returns the nodes
-        and -1, or the number of the first end for which there is no node left to draw.
+        and -1, or the number of the first row for which there is no node left to draw.
         """
-        n, bits = len(ends), np.uint64(key)
+        n, bits = len(rows), np.uint64(key)
         size = 1 if chunk is None else min(chunk, max(n, 1))
         out = np.empty((-(-n // size), count), np.int64)
         if out.size == 0:
@@ -108,13 +118,35 @@ class Negatives(Frozen):
         if self._birth is not None and times is not None:
             exist = np.searchsorted(self._birth, times, side="right")
             limits = np.minimum.reduceat(exist, np.arange(0, n, size))
-            ends = ends if self._rank is None else self._rank[ends]
-        bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, ends, *self._known, out))
+        known = self._known if self._filtered else (NOTHING, NOTHING, NOTHING)
+        bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, rows, *known, out))
         if bad >= 0:
             return np.empty((n, count), np.int64), bad * size
         if self._order is not None:
             out = self._order[out]
         return (out if size == 1 else out[np.arange(n) // size]), -1
+
+    def marked(self, rows: Ints, nodes: Ints) -> NDArray[np.bool_]:
+        """Return which of ``nodes`` ``[n, count]`` are known in the rows ``[n]``, each row's own node too."""
+        indptr, known, _ = self._known
+        nodes = nodes if self._rank is None else self._rank[nodes]
+        marks: NDArray[np.bool_] = kernels.negative.known_among(rows, indptr, known, nodes)
+        return marks
+
+    def log_chance(self, rows: Ints, nodes: Ints) -> Floats:
+        """Return the logarithms of the probabilities with which ``nodes`` ``[n, count]`` are drawn for the rows."""
+        even = len(self._upto) == 0
+        weights = np.ones(nodes.shape) if even else (self._upto[nodes + 1] - self._upto[nodes]).astype(np.float64)
+        total = np.full(len(rows), self._num_nodes if even else self._upto[-1])
+        if self._filtered:
+            indptr, known, before = self._known
+            last = indptr[rows + 1] - 1
+            node = known[last].astype(np.int64)
+            left = last + 1 - indptr[rows]
+            total -= left if even else before[last] + self._upto[node + 1] - self._upto[node]
+        with np.errstate(divide="ignore"):
+            chance: Floats = np.log(weights) - np.log(total.astype(np.float64))[:, None]
+        return chance
 
 
 def whole_weights(weights: Floats) -> Ints:
@@ -196,3 +228,20 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
     if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,) or np.isnan(array).any():
         raise ValueError(f"birth must hold a time per node ({graph.num_nodes}), got {describe(array)}")
     return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
+
+
+def seed_times(sampler: SamplerBase, times: NumbersLike, size: int) -> Array:
+    """Return the checked times of seeds ``[size]``."""
+    if not sampler.takes_times:
+        raise TypeError(
+            f"times must be None, because {type(sampler).__name__} takes none; use a sampler that sees the "
+            "graph as it was at a time, such as TemporalNeighborSampler"
+        )
+    when = as_array(times, "times")
+    if when.dtype.kind not in "iuf":
+        raise TypeError(f"times must be numbers, got {describe(times)}")
+    if when.shape != (size,):
+        raise ValueError(f"times must have one entry per seed edge ({size}), got shape {tuple(when.shape)}")
+    if when.dtype.kind == "f" and (i := first_true(~np.isfinite(when))) is not None:
+        raise ValueError(f"times must be finite, but times[{i}] is {when[i]}")
+    return when

@@ -329,7 +329,11 @@ BASE = NeighborSampler(GRAPH, [2])
         (lambda: LinkSampler(BASE, exclude="both"), ValueError, "exclude must be 'self', 'reverse' or None, got 'both"),
         (lambda: LinkSampler(BASE, exclude=True), ValueError, "exclude must be 'self', 'reverse' or None, got True"),
         (lambda: LinkSampler(Named(GRAPH, None), exclude="self"), TypeError, "Named has no without_edges"),
-        (lambda: LinkSampler(BASE, chunk=2, filter_known=True), ValueError, "chunk and filter_known cannot go togeth"),
+        (
+            lambda: LinkSampler(BASE, chunk=2, filter_known=True),
+            ValueError,
+            "chunk and filter_known=True cannot go tog",
+        ),
         (lambda: LinkSampler(BASE, seed=None), TypeError, "seed must be an integer"),
         (lambda: LinkSampler(BASE)([200]), IndexError, r"seeds\[0\] is 200, but edge ids go from 0 to 199"),
         (lambda: LinkSampler(BASE)([3, -1]), IndexError, r"seeds\[1\] is -1, but edge ids"),

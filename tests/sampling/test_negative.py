@@ -58,7 +58,7 @@ def test_every_number_below_the_sum_of_weights_belongs_to_the_right_node(graph, 
     own = [1] * n if even else weights[:n]
     upto = np.zeros(0, np.int64) if even else np.cumsum([0, *own])
     pairs = Pairs.of(graph)
-    indptr, known, before = known_rows(pairs.indptr, pairs.dst, upto)
+    indptr, known, before = known_rows(np.arange(n), pairs.indptr, pairs.dst, upto)
     for u in range(n):
         row = known[indptr[u] : indptr[u + 1]].tolist()
         assert row == [v for v in range(n) if v not in allowed(graph, u)]

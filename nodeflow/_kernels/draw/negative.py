@@ -43,18 +43,18 @@ def node_of(rank, first, end, known, before, upto):
 
 
 @njit(nogil=True, cache=True)
-def draw_unknown(key, limits, upto, ends, indptr, known, before, drawn):
+def draw_unknown(key, limits, upto, rows, indptr, known, before, drawn):
     """Fill ``drawn`` ``[rows, count]`` with nodes, in proportion to their weights; row i has stream i.
 
-    Row i draws among those of nodes 0 to ``limits[i] - 1`` that are not known to node ``ends[i]`` (see ``known_rows``);
-    with an empty ``known`` no node is known to another. Returns -1, or the first row without a node of positive weight.
+    Row i draws among those of nodes 0 to ``limits[i] - 1`` that are not known in row ``rows[i]`` (see ``known_rows``);
+    with an empty ``known`` no node is known in any. Returns -1, or the first row without a node of positive weight.
     """
     even = upto.shape[0] == 0
     for i in range(drawn.shape[0]):
         first = end = 0
         if known.shape[0] > 0:
-            first = indptr[ends[i]]
-            end = first_at_least(known, first, indptr[ends[i] + 1], limits[i])
+            first = indptr[rows[i]]
+            end = first_at_least(known, first, indptr[rows[i] + 1], limits[i])
         total = limits[i] if even else upto[limits[i]]
         if end > first:
             last = known[end - 1]
@@ -69,21 +69,21 @@ def draw_unknown(key, limits, upto, ends, indptr, known, before, drawn):
 
 
 @njit(nogil=True, cache=True)
-def known_rows(indptr, indices, upto):
-    """Return ``(indptr, known, before)``: the nodes known to every node are itself and its distinct out-neighbours.
+def known_rows(own, indptr, indices, upto):
+    """Return ``(indptr, known, before)``: the nodes known in row i are ``own[i]`` and the distinct ones of its row.
 
-    ``indices`` are the out-neighbours, ascending in every row, as ``known`` is. ``before`` is the sum of the weights of
-    the known nodes before in the row; empty where ``upto`` is.
+    ``indices`` are ascending in every row, as ``known`` is. ``before`` is the sum of the weights of the known nodes
+    before in the row; empty where ``upto`` is.
     """
     n = indptr.shape[0] - 1
     rows = np.zeros(n + 1, np.int64)
     known = np.empty(indices.shape[0] + n, indices.dtype)
     before = np.empty(known.shape[0] if upto.shape[0] else 0, np.int64)
     w = 0
-    for u in range(n):
-        p, last, total, placed = indptr[u], -1, int64(0), False
-        while p < indptr[u + 1] or not placed:
-            if not placed and (p == indptr[u + 1] or indices[p] >= u):
+    for i in range(n):
+        u, p, last, total, placed = own[i], indptr[i], -1, int64(0), False
+        while p < indptr[i + 1] or not placed:
+            if not placed and (p == indptr[i + 1] or indices[p] >= u):
                 v, placed = u, True
             else:
                 v, p = int64(indices[p]), p + 1
@@ -94,8 +94,20 @@ def known_rows(indptr, indices, upto):
                 before[w] = total
                 total += upto[v + 1] - upto[v]
             w, last = w + 1, v
-        rows[u + 1] = w
+        rows[i + 1] = w
     return rows, known[:w], before[:w]
+
+
+@njit(nogil=True, cache=True)
+def known_among(rows, indptr, known, nodes):
+    """Return whether ``nodes[i, j]`` is in row ``rows[i]`` of ``known`` (see ``known_rows``), bool as ``nodes``."""
+    found = np.empty(nodes.shape, np.bool_)
+    for i in range(nodes.shape[0]):
+        end = indptr[rows[i] + 1]
+        for j in range(nodes.shape[1]):
+            p = first_at_least(known, indptr[rows[i]], end, nodes[i, j])
+            found[i, j] = p < end and known[p] == nodes[i, j]
+    return found
 
 
 @njit(nogil=True, cache=True)

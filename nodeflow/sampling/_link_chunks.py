@@ -1,0 +1,56 @@
+"""Seeds of a link batch that share their negatives, in the shape in which a decoder scores them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class LinkChunk(NamedTuple):
+    """C groups of n seeds; the seeds of a group share K negatives. All are rows of the last layer but ``rel``.
+
+    ``LinkSampler.chunks_of`` makes them, on the device of the batch.
+    """
+
+    side: str
+    """The end that negatives take the place of, "destination" or "source"."""
+    src: Tensor
+    """Sources, int64 ``[C, n]``."""
+    rel: Tensor | None
+    """Relations, int64 ``[C, n]``; None without ``relation=``."""
+    dst: Tensor
+    """Destinations, int64 ``[C, n]``."""
+    negatives: Tensor
+    """Negatives, int64 ``[C, K]``."""
+    known: Tensor | None
+    """Which negatives are known positives of a seed, bool ``[C, n, K]``; None without ``filter_known="mark"``."""
+
+
+def chunks(
+    side: str, index: Tensor, columns: slice, size: int, rel: Tensor | None, known: Tensor | None
+) -> Iterator[LinkChunk]:
+    """Cut the rows of a batch into groups of ``size``: one chunk of whole groups, and one of the seeds left over.
+
+    Args:
+        side: see ``LinkChunk``.
+        index: rows of the last layer ``[B, 2 + K]``: source, destination, negatives.
+        columns: which negatives belong to ``side``.
+        size: seeds of a group.
+        rel: relations ``[B]``.
+        known: which negatives of ``side`` are known positives, ``[B, k]``.
+    """
+    whole = len(index) // size * size
+    for rows, n in ((slice(0, whole), size), (slice(whole, len(index)), len(index) - whole)):
+        if rows.start == rows.stop:
+            continue
+        part = index[rows].reshape(-1, n, index.shape[1])
+        yield LinkChunk(
+            side,
+            part[:, :, 0],
+            None if rel is None else rel[rows].reshape(-1, n),
+            part[:, :, 1],
+            part[:, 0, 2:][:, columns],
+            None if known is None else known[rows].reshape(len(part), n, -1),
+        )
