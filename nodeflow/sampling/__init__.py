@@ -11,12 +11,19 @@ A new family starts as a copy of the nearest one:
   ``_random_walk.py``, or for torch operations the example in docs/sampling.md.
 - All layers share one subgraph: ``SubgraphSampler.choose_nodes``. Copy ``_cluster.py``.
 
+Probabilities ``min(1, c * score)`` that add up to a size: ``_pps.inclusion_probabilities`` makes them for one list.
+
 In the copy:
 
 - ``__init__`` names every argument and keeps it in an attribute of that name. Its signature then gives the settings:
   ``repr``, the comparison of loader states, and attributes that are set once.
 - ``draws_as`` is a new name: families of equal names share their random numbers.
 - ``read_graph`` reads columns and makes tables of them; draws read ``self.reader`` and what ``read_graph`` has set.
+  Numbers of the whole graph, such as degrees, are those of ``self.reader.edges`` there: after the filter.
+  ``without_edges`` does not change them, so that other nodes draw the same.
+- ``draw_rows`` gets copies of the rows from which ``without_edges`` leaves edges out. Tables by neighbour, or by edge
+  id through ``edges.ids``, hold for the copies too. Tables by position (see ``NeighborSampler.draw_rows``) and by
+  ``rows.numbers`` do not; ``rows.ident`` has the numbers in the whole graph.
 - A draw depends on its arguments and on settings only, and changes no attribute: it runs on several threads.
 
 The file of a family may be changed freely, as long as its golden values stay. ``_base``, ``_bound``, ``_reader``,

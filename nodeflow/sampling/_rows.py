@@ -46,8 +46,8 @@ class Drawn(NamedTuple):
         src: parent id of the neighbour, int64 ``[E]``, in an array of its own: it is overwritten by local ids.
         inverse: a function that returns 1 / probability of each drawn edge, ``[E]``; with replacement, 1 / the mean
             number of times that the edge is drawn. None: 1.
-        varies: whether ``inverse`` may differ between the drawn edges of one node. None: unknown, so the weights are
-            compared when ``Flow.needs_weight`` is read.
+        varies: whether ``inverse`` may differ between the drawn edges of one node. True may be said where weights could
+            differ but happen to be equal. None: unknown, so they are compared when ``Flow.needs_weight`` is read.
     """
 
     indptr: Ints

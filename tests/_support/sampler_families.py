@@ -75,7 +75,10 @@ LAYERED: dict[str, Make] = {
     "ladies, poisson": lambda g, **o: LadiesSampler(g, [6, 5], draw="poisson", **o),
     "ladies, systematic": lambda g, **o: LadiesSampler(g, [6, 5], draw="systematic", **o),
 }
-"""Samplers whose weighted sums are unbiased for the sums that ``estimand()`` gives, and that take ``weight``."""
+"""Samplers whose weighted sums are unbiased for the sums that ``estimand()`` gives, and that take ``weight``.
+
+One entry per setting that takes another path in the code.
+"""
 
 OTHERS: dict[str, Make] = {
     "labor, hajek": lambda g: LaborSampler(g, [2, 3], estimator="hajek"),

@@ -129,7 +129,7 @@ def fingerprint(batch: NodeFlow) -> str:
 
 
 def star(degree: int, hubs: int = 1) -> Graph:
-    """Nodes 0..hubs-1, each with in-edges from the same ``degree`` other nodes;"""
+    """Nodes 0..hubs-1, each with in-edges from the same ``degree`` other nodes."""
     src = np.tile(np.arange(hubs, hubs + degree), hubs)
     return Graph.from_edges(src, np.repeat(np.arange(hubs), degree), num_nodes=hubs + degree)
 

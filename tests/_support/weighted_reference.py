@@ -1,6 +1,6 @@
 """Draws in proportion to weights once more, in plain Python: exact laws in fractions, and the package's very draws.
 
-The laws are written from the papers, the draws from the rules in ``nodeflow/kernels``.
+The laws are written from the papers, the draws from the rules in ``nodeflow/_kernels/draw``.
 """
 
 from __future__ import annotations

@@ -125,6 +125,32 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not missing
 
 
+_FILE = re.compile(r"`([\w./-]+\.(?:py|md)|(?:nodeflow|docs|tests|scripts)/[\w/]+)`")
+_FOLDERS = ("nodeflow", "docs", "tests", "scripts", "benchmarks")
+
+
+def test_files_named_in_pages_and_docstrings_exist() -> None:
+    """A file is named by its path or by the end of it: ``_kernels/csr.py``, ``csr.py``."""
+    inside = [path for folder in _FOLDERS for path in (ROOT / folder).rglob("*")]
+    ends = {f"/{name_of(path)}" for path in (*inside, *MARKDOWN)}
+    texts = [*MARKDOWN, *(path for path in inside if path.suffix == ".py"), ROOT / "tests" / "README.md"]
+    missing = {
+        f"{name_of(text)}: {name}"
+        for text in texts
+        for name in _FILE.findall(text.read_text(encoding="utf-8"))
+        if not any(end.endswith(f"/{name.rstrip('/')}") for end in ends)
+    }
+    assert missing == set()
+
+
+@pytest.mark.parametrize("door", sorted((ROOT / "nodeflow").glob("[a-z]*/__init__.py")), ids=lambda p: p.parent.name)
+def test_files_that_a_door_describes_exist(door: Path) -> None:
+    """``_graph``, or ``_plan.choose`` for a function in it."""
+    words = importlib.import_module(f"nodeflow.{door.parent.name}").__doc__ or ""
+    names = set(re.findall(r"``(_[a-z]\w*)(?:\.\w+)?``", words))
+    assert names <= {path.stem for path in (*door.parent.iterdir(), *door.parent.parent.iterdir())}
+
+
 @pytest.mark.parametrize("page", MARKDOWN, ids=name_of)
 def test_blocks_say_their_language(page: Path) -> None:
     assert {block.language for block in blocks(page)} <= {"python", "pycon", "sh", "text"}
