@@ -118,8 +118,10 @@ class Negatives(Frozen):
         if self._birth is not None and times is not None:
             exist = np.searchsorted(self._birth, times, side="right")
             limits = np.minimum.reduceat(exist, np.arange(0, n, size))
-        known: tuple[Ints, Stored, Ints] = self._known if self._filtered else (NOTHING, NOTHING, NOTHING)
-        bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, rows, *known, out))
+        if self._filtered:
+            bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, rows, *self._known, out))
+        else:
+            bad = int(kernels.negative.draw_any(bits, limits, self._upto, out))
         if bad >= 0:
             return np.empty((n, count), np.int64), bad * size
         if self._order is not None:

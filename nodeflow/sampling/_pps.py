@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array, Floats
-from nodeflow.random import Random, derive_key
+from nodeflow.random import derive_key
 
 
 class Picked(NamedTuple):
@@ -166,5 +166,5 @@ def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
     prob = inclusion_probabilities(scores, size)
     if draw == "systematic":
         return pick_systematic(laid_out(prob, ids, derive_key(key, 1)), prob, key)
-    places = np.flatnonzero(Random(key).uniform(ids).numpy() < prob)
+    places = kernels.pps.keep_poisson(prob, ids, np.uint64(key))
     return Picked(places, np.ones(len(places), np.int64), prob[places])

@@ -69,6 +69,16 @@ def count_certain(top, rest):
 
 
 @njit(nogil=True, cache=True)
+def keep_poisson(prob, ids, key):
+    """Return the indices of the ids that are kept: id i independently, with probability ``prob[i]``."""
+    kept, n = np.empty(ids.shape[0], np.int64), 0
+    for i in range(ids.shape[0]):
+        kept[n] = i
+        n += uniform(stream(key, ids[i]) + GOLDEN) < prob[i]
+    return kept[:n].copy()
+
+
+@njit(nogil=True, cache=True)
 def hash_order(ids, key):
     """Return the indices of ``ids`` in a random order of the ids, which does not depend on the order they come in.
 
