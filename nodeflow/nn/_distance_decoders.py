@@ -98,7 +98,10 @@ class RotatE(Decoder):
         apart = query - rows
         if self.norm == 2:
             return _length(apart, 2).neg()
-        return _length(apart.unflatten(-1, (2, -1)), 2, -2).sum(-1).neg()
+        real, imaginary = apart.chunk(2, -1)
+        squares = real * real + imaginary * imaginary
+        # the clamp gives a number of 0 a gradient of 0
+        return squares.clamp_min(torch.finfo(squares.dtype).tiny).sqrt().sum(-1).neg()
 
     def compare_all(self, query: Tensor, table: Tensor) -> Tensor:
         return super().compare_all(query, table) if self.norm == 1 else -_distances(query, table, 2)
@@ -171,8 +174,8 @@ def _norm(norm: int) -> int:
     return norm
 
 
-def _length(rows: Tensor, norm: int, dim: int = -1) -> Tensor:
-    length: Tensor = torch.linalg.vector_norm(rows, norm, dim)
+def _length(rows: Tensor, norm: int) -> Tensor:
+    length: Tensor = torch.linalg.vector_norm(rows, norm, -1)
     return length
 
 

@@ -29,7 +29,7 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-_LONG = ("sampling", "control-variates", "training", "samplers/link", "samplers/adaptive")
+_LONG = ("sampling", "link-prediction", "control-variates", "training", "samplers/link", "samplers/adaptive")
 LONG = {f"docs/{name}.md" for name in _LONG}
 """Pages that train models or average over many draws."""
 
