@@ -14,7 +14,7 @@ from nodeflow._base.checks import as_count, check_one_of, describe
 from nodeflow.nn._conv import draw_glorot
 from nodeflow.sampling import LinkChunk
 
-_SLICE = 1 << 20  # numbers of one slice of a comparison that needs a number per pair and column
+_SLICE = 1 << 22  # numbers of one slice of a comparison that needs a number per pair and column
 
 
 class Decoder(nn.Module):
