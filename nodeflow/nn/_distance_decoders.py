@@ -12,6 +12,9 @@ from torch.nn import functional as F
 from nodeflow._base.checks import as_count
 from nodeflow.nn._conv import draw_glorot
 from nodeflow.nn._decoders import Decoder, check_even, complex_product
+from nodeflow.ops._moduli import sum_moduli
+
+_FEW = 8  # queries that meet one table
 
 
 class TransE(Decoder):
@@ -104,7 +107,21 @@ class RotatE(Decoder):
         return squares.clamp_min(torch.finfo(squares.dtype).tiny).sqrt().sum(-1).neg()
 
     def compare_all(self, query: Tensor, table: Tensor) -> Tensor:
-        return super().compare_all(query, table) if self.norm == 1 else -_distances(query, table, 2)
+        if self.norm == 2:
+            return -_distances(query, table, 2)
+        leading = torch.broadcast_shapes(query.shape[:-2], table.shape[:-2])
+        if table.ndim == 2:
+            found = sum_moduli(query.reshape(-1, self.width), table, self._sum_moduli)
+            return found.neg().reshape(*query.shape[:-1], len(table))
+        if query.shape[-2] < _FEW or leading.numel() == 0:  # a call per table would cost more than it saves
+            return super().compare_all(query, table)
+        tables, queries = (x.expand(*leading, -1, -1).flatten(0, -3) for x in (table, query))
+        each = [sum_moduli(q, t, self._sum_moduli) for q, t in zip(queries, tables, strict=True)]
+        return torch.stack(each).neg().reshape(*leading, query.shape[-2], table.shape[-2])
+
+    def _sum_moduli(self, query: Tensor, table: Tensor) -> Tensor:
+        """Distances by torch operations."""
+        return -super().compare_all(query, table)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, norm={self.norm}"

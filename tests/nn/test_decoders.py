@@ -215,6 +215,34 @@ def test_types_and_pickles(kind):
     assert "num_relations=3" in repr(decoder)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "shapes", [((11,), (13,)), ((2, 9), (2, 5)), ((3, 8), (5,)), ((2, 3), (2, 4)), ((0, 9), (0, 5))]
+)
+def test_compiled_distances_are_those_of_torch(shapes, dtype):
+    """Values and gradients, also where rows are equal, for a table per chunk and a shared one."""
+    decoder = make("rotate1").to(dtype)
+    query, table = (rows(*shape, seed=i).to(dtype) for i, shape in enumerate(shapes))
+    if table.numel():
+        table[..., 0, :] = query[..., 0, :] if query.ndim == table.ndim else query[0, 0]
+    query, table = query.requires_grad_(), table.requires_grad_()
+    found, wanted = decoder.compare_all(query, table), nn.Decoder.compare_all(decoder, query, table)
+    torch.testing.assert_close(found, wanted)
+    weights = torch.linspace(-5, 5, found.numel(), dtype=dtype).reshape(found.shape)
+    first = torch.autograd.grad(found, (query, table), weights)
+    for a, b in zip(first, torch.autograd.grad(wanted, (query, table), weights), strict=True):
+        torch.testing.assert_close(a, b)
+    assert torch.isfinite(first[0]).all()
+
+
+def test_compiled_distances_differentiate_twice():
+    decoder = make("rotate1")
+    query, table = rows(9).requires_grad_(), rows(4, seed=1).requires_grad_()
+    assert torch.autograd.gradcheck(decoder.compare_all, (query, table), fast_mode=True)
+    assert torch.autograd.gradgradcheck(decoder.compare_all, (query, table), fast_mode=True)
+    assert torch.autograd.gradcheck(lambda t: decoder.compare_all(query.detach(), t), table, fast_mode=True)
+
+
 def test_distances_score_below_zero_and_true_answers_highest():
     for kind in ("transe1", "transe2", "rotate1", "rotate2"):
         decoder = make(kind)
