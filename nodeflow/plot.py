@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -25,7 +26,7 @@ class _Epoch(Protocol):
     @property
     def loss(self) -> float: ...
     @property
-    def val_accuracy(self) -> float: ...
+    def score(self) -> float: ...
 
 
 def require_matplotlib() -> type[Figure]:
@@ -37,18 +38,33 @@ def require_matplotlib() -> type[Figure]:
     return Figure
 
 
-def plot_curves(records: Sequence[_Epoch], path: Path | str, *, title: str = "") -> None:
-    """Write a picture of loss and validation accuracy by epoch to ``path`` (PNG, SVG or PDF, by its ending)."""
+def plot_curves(
+    runs: Mapping[str, Sequence[_Epoch]], path: Path | str, *, metric: str = "score", title: str = ""
+) -> None:
+    """Write a picture of training loss and validation score by epoch to ``path`` (PNG, SVG or PDF, by its ending).
+
+    Args:
+        runs: the records of each run by its name; one name is not shown, more are in a legend.
+        path: where to write it.
+        metric: name of the score, for the axis.
+        title: above the picture.
+
+    Raises ImportError without matplotlib.
+    """
     figure = require_matplotlib()(figsize=(8, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    epochs = [record.epoch for record in records]
-    left.plot(epochs, [record.loss for record in records], marker="o", markersize=3)
+    for name, records in runs.items():
+        known = [record for record in records if not math.isnan(record.score)]
+        for axis, shown, value in ((left, records, "loss"), (right, known, "score")):
+            points = [record.epoch for record in shown], [getattr(record, value) for record in shown]
+            axis.plot(*points, marker="o", markersize=3, label=name)
     left.set(xlabel="epoch", ylabel="training loss")
-    right.plot(epochs, [100 * record.val_accuracy for record in records], marker="o", markersize=3, color="tab:green")
-    right.set(xlabel="epoch", ylabel="validation accuracy (%)")
+    right.set(xlabel="epoch", ylabel=f"validation {metric.replace('_', ' ')}")
     for axis in (left, right):
         axis.grid(alpha=0.3)
         axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    if len(runs) > 1:
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     figure.suptitle(title)
     figure.savefig(path, dpi=120)
 

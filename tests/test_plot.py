@@ -29,21 +29,21 @@ def size_of_png(path: Path) -> tuple[int, int]:
 
 @pytest.mark.parametrize("accuracies", [[0.1, 0.5, 0.4], [0.3], [float("nan")] * 3, []])
 def test_curves_are_a_png(accuracies: list[float], tmp_path: Path) -> None:
-    plot_curves(records(*accuracies), tmp_path / "curves.png", title="a title")
+    plot_curves({"": records(*accuracies)}, tmp_path / "curves.png", title="a title")
     assert size_of_png(tmp_path / "curves.png") == (960, 408)
 
 
-def test_curves_show_loss_and_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_show_loss_and_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.figure import Figure
 
     kept = []
     save = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: kept.append(self) or save(self, *a, **k))
-    plot_curves(records(0.1, 0.5), tmp_path / "curves.svg", title="a title")
+    plot_curves({"": records(0.1, 0.5)}, tmp_path / "curves.svg", metric="f1_macro", title="a title")
     left, right = kept[0].axes
     assert left.lines[0].get_xydata().tolist() == [[1, 1], [2, 0.5]]
-    assert right.lines[0].get_xydata().tolist() == [[1, 10], [2, 50]]
-    assert (left.get_ylabel(), right.get_ylabel()) == ("training loss", "validation accuracy (%)")
+    assert right.lines[0].get_xydata().tolist() == [[1, 0.1], [2, 0.5]]
+    assert (left.get_ylabel(), right.get_ylabel()) == ("training loss", "validation f1 macro")
     assert kept[0].get_suptitle() == "a title"
     assert (tmp_path / "curves.svg").read_text().startswith("<?xml")
 

@@ -20,11 +20,12 @@ from nodeflow.nn._model import FlowModel, Jumping, inference
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
 from nodeflow.nn._vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel
-from nodeflow.nn._zoo import GAT, GCN, RGCN, GATv2, GraphSAGE
+from nodeflow.nn._zoo import GAT, GCN, GIN, RGCN, GATv2, GraphSAGE
 
 __all__ = [
     "GAT",
     "GCN",
+    "GIN",
     "RGCN",
     "VRGCN",
     "AttentionConv",

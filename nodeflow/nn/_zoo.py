@@ -1,4 +1,4 @@
-"""Models of the literature: GraphSAGE, GCN, RGCN, GAT and GATv2."""
+"""Models of the literature: GraphSAGE, GCN, GIN, RGCN, GAT and GATv2."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from nodeflow._base.checks import as_count
 from nodeflow.nn._gat import GATConv, GATv2Conv
 from nodeflow.nn._gcn import GraphConv
+from nodeflow.nn._gin import GINConv
 from nodeflow.nn._model import FlowModel
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
@@ -89,6 +90,28 @@ class GCN(_Stack):
         """Return a convolution."""
         others = {name: value for name, value in options.items() if name != "conv_norm"}
         return super().make(in_features, out_features, last, {**others, "norm": options.get("conv_norm", "right")})
+
+
+class GIN(_Stack):
+    """A graph isomorphism network: ``GINConv`` layers (Xu, Hu, Leskovec, Jegelka 2019).
+
+    The ``mlp`` of a layer is two linear maps with batch normalisation and ReLU between them. Sums are multiplied by
+    estimator weights (``weighted=True``), so for sampled batches they estimate those over all neighbours. Arguments as
+    for ``GraphSAGE``, for dense rows only; further keywords are those of ``GINConv``.
+
+    >>> GIN(4, 8, 3, num_layers=2).convs[1].mlp[-1]
+    Linear(in_features=8, out_features=3, bias=True)
+    """
+
+    conv = GINConv
+
+    def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
+        """Return a convolution with an ``mlp`` whose inner rows have the width of the hidden layers."""
+        inner = in_features if last else out_features
+        mlp = nn.Sequential(
+            nn.Linear(in_features, inner), nn.BatchNorm1d(inner), nn.ReLU(), nn.Linear(inner, out_features)
+        )
+        return GINConv(mlp, **{"weighted": True, **options})
 
 
 class RGCN(_Stack):

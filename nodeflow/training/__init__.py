@@ -1,7 +1,22 @@
-"""Training runs: settings, the loop, methods and tasks, and the files of a run."""
+"""Training: settings, tasks, the trainer, and the folder of a run."""
 
-from nodeflow.training._checkpoint import load_model, save
-from nodeflow.training._loop import EpochRecord, Result, build_model, check_dataset, train
+from nodeflow.training._checkpoints import Checkpoints
+from nodeflow.training._folder import load_model, open_trainer, save
+from nodeflow.training._network import Inputs, Network
+from nodeflow.training._result import EpochRecord, Result
 from nodeflow.training._settings import Settings
+from nodeflow.training._trainer import Stopped, Trainer
 
-__all__ = ["EpochRecord", "Result", "Settings", "build_model", "check_dataset", "load_model", "save", "train"]
+__all__ = [
+    "Checkpoints",
+    "EpochRecord",
+    "Inputs",
+    "Network",
+    "Result",
+    "Settings",
+    "Stopped",
+    "Trainer",
+    "load_model",
+    "open_trainer",
+    "save",
+]

@@ -1,53 +1,117 @@
-"""Training methods: the model, the sampler of its NodeFlows, and the state that a step keeps for the next."""
+"""How the batches of a training run are drawn: for every sampler, its arguments, seeds, and weights of the loss."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import inspect
+import math
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from nodeflow._base.checks import check_one_of
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.nn import GCN, VRGCN, FlowModel, GraphSAGE, VRGraphSAGE, VRModel
-from nodeflow.sampling import NeighborSampler, SamplerBase
-from nodeflow.transform import add_self_loops, edge_norm, reverse
+from nodeflow.nn import VRModel
+from nodeflow.sampling import (
+    BernoulliSampler,
+    ClusterSampler,
+    FastGCNSampler,
+    LaborSampler,
+    LadiesSampler,
+    NeighborSampler,
+    RandomWalkSampler,
+    SaintSampler,
+    SamplerBase,
+    ShadowSampler,
+)
+from nodeflow.training._models import MODELS, kind_of
+from nodeflow.transform import add_self_loops, degrees, edge_norm
 
 _WEIGHT = "propagation"
+_RESERVED = ("self", "graph", "fanouts", "layer_sizes", "num_flows", "num_neighbors", "history", "seed", "direction")
 
 
-class Method(ABC):
-    """The part of training that differs between methods; the loop, ``nodeflow.training._loop``, is the same for all.
+class Draws(Protocol):
+    """The settings that decide how batches are drawn."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def sampler(self) -> str: ...
+    @property
+    def sizes(self) -> tuple[int, ...]: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def sampler_options(self) -> dict[str, Any]: ...
+
+
+class Method:
+    """A sampler in training: its batches, the seeds of an epoch, and the state that a step keeps for the next.
 
     Args:
-        graph: the parent graph, with float32 or sparse features ``feat``; it is never changed.
-        model: one of ``models``; it is trained, not copied.
-        kind: its name in ``models``.
-        fanouts, direction: as in ``Settings``.
+        graph: the parent graph; messages follow its edges. It is never changed.
+        settings: see ``Settings``.
     """
 
-    models: ClassVar[Mapping[str, Callable[..., FlowModel]]]
-    """The models by the setting ``model``; their arguments are those of ``GraphSAGE``."""
+    make: ClassVar[Callable[..., SamplerBase]]
+    """The sampler's class."""
+    fanout: ClassVar[int] = 10
+    """The usual number per layer."""
+    by_node: ClassVar[bool] = True
+    """Whether seeds are nodes; else they are numbers of subgraphs, whose outputs are those of all their nodes."""
+    validates_fully: ClassVar[bool] = False
+    """Whether validation uses full neighbourhoods unless settings say else."""
+    estimates: ClassVar[bool] = True
+    """Whether the outputs estimate those from full neighbourhoods; else a model is only ever run on batches."""
     has_history: ClassVar[bool] = False
     """Whether the method keeps a history, whose age is in the records of epochs."""
 
-    def __init__(self, graph: Graph, model: FlowModel, kind: str, fanouts: tuple[int, ...], direction: str) -> None:
-        self.graph, self.model, self.fanouts = graph, model, fanouts
-        self.direction = "out" if direction == "out" else "in"
-        self.weight: str | None = None  # the edge column that sums over neighbours are weighted with
+    def __init__(self, graph: Graph, settings: Draws) -> None:
+        self.settings, self.weight = settings, None
+        self.graph = self.prepared(graph)
+        self.batch_size = settings.batch_size
+
+    weight: str | None
+    """The edge column that sums over neighbours are weighted with, for ``inference``."""
 
     @classmethod
-    def check(cls, model: str, fanouts: tuple[int, ...]) -> None:
+    def check(cls, settings: Draws) -> None:
         """Raise ValueError for settings that this method cannot train with."""
-        check_one_of(model, "model", cls.models)
+        known = [name for name in inspect.signature(cls.make.__init__).parameters if name not in _RESERVED]
+        for name, value in settings.sampler_options.items():
+            if name not in known:
+                raise ValueError(
+                    f"sampler_options: sampler {settings.sampler!r} has no argument {name!r} (= {value!r}); it has "
+                    f"{', '.join(known)}"
+                )
 
-    @abstractmethod
+    def prepared(self, graph: Graph) -> Graph:
+        """Return the graph with the columns that weighted means read."""
+        return with_columns(graph, degrees(graph))
+
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler of the batches that the model takes, for training and for validation."""
+        return self._made(self.settings.sizes, seed=seed)
+
+    def _made(self, *sizes: Any, **options: Any) -> SamplerBase:
+        return type(self).make(self.graph, *sizes, **{**options, **self.settings.sampler_options})
+
+    def seeds(self, nodes: Tensor, sampler: SamplerBase) -> Tensor:
+        """Return the seeds of an epoch over ``nodes``."""
+        return nodes
+
+    def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor) -> Tensor:
+        """Return the factors of the losses of nodes, ``[nodes]``, whose sum estimates the mean over all nodes.
+
+        ``rows`` are those of the last layer that have a loss, None for all.
+        """
+        return loss.new_full(loss.shape, 1 / max(len(loss), 1))
+
+    def start(self, model: nn.Module, x: Tensor) -> None:
+        """Prepare the state that steps keep, for a model that is not trained yet and rows ``x`` of its inputs."""
 
     def after_step(self, batch: NodeFlow) -> Tensor:
         """Store the rows of the batch that later batches read; called after the weights have changed.
@@ -56,20 +120,137 @@ class Method(ABC):
         """
         return torch.empty(0, dtype=torch.int64, device="cpu")
 
-    def outputs(self) -> Tensor:
-        """Return the model's outputs for all nodes from full neighbourhoods, ``[num_nodes, classes]``."""
-        inward = self.graph if self.direction == "in" else reverse(self.graph)
-        return self.model.inference(inward, inward.ndata["feat"], weight=self.weight)
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state that steps keep."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from ``state``."""
 
 
-class NeighborSampling(Method):
-    """Neighbour sampling (Hamilton, Ying, Leskovec 2017): means over drawn neighbours estimate means over all."""
+class Neighbor(Method):
+    """Neighbour sampling (Hamilton, Ying, Leskovec 2017)."""
 
-    models = {"sage": GraphSAGE, "gcn": GCN}  # noqa: RUF012  declared by Method
+    make = NeighborSampler
+
+
+class Labor(Method):
+    """LABOR (Balin, Catalyurek 2023)."""
+
+    make = LaborSampler
+
+
+class Bernoulli(Method):
+    """Independent draws of edges."""
+
+    make = BernoulliSampler
+
+
+class FastGCN(Method):
+    """Layer-wise draws, independent of the layer above (Chen, Ma, Xiao 2018)."""
+
+    make, fanout, validates_fully = FastGCNSampler, 512, True
+
+
+class Ladies(Method):
+    """Layer-wise draws among the neighbours of the layer above (Zou et al. 2019)."""
+
+    make, fanout, validates_fully = LadiesSampler, 512, True
+
+
+class RandomWalk(Method):
+    """The neighbours that walks visit most, with shares of visits as weights (Ying et al. 2018)."""
+
+    make, estimates = RandomWalkSampler, False
+
+    def prepared(self, graph: Graph) -> Graph:
+        """Return the graph with in-degrees of 1: the weights of a node's neighbours add up to 1 already."""
+        return with_columns(graph, {name: torch.ones_like(column) for name, column in degrees(graph).items()})
 
     def sampler(self, seed: int) -> SamplerBase:
-        """Return a sampler of neighbours, ``fanouts`` of each node."""
-        return NeighborSampler(self.graph, self.fanouts, direction=self.direction, seed=seed)
+        """Return a sampler that keeps ``fanouts`` neighbours of each node."""
+        return self._made(len(self.settings.sizes), self.settings.sizes, seed=seed)
+
+
+class Shadow(Method):
+    """A subgraph of ``fanouts`` drawn neighbours per node and hop for every seed (Zeng et al. 2021)."""
+
+    make, estimates = ShadowSampler, False
+
+    @classmethod
+    def check(cls, settings: Draws) -> None:
+        """Raise ValueError also for fanouts that differ: every hop of a subgraph has the same."""
+        super().check(settings)
+        if len({*settings.sizes}) > 1:
+            raise ValueError(
+                f"fanouts must be one number, repeated for every layer, with sampler 'shadow'; got "
+                f"{list(settings.sizes)}"
+            )
+
+    def sampler(self, seed: int) -> SamplerBase:
+        """Return a sampler of subgraphs, two hops deep unless ``sampler_options`` say else."""
+        sizes = self.settings.sizes
+        return type(self).make(
+            self.graph, len(sizes), **{"depth": 2, "fanout": sizes[-1], "seed": seed, **self.settings.sampler_options}
+        )
+
+
+class Saint(Method):
+    """Random subgraphs with weights of edges and losses (Zeng et al. 2020): edge draws, unless options say else."""
+
+    make, by_node, validates_fully = SaintSampler, False, True
+
+    def __init__(self, graph: Graph, settings: Draws) -> None:
+        super().__init__(graph, settings)
+        self.batch_size, self.trained = 1, 0
+
+    def sampler(self, seed: int) -> SamplerBase:
+        """Return a sampler of subgraphs of about ``batch_size`` nodes."""
+        options = {"kind": "edge", "budget": max(self.settings.batch_size // 2, 1), **self.settings.sampler_options}
+        return type(self).make(self.graph, len(self.settings.sizes), seed=seed, **options)
+
+    def seeds(self, nodes: Tensor, sampler: SamplerBase) -> Tensor:
+        """Return numbers of as many subgraphs as hold about every node once."""
+        self.trained = len(nodes)
+        return torch.arange(max(math.ceil(self.graph.num_nodes / self.settings.batch_size), 1))
+
+    def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor) -> Tensor:
+        """Return the sampler's weights of nodes, divided by the number of training nodes."""
+        weights = batch.back.data["loss_weight"]
+        return (weights if rows is None else weights[rows]).to(loss.dtype) / max(self.trained, 1)
+
+
+class Cluster(Method):
+    """Unions of parts of the graph (Chiang et al. 2019), with weights of the edges between parts."""
+
+    make, by_node, validates_fully = ClusterSampler, False, True
+
+    def __init__(self, graph: Graph, settings: Draws) -> None:
+        super().__init__(graph, settings)
+        parts = settings.sampler_options.get("parts", max(graph.num_nodes // max(settings.batch_size // 8, 1), 1))
+        self._parts = parts
+        self.trained = 0
+
+    def sampler(self, seed: int) -> SamplerBase:
+        """Return a sampler of parts, about eight of which are ``batch_size`` nodes."""
+        # the graph is cut once: samplers with other seeds have the same parts
+        made = type(self).make(
+            self.graph, len(self.settings.sizes), seed=seed, **{**self.settings.sampler_options, "parts": self._parts}
+        )
+        self._parts = made.parts.numbers
+        return made
+
+    def seeds(self, nodes: Tensor, sampler: SamplerBase) -> Tensor:
+        """Return the numbers of all parts."""
+        parts = sampler.num_seeds
+        share = self.settings.batch_size * parts / max(self.graph.num_nodes, 1)
+        self.batch_size = min(max(round(share), 2), max(parts, 1))
+        self.trained, self.batches = len(nodes), math.ceil(parts / self.batch_size)
+        return torch.arange(parts)
+
+    def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor) -> Tensor:
+        """Return the number of batches divided by the number of training nodes, for every node."""
+        return loss.new_full(loss.shape, self.batches / max(self.trained, 1))
 
 
 class ControlVariates(Method):
@@ -83,33 +264,46 @@ class ControlVariates(Method):
     ``fanouts[0]`` of the settings is.
     """
 
-    models = {"sage": VRGraphSAGE, "gcn": VRGCN}  # noqa: RUF012
-    has_history = True
+    make, has_history = ControlVariateSampler, True
+    history: History
 
-    def __init__(self, graph: Graph, model: FlowModel, kind: str, fanouts: tuple[int, ...], direction: str) -> None:
-        super().__init__(graph, model, kind, fanouts, direction)
-        if not isinstance(model, VRModel):
-            raise TypeError(f"model must be one of {', '.join(self.models)} with history, got {type(model).__name__}")
+    def __init__(self, graph: Graph, settings: Draws) -> None:
+        super().__init__(graph, settings)
         self.weight = _WEIGHT
-        self.graph = _propagation_graph(graph, kind, self.direction)
-        x = self.graph.ndata["feat"]
-        widths = model.history_widths
-        self.history = History(self.graph, widths, weight=_WEIGHT, direction=self.direction, inputs=x)
-        Updater(model, self.history, x).run()
 
     @classmethod
-    def check(cls, model: str, fanouts: tuple[int, ...]) -> None:
+    def check(cls, settings: Draws) -> None:
         """Raise ValueError also for a single fanout: one layer sums features only, and their sums are exact."""
-        super().check(model, fanouts)
-        if len(fanouts) < 2:
+        super().check(settings)
+        if kind_of(settings.model).with_history is None:
+            able = " or ".join(name for name, kind in MODELS.items() if kind.with_history)
+            raise ValueError(f"sampler 'cv' needs a model with a history, {able}; got model {settings.model!r}")
+        if len(settings.sizes) < 2:
             raise ValueError(
                 "fanouts must have two numbers or more with sampler 'cv': the sums of the first layer are exact, so a "
-                f"single layer has no history; got {list(fanouts)}"
+                f"single layer has no history; got {list(settings.sizes)}"
             )
+
+    def prepared(self, graph: Graph) -> Graph:
+        """Return the graph with one edge column, the weights of the model's propagation."""
+        indptr, indices, edge_ids = graph.csc()
+        bare = Graph(indptr, indices, edge_ids=edge_ids, ndata=graph.ndata, copy=False)
+        symmetric = self.settings.model == "gcn"
+        if symmetric:
+            bare = add_self_loops(bare)
+        bare.edata[_WEIGHT] = edge_norm(bare, "both" if symmetric else "right")
+        return bare
+
+    def start(self, model: nn.Module, x: Tensor) -> None:
+        """Make the history, and fill it with a full pass of the model."""
+        if not isinstance(model, VRModel):
+            raise TypeError(f"model must be a VRModel with sampler 'cv', got {type(model).__name__}")
+        self.history = History(self.graph, model.history_widths, weight=_WEIGHT, inputs=x)
+        Updater(model, self.history, x).run()
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler whose batches get the rows that the history has when a batch is taken."""
-        return ControlVariateSampler(self.graph, (0, *self.fanouts[1:]), self.history, seed=seed)
+        return self._made((0, *self.settings.sizes[1:]), self.history, seed=seed)
 
     def after_step(self, batch: NodeFlow) -> Tensor:
         """Write the rows of the batch into the history; return the ages of the rows that the batch had read."""
@@ -118,16 +312,23 @@ class ControlVariates(Method):
         self.history.commit()
         return torch.cat(ages)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the rows of the history."""
+        return {"history": dict(self.history.state_dict())}
 
-METHODS: dict[str, type[Method]] = {"neighbor": NeighborSampling, "cv": ControlVariates}
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on with the rows of ``state``."""
+        self.history.load_state_dict(state["history"])
+
+
+METHODS: dict[str, type[Method]] = {
+    "neighbor": Neighbor, "labor": Labor, "bernoulli": Bernoulli, "fastgcn": FastGCN, "ladies": Ladies,
+    "random-walk": RandomWalk, "saint": Saint, "cluster": Cluster, "shadow": Shadow, "cv": ControlVariates,
+}  # fmt: skip
 """The training methods by the setting ``sampler``."""
 
 
-def _propagation_graph(graph: Graph, model: str, direction: str) -> Graph:
-    """Return the graph with its node columns and one edge column, the weights of ``model``'s propagation."""
+def with_columns(graph: Graph, columns: Mapping[str, Tensor]) -> Graph:
+    """Return a graph of the same edges with further node columns; nothing is copied."""
     indptr, indices, edge_ids = graph.csc()
-    bare = Graph(indptr, indices, edge_ids=edge_ids, ndata=graph.ndata, copy=False)
-    if model == "gcn":
-        bare = add_self_loops(bare)
-    bare.edata[_WEIGHT] = edge_norm(bare, "both" if model == "gcn" else "right", direction=direction)
-    return bare
+    return Graph(indptr, indices, edge_ids=edge_ids, ndata={**graph.ndata, **columns}, edata=graph.edata, copy=False)

@@ -1,57 +1,168 @@
-"""Settings of a training run."""
+"""Settings of a training run, and their file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
 
-from nodeflow._base.checks import as_count, as_int, as_number, check_one_of
+import torch
+
 from nodeflow.sampling._sampler import check_sizes
 from nodeflow.training._methods import METHODS
+from nodeflow.training._models import MODELS, check_model
+from nodeflow.training._options import count, flag, integer, number, one_of, option, table, text
+
+TASKS = ("auto", "classification", "multilabel", "regression")
+OPTIMIZERS = {
+    "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad,
+    "rmsprop": torch.optim.RMSprop,
+}  # fmt: skip
+SCHEDULES = ("constant", "cosine", "linear")
 
 
-@dataclass(frozen=True)
+def _fanouts(value: Any, name: str) -> tuple[int, ...] | None:
+    return None if value is None else check_sizes(value, name)
+
+
+def _model(value: Any, name: str) -> str:
+    check_model(value, name)
+    return str(value)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """The settings of a training run; on one machine, the same settings give the same result.
 
-    Args:
-        model: "sage" (GraphSAGE) or "gcn".
-        fanouts: neighbours drawn per node, one number per layer in flow order: the last belongs to the seeds; -1: all.
-        batch_size: seeds per batch.
-        hidden: width of the hidden layers.
-        dropout: probability that an entry of a hidden layer is set to zero while training.
-        learning_rate: learning rate of Adam.
-        epochs: passes over the training nodes.
-        seed: starting point of all random numbers.
-        workers: threads that sample ahead; they change the speed only.
-        direction: "in", "out", or "both", which adds the reverse of every edge unless the graph is symmetric.
-        sampler: "neighbor", or "cv" for control variates, which need two fanouts or more.
+    Every field is an option of ``nodeflow train`` and a line of its file of settings; ``nodeflow train --help``
+    describes all of them. ``fanouts`` None is the sampler's usual number for each of two layers.
 
-    Raises ValueError for other values, TypeError for numbers of another type.
+    Raises ValueError for values that a field cannot have, TypeError for values of another type.
 
     >>> Settings(fanouts=(5, 5), epochs=1).batch_size
     1024
+    >>> Settings(sampler="ladies").fanouts
+    (512, 512)
     """
 
-    model: str = "sage"
-    fanouts: tuple[int, ...] = (10, 10)
-    batch_size: int = 1024
-    hidden: int = 256
-    dropout: float = 0.6
-    learning_rate: float = 0.003
-    epochs: int = 15
-    seed: int = 0
-    workers: int = 1
-    direction: str = "both"
-    sampler: str = "neighbor"
+    task: str = one_of(
+        "auto", TASKS,
+        "what is learned; auto: by the labels (integers: classification, a matrix of 0 and 1: multilabel, other "
+        "floats: regression)",
+    )  # fmt: skip
+    model: str = option(
+        "sage", "the model, or module:factory, a function of your own with the arguments of nodeflow.nn.GraphSAGE",
+        _model, choices=MODELS,
+    )  # fmt: skip
+    sampler: str = one_of(
+        "neighbor", METHODS,
+        "how batches are drawn; cv: control variates, where one or two drawn neighbours are enough, at the price of a "
+        "stored row per node and hidden layer",
+    )  # fmt: skip
+    fanouts: tuple[int, ...] | None = option(
+        None,
+        "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds: neighbours drawn per "
+        "node, -1 = all; for fastgcn and ladies nodes drawn per layer; saint and cluster read only how many layers "
+        "there are; cv computes the first layer from all neighbours, whatever its number",
+        _fanouts,
+    )  # fmt: skip
+    batch_size: int = count(
+        1024, "seeds per batch; for saint nodes drawn per subgraph, for cluster nodes per batch, both about", least=1
+    )
+    hidden: int = count(256, "width of hidden layers", least=1)
+    dropout: float = number(0.6, "probability that an entry of a hidden layer is set to zero", below=1)
+    norm: str = one_of("none", ("none", "batch", "layer"), "normalisation of hidden layers")
+    residual: bool = flag("add the rows of the layer before to the rows of every layer")
+    inputs: str = one_of(
+        "auto", ("auto", "features", "embedding", "both"),
+        "what enters the model: the features of the nodes, a learned row per node, or both beside each other; auto: "
+        "features where there are any",
+    )  # fmt: skip
+    embedding: int = count(64, "width of the learned rows of nodes", least=1)
+    edge_type: str = text("", "edge column with the types of edges, for rgcn; empty: relation, etype or type")
+    optimizer: str = one_of("adam", OPTIMIZERS, "the optimiser")
+    learning_rate: float = number(0.003, "learning rate, the highest of the schedule", above=0)
+    weight_decay: float = number(0.0, "weight decay of the optimiser")
+    schedule: str = one_of(
+        "constant", SCHEDULES, "how the learning rate falls over the epochs: not, along a cosine, or linearly, to 0"
+    )
+    warmup: float = number(0.0, "epochs over which the learning rate rises from 0")
+    clip: float = number(0.0, "largest norm of the gradient of all weights; 0: any")
+    label_smoothing: float = number(0.0, "share of the target that is spread over all classes", below=1)
+    class_weights: str = one_of(
+        "none", ("none", "balanced"), "balanced: the loss of a class is divided by its share of the training labels"
+    )
+    accumulate: int = count(1, "batches whose gradients are added up before a step", least=1)
+    epochs: int = count(15, "passes over the training seeds", least=1)
+    patience: int = count(0, "stop after so many epochs without a better validation score; 0: never")
+    validate_every: int = count(1, "epochs between two validations", least=1)
+    validate: str = one_of(
+        "auto", ("auto", "sampled", "full"),
+        "outputs of validation nodes: from sampled batches, or from full neighbourhoods; auto: sampled, but full "
+        "for samplers of layers and subgraphs",
+    )  # fmt: skip
+    metric: str = text("", "the score of validation, by which the best epoch is chosen; empty: the task's first")
+    seed: int = integer(0, "the same seed gives the same result")
+    workers: int = count(1, "threads that sample ahead; they change the speed only")
+    direction: str = one_of(
+        "both", ("in", "out", "both"),
+        "along which edges neighbours are found; both adds the reverse of every edge, unless the graph is symmetric "
+        "already",
+    )  # fmt: skip
+    device: str = text("cpu", "where the model is trained: cpu, cuda, cuda:1, or auto, a GPU where there is one")
+    precision: str = one_of(
+        "float32", ("float32", "bf16"), "type of products and hidden rows; sums over neighbours stay in float32"
+    )
+    compile: bool = flag("let torch.compile compile the model")
+    sampler_options: dict[str, Any] = table(  # noqa: RUF009
+        "further arguments of the sampler, as name=value"
+    )
+    model_options: dict[str, Any] = table(  # noqa: RUF009
+        "further arguments of the model, as name=value"
+    )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fanouts", check_sizes(self.fanouts, "fanouts"))
-        check_one_of(self.sampler, "sampler", METHODS)
-        METHODS[self.sampler].check(self.model, self.fanouts)
-        check_one_of(self.direction, "direction", ("in", "out", "both"))
-        for name in ("batch_size", "hidden", "epochs"):
-            as_count(getattr(self, name), name, 1)
-        as_count(self.workers, "workers")
-        as_int(self.seed, "seed")
-        as_number(self.dropout, "dropout", least=0, below=1)
-        as_number(self.learning_rate, "learning_rate", above=0)
+        for field in fields(self):
+            object.__setattr__(self, field.name, field.metadata["check"](getattr(self, field.name), field.name))
+        method = METHODS[self.sampler]
+        if self.fanouts is None:
+            object.__setattr__(self, "fanouts", (method.fanout,) * 2)
+        method.check(self)
+
+    @property
+    def num_layers(self) -> int:
+        """Number of layers of the model."""
+        return len(self.sizes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """``fanouts``, which are never None once the settings are made."""
+        assert self.fanouts is not None
+        return self.fanouts
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all settings by name, in types that TOML and JSON have."""
+        return {**asdict(self), "fanouts": list(self.sizes)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Settings:
+        """Return the settings ``values``; raises ValueError for a name that is no setting."""
+        names = [field.name for field in fields(cls)]
+        unknown = [name for name in values if name not in names]
+        if unknown:
+            raise ValueError(
+                f"there is no setting {unknown[0]!r} (= {values[unknown[0]]!r}); the settings are {', '.join(names)}"
+            )
+        return cls(**values)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the contents of a TOML file; raises FileNotFoundError, or ValueError for one that is no TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no file of settings at {path}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no TOML: {error}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import asdict
 
 import numpy as np
@@ -11,11 +12,18 @@ import torch
 
 from nodeflow import Graph
 from nodeflow.datasets import Dataset
-from nodeflow.training import Result, Settings, train
+from nodeflow.training import EpochRecord, Result, Settings, Trainer
 
 FAST = Settings(
     fanouts=(4, 4), batch_size=64, hidden=16, dropout=0.2, learning_rate=0.02, epochs=6, seed=0, direction="in"
 )
+
+
+def train(data: Dataset, settings: Settings, report: Callable[[EpochRecord], None] = lambda _: None) -> Result:
+    """A whole run."""
+    return Trainer(data, settings).run(report)
+
+
 TIMES = ("seconds", "seeds_per_second", "edges_per_second")
 CLASSES = 3
 
@@ -37,16 +45,17 @@ def planted(*, sparse: bool = False, val: int = 90, test: int = 100, dtype: type
     parts = np.split(order, [110, 110 + val, 110 + val + test])[:3]
 
     columns = {"feat": scipy.sparse.csr_array(feat) if sparse else feat, "label": label}
-    return Dataset("planted", Graph.from_edges(src, dst, num_nodes=300, ndata=columns), *parts, CLASSES)
+    graph = Graph.from_edges(src, dst, num_nodes=300, ndata=columns, edata={"kind": own.astype(np.int64)})
+    return Dataset("planted", graph, *parts, CLASSES)
 
 
 def same_result(one: Result, other: Result) -> bool:
     """Whether two runs agree bit for bit in everything but the time they took."""
     untimed = [[{**asdict(r), **dict.fromkeys(TIMES)} for r in result.records] for result in (one, other)]
-    weights = [result.model.state_dict() for result in (one, other)]
+    weights = [result.network.state_dict() for result in (one, other)]
     return (
         untimed[0] == untimed[1]
-        and (one.test_accuracy, one.best_epoch) == (other.test_accuracy, other.best_epoch)
+        and (one.scores, one.best_epoch) == (other.scores, other.best_epoch)
         and weights[0].keys() == weights[1].keys()
         and all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import re
 import struct
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +21,19 @@ import torch
 from _support.cli_tools import SMALL, status, train, two_communities
 
 import nodeflow
-from nodeflow.training import _loop as training
+from nodeflow import NeighborSampler
+from nodeflow.nn import VRGCN, VRGraphSAGE
+from nodeflow.training import Settings, load_model
 from nodeflow.training import _methods as methods
-from nodeflow.training import load_model
+from nodeflow.training._arguments import add_settings, given_settings
 from nodeflow.training._cli import main
 
 pytest.importorskip("matplotlib")
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 SLOW = pytest.mark.slow
-FILES = ["checkpoint.safetensors", "curves.png", "log.csv", "result.json"]
+FILES = ["checkpoint.safetensors", "curves.png", "log.csv", "result.json", "run.toml", "state.safetensors"]
+WRITTEN = ["checkpoint.safetensors", "log.csv", "result.json", "curves.png"]
 ROOT = Path(nodeflow.__file__).resolve().parents[1]
 
 
@@ -55,15 +60,18 @@ def test_train_prints_epochs_and_writes_the_results(
     assert err == ""  # no terminal, no bar
     lines = out.splitlines()
     assert lines[0] == "Dataset(two: 120 nodes, 600 edges, 4 features, 2 classes, train/val/test 60/30/30)"
-    assert lines[3].split() == ["epoch", "loss", "val", "acc", "seconds", "seeds/s", "edges/s"]
-    rows = [line for line in lines if re.fullmatch(r" +\d+ +[\d.]+ +[\d.]+% +[\d.]+ +[\d,]+ +[\d,]+", line)]
+    assert lines[3].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s"]
+    rows = [line for line in lines if re.fullmatch(r" +\d+ +[\d.]+ +0\.[\d]+ +[\d.]+ +[\d,]+ +[\d,]+", line)]
     assert [row.split()[0] for row in rows] == ["1", "2"]
     facts = json.loads((output / "result.json").read_text())
-    accuracy = 100 * facts["test_accuracy"]
-    assert f"best epoch {facts['best_epoch']}, test accuracy {accuracy:.2f} % (with full neighbourhoods)" in lines
-    assert lines[-1].endswith(f"wrote {', '.join(str(output / f) for f in (FILES[0], *FILES[2:], FILES[1]))}")
+    for part in ("train", "val", "test"):
+        values = "  ".join(f"{name} {value:.4f}" for name, value in facts["scores"][part].items())
+        assert f"{part:>5}  {values}" in lines
+    accuracy = facts["scores"]["test"]["accuracy"]
+    assert lines[-1].startswith(f"best epoch {facts['best_epoch']}, test accuracy {accuracy:.4f}; ")
+    assert lines[-1].endswith(f"wrote {', '.join(str(output / file) for file in WRITTEN)}")
     assert sorted(path.name for path in output.iterdir()) == FILES
-    assert load_model(output / FILES[0]).convs[0].own.in_features == 4
+    assert load_model(output / FILES[0]).model.convs[0].own.in_features == 4
     logged = (output / "log.csv").read_text().splitlines()
     losses = [float(line.split(",")[1]) for line in logged[1:]]
     assert losses == pytest.approx([float(row.split()[1]) for row in rows], abs=1e-4)
@@ -78,19 +86,18 @@ def test_control_variates_add_a_column_with_the_age(
     out, err = capsys.readouterr()
     assert err == ""
     lines = out.splitlines()
-    assert lines[1] == f"{model} with sampler cv, fanouts [3, 3], hidden 8, seed 0"
-    assert lines[3].split() == ["epoch", "loss", "val", "acc", "seconds", "seeds/s", "edges/s", "age"]
+    assert lines[1] == f"{model}, sampler cv, fanouts [3, 3], seed 0"
+    assert lines[3].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s", "age"]
     rows = lines[4:6]
-    assert all(re.fullmatch(r" +\d+ +[\d.]+ +[\d.]+% +[\d.]+ +[\d,]+ +[\d,]+ +\d+\.\d", row) for row in rows)
+    assert all(re.fullmatch(r" +\d+ +[\d.]+ +0\.\d+ +[\d.]+ +[\d,]+ +[\d,]+ +\d+\.\d", row) for row in rows)
     assert {len(line) for line in lines[3:6]} == {len(lines[3])}  # the columns stand below each other
     header, *logged = (line.split(",") for line in (output / "log.csv").read_text().splitlines())
     assert header[-1] == "age"
     assert [f"{float(values[-1]):.1f}" for values in logged] == [row.split()[-1] for row in rows]
     facts = json.loads((output / "result.json").read_text())
-    assert facts["sampler"] == "cv"
-    assert f"test accuracy {100 * facts['test_accuracy']:.2f} % (with full neighbourhoods)" in out
+    assert facts["settings"]["sampler"] == "cv"
     assert sorted(path.name for path in output.iterdir()) == FILES
-    assert type(load_model(output / FILES[0])) is methods.METHODS["cv"].models[model]
+    assert type(load_model(output / FILES[0]).model) is {"sage": VRGraphSAGE, "gcn": VRGCN}[model]
 
 
 def test_the_picture_is_a_png_of_sane_size(data: Path, tmp_path: Path) -> None:
@@ -119,43 +126,69 @@ OPTIONS = {
     "--sampler": ("cv", "sampler", "cv"),
     "--fanouts": ("2", "fanouts", [2]),
     "--batch-size": ("30", "batch_size", 30),
-    "--hidden": ("9", "hidden", 9),
     "--dropout": ("0.1", "dropout", 0.1),
     "--lr": ("0.01", "learning_rate", 0.01),
-    "--epochs": ("3", "epochs", 3),
-    "--seed": ("7", "seed", 7),
-    "--direction": ("out", "direction", "out"),
+    "--residual": (None, "residual", True),
+    "--norm": ("batch", "norm", "batch"),
+    "--sampler-option": ("replace=true", "sampler_options", {"replace": True}),
+    "--model-option": ("aggregator=pool", "model_options", {"aggregator": "pool"}),
     "--workers": ("2", "workers", 2),
 }
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-def test_every_option_is_used(option: str, data: Path, tmp_path: Path) -> None:
+def test_an_option_is_used(option: str, data: Path, tmp_path: Path) -> None:
     value, name, expected = OPTIONS[option]
-    for folder, more in (("plain", []), ("other", [option, value])):
+    for folder, more in (("plain", []), ("other", [option, *([] if value is None else [value])])):
         assert train(data, tmp_path / folder, *more) == 0
     plain, other = untimed(tmp_path / "plain"), untimed(tmp_path / "other")
-    facts = json.loads(other[2])
-    assert facts[name] == expected
-    assert json.loads(plain[2])[name] != expected
+    assert json.loads(other[2])["settings"][name] == expected
+    assert json.loads(plain[2])["settings"][name] != expected
     assert (plain[1] == other[1]) == (option == "--workers")  # the only one that must change no number
 
 
-def test_every_option_of_a_run_is_tried() -> None:
-    settings = set(training.Settings.__dataclass_fields__)
-    assert {name for _, name, _ in OPTIONS.values()} == settings
+def test_every_setting_has_an_option_of_its_type() -> None:
+    parser = argparse.ArgumentParser()
+    add_settings(parser.add_argument_group("settings"))
+    assert vars(parser.parse_args([])) == {}  # what is not given is not there
+    for field in fields(Settings):
+        option = next(a for a in parser._actions if a.dest == field.name)
+        if field.name.endswith("_options"):
+            words, value = ["a=1", "b=x"], {"a": 1, "b": "x"}
+            words = [word for pair in words for word in (option.option_strings[0], pair)]
+        elif isinstance(field.default, bool):
+            words, value = [option.option_strings[0]], True
+        elif field.name == "fanouts":
+            words, value = [option.option_strings[0], "2", "3"], [2, 3]
+        else:
+            given = {int: 7, float: 0.25, str: (field.metadata["choices"] or ["word"])[-1]}[type(field.default)]
+            words, value = [option.option_strings[0], str(given)], given
+        assert given_settings(parser.parse_args(words)) == {field.name: value}
+
+
+def test_a_file_of_settings(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert train(data, first, "--model", "gcn") == 0
+    again = ["train", "--config", str(first / "run.toml"), "--output"]
+    assert status([*again, str(second)]) == 0
+    assert untimed(first) == untimed(second)
+    assert status([*again, str(second), "--seed", "9"]) == 0
+    assert json.loads((second / "result.json").read_text())["settings"]["seed"] == 9
+    (first / "run.toml").write_text("hiden = 3")
+    capsys.readouterr()
+    assert status([*again, str(second)]) == 2
+    assert "run.toml: there is no setting 'hiden' (= 3); the settings are " in capsys.readouterr().err
 
 
 def test_fanouts_are_in_flow_order(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    real = methods.NeighborSampler
 
-    def spy(graph, fanouts, **options):
-        sampler = real(graph, fanouts, **options)
-        seen.append(sampler([0]).flow_sizes)
-        return sampler
+    class Spy(methods.NeighborSampler):
+        def __init__(self, graph, fanouts, **options):
+            super().__init__(graph, fanouts, **options)
+            seen.append(NeighborSampler(graph, fanouts, **options)([0]).flow_sizes)
 
-    monkeypatch.setattr(methods, "NeighborSampler", spy)
+    monkeypatch.setattr(methods.Neighbor, "make", Spy)
     assert train(data, tmp_path / "out", "--fanouts", "1", "4", "--direction", "in") == 0
     assert {sizes[-1] for sizes in seen} == {4}  # the seed draws four, each node below one
     assert {sizes[0] for sizes in seen} == {5}
@@ -186,7 +219,7 @@ def test_an_earlier_run_is_replaced_and_the_command_says_so(
     assert train(data, output, "--no-plot", "--seed", "5") == 0
     assert capsys.readouterr().out.splitlines().count(says) == 1
     assert sorted(path.name for path in output.iterdir()) == [name for name in FILES if "png" not in name]
-    assert json.loads((output / "result.json").read_text())["seed"] == 5
+    assert json.loads((output / "result.json").read_text())["settings"]["seed"] == 5
 
 
 def test_a_split_without_validation_or_test_nodes(
@@ -195,9 +228,9 @@ def test_a_split_without_validation_or_test_nodes(
     np.save(data / "train.npy", np.arange(0, 120, 2))
     assert train(data, tmp_path / "out") == 0
     out = capsys.readouterr().out
-    assert "nan" not in out
-    assert "best epoch 2, no test nodes" in out.splitlines()
-    assert json.loads((tmp_path / "out" / "result.json").read_text())["test_accuracy"] is None
+    assert not re.search("[^a-z]nan", out)
+    assert "best epoch 2, no test nodes; " in out
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["scores"]["test"] == {}
 
 
 class Terminal(io.StringIO):
@@ -211,8 +244,11 @@ def test_a_bar_on_a_terminal_only(
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     assert train(data, tmp_path / "out") == 0
-    assert "epoch 1" in terminal.getvalue()
-    assert "/2 [" in terminal.getvalue()  # two batches
+    shown = terminal.getvalue()
+    assert "epoch 1/2" in shown
+    assert "/2 [" in shown  # two batches
+    assert "loss " in shown
+    assert " seeds/s" in shown
     assert "\r" not in capsys.readouterr().out
     pipe = io.StringIO()
     monkeypatch.setattr(sys, "stderr", pipe)
@@ -223,7 +259,7 @@ def test_a_bar_on_a_terminal_only(
 @pytest.mark.slow
 def test_two_epochs_on_the_bundled_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--epochs", "2", "--output", str(tmp_path / "out")]) == 0
-    assert json.loads((tmp_path / "out" / "result.json").read_text())["test_accuracy"] >= 0.7
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["scores"]["test"]["accuracy"] >= 0.7
     assert "Dataset(debian:" in capsys.readouterr().out
 
 
@@ -231,7 +267,7 @@ def test_two_epochs_on_the_bundled_graph(tmp_path: Path, capsys: pytest.CaptureF
 def test_the_default_job_reaches_80_percent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     assert main(["train", "--output", str(tmp_path / "out")]) == 0
-    assert json.loads((tmp_path / "out" / "result.json").read_text())["test_accuracy"] >= 0.8
+    assert json.loads((tmp_path / "out" / "result.json").read_text())["scores"]["test"]["accuracy"] >= 0.8
 
 
 # info
@@ -270,23 +306,21 @@ def test_info_describes_a_folder_with_and_without_labels(data: Path, capsys: pyt
 # help
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["info"]])
+@pytest.mark.parametrize("command", [[], ["train"], ["evaluate"], ["predict"], ["compare"], ["info"]])
 def test_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert status([*command, "--help"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     words = " ".join(out.split())
     if command == ["train"]:
-        assert "one number per layer in flow order (2 2 or 2,2): the last belongs to the seeds; -1 = all" in words
-        for word in (*OPTIONS, "--output", "--no-plot", *FILES):
+        assert "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds" in words
+        for word in (*OPTIONS, "--output", "--no-plot", "--resume", "--config", *FILES):
             assert word in out
-        assert words.count("(default: ") == 13  # DATA, and all options but flags
-    if command:
+    if command in (["train"], ["info"]):
         for name in ("adjacency.npz", "edges.npz", "features.npz", "features.npy", "labels.npy", "train.npy"):
             assert name in words
-    else:
-        assert "train" in words
-        assert "info" in words
+    if not command:
+        assert all(name in words for name in ("train", "evaluate", "predict", "compare", "info"))
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from _support.training_tools import FAST, planted, trained
+from _support.training_tools import FAST, planted, train, trained
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import nodeflow
-from nodeflow.nn import GCN, FlowModel, GraphSAGE
-from nodeflow.training import Result, load_model, save, train
-from nodeflow.training._checkpoint import holds_run, output_folder
+from nodeflow.nn import GCN, GraphSAGE
+from nodeflow.training import Network, Result, Trainer, load_model, save
+from nodeflow.training._folder import output_folder
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -38,12 +38,12 @@ def test_a_saved_model_gives_the_same_outputs(model: str, tmp_path: Path) -> Non
     before = torch.get_rng_state()
     loaded = load_model(tmp_path / "checkpoint.safetensors")
     assert torch.equal(torch.get_rng_state(), before)
-    assert type(loaded) is {"sage": GraphSAGE, "gcn": GCN}[model]
+    assert type(loaded.model) is {"sage": GraphSAGE, "gcn": GCN}[model]
     assert not loaded.training
-    assert loaded.dropout.p == 0.2
+    assert loaded.model.dropout.p == 0.2
     x = data.graph.ndata["feat"]
-    assert torch.equal(loaded.inference(data.graph, x), made.model.inference(data.graph, x))
-    assert isinstance(load_model(str(tmp_path / "checkpoint.safetensors")), FlowModel)
+    assert torch.equal(loaded.model.inference(data.graph, x), made.network.model.inference(data.graph, x))
+    assert isinstance(load_model(str(tmp_path / "checkpoint.safetensors")), Network)
 
 
 def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
     written = save(result, folder)
     assert written == [folder / name for name in ("checkpoint.safetensors", "log.csv", "result.json")]
     assert sorted(folder.iterdir()) == sorted(written)
-    assert load_file(written[0]).keys() == result.model.state_dict().keys()
+    assert load_file(written[0]).keys() == result.network.state_dict().keys()
 
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is no JSON")
@@ -59,21 +59,29 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
     facts = json.loads(written[2].read_text(), parse_constant=refuse)
     expected = {
         "dataset": "planted",
-        "test_accuracy": result.test_accuracy,
+        "metric": "accuracy",
         "best_epoch": result.best_epoch,
-        "best_val_accuracy": max(record.val_accuracy for record in result.records),
+        "best_val_score": max(record.score for record in result.records),
+        "scores": result.scores,
     }
     versions = {"nodeflow": nodeflow.__version__, "torch": str(torch.__version__)}
     settings = {**asdict(FAST), "fanouts": [4, 4]}
-    assert facts == {**expected, **settings, "versions": versions}
+    assert facts == {**expected, "settings": settings, "versions": versions}
     with safe_open(written[0], "pt") as stored:
         metadata = json.loads(stored.metadata()["nodeflow"], parse_constant=refuse)
-    widths = {"in_features": 3, "out_features": 3}
-    assert metadata == {**expected, "settings": settings, "widths": widths, "versions": versions}
+    network = {
+        "inputs": {"num_nodes": 300, "features": 3, "embedding": 0, "dense": False},
+        "model": {"in_features": 3, "out_features": 3, "weighted": False, "history": False},
+    }
+    assert metadata == {**expected, "settings": settings, "network": network, "versions": versions}
     with written[1].open(newline="") as file:
         rows = list(csv.DictReader(file))
-    known = [{name: value for name, value in asdict(r).items() if name != "age"} for r in result.records]
-    assert [{name: float(value) for name, value in row.items()} for row in rows] == known
+    for row, record in zip(rows, result.records, strict=True):
+        scores = {f"val_{name}": value for name, value in record.scores.items()}
+        rates = {name: getattr(record, name) for name in ("seconds", "seeds_per_second", "edges_per_second")}
+        assert {name: float(value) for name, value in row.items()} == {
+            "epoch": record.epoch, "loss": record.loss, **scores, **rates
+        }  # fmt: skip
 
 
 def test_a_title_adds_the_picture_and_old_files_are_replaced(result: Result, tmp_path: Path) -> None:
@@ -87,10 +95,8 @@ def test_a_title_adds_the_picture_and_old_files_are_replaced(result: Result, tmp
 
 
 def test_a_picture_of_an_earlier_run_goes(result: Result, tmp_path: Path) -> None:
-    assert not holds_run(tmp_path / "none")
     (tmp_path / "curves.png").write_bytes(b"of an earlier run")
     (tmp_path / "other.png").touch()
-    assert holds_run(tmp_path)
     written = save(result, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in written} | {"other.png"}
 
@@ -101,7 +107,7 @@ def test_when_a_file_cannot_be_written_none_is(
 ) -> None:
     def full(method):
         def call(self: Path, *args, **kwargs):
-            if self.name == failing:
+            if failing in self.name:
                 raise OSError(28, "No space left on device")
             return method(self, *args, **kwargs)
 
@@ -180,16 +186,22 @@ def test_a_checkpoint_of_something_else(result: Result, tmp_path: Path) -> None:
         stored = json.loads(file.metadata()["nodeflow"])
     weights, settings = load_file(checkpoint), stored["settings"]
     changes = [
-        (weights, "{"),
         (weights, "{}"),
         (weights, json.dumps({**stored, "settings": {**settings, "model": "gat"}})),
         (weights, json.dumps({**stored, "settings": {**settings, "unknown": 1}})),
         (weights, json.dumps({**stored, "settings": {**settings, "hidden": 5}})),
-        (weights, json.dumps({**stored, "widths": {}})),
-        (weights, json.dumps({**stored, "widths": []})),
-        ({"convs.0.own.weight": weights["convs.0.own.weight"]}, json.dumps(stored)),
+        (weights, json.dumps({**stored, "network": {}})),
+        (weights, json.dumps({**stored, "network": []})),
+        ({"model.convs.0.own.weight": weights["model.convs.0.own.weight"]}, json.dumps(stored)),
     ]
     for tensors, facts in changes:
         save_file(tensors, other, {"nodeflow": facts})
         with pytest.raises(ValueError, match=r"other\.safetensors does not hold the model that it says it holds"):
             load_model(other)
+
+
+def test_a_model_of_the_users_own_is_not_made_again(tmp_path: Path) -> None:
+    result = Trainer(planted(), replace(FAST, epochs=1), model=GraphSAGE(3, 5, 3)).run()
+    save(result, tmp_path)
+    with pytest.raises(ValueError, match="its model was made by its user"):
+        load_model(tmp_path / "checkpoint.safetensors")

@@ -1,0 +1,233 @@
+"""The subcommands of ``nodeflow``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from nodeflow.datasets import Dataset
+from nodeflow.plot import plot_curves, require_matplotlib
+from nodeflow.training._arguments import given_settings
+from nodeflow.training._checkpoints import Checkpoints
+from nodeflow.training._events import event_writer
+from nodeflow.training._folder import (
+    CHECKPOINT,
+    LOG,
+    RESULT,
+    Run,
+    begin,
+    open_trainer,
+    output_folder,
+    read_dataset,
+    read_log,
+    save,
+    write_log,
+)
+from nodeflow.training._predictions import write_predictions
+from nodeflow.training._result import EpochRecord
+from nodeflow.training._settings import read_toml
+from nodeflow.training._state import read_tensors
+from nodeflow.training._trainer import Stopped, Trainer
+
+Say: TypeAlias = Callable[[str], None]
+Command: TypeAlias = Callable[[argparse.Namespace, Say], None]
+
+
+def train(options: argparse.Namespace, say: Say) -> None:
+    """Train a model, from the start or from the last checkpoint of a folder."""
+    given = given_settings(options)
+    if options.resume is not None:
+        asked = [*given, *(name for name in ("data", "config", "output", "checkpoint_every") if getattr(options, name))]
+        if asked:
+            raise ValueError(f"--resume takes the settings of its folder, but {asked[0]} was given too; leave it out")
+        folder = options.resume
+        run = Run.read(folder)
+        dataset = run.dataset()
+        trainer = open_trainer(folder, dataset)
+        say(repr(dataset))
+        if trainer.is_finished:
+            say(f"the run in {folder} is finished; its files are written again")
+        else:
+            say(f"goes on after epoch {trainer.epoch} and batch {trainer.batches_done} of the next")
+        _run(trainer, run, folder, options, say)
+        return
+    values = {} if options.config is None else read_toml(options.config)
+    values |= given
+    for name in ("data", "checkpoint_every"):
+        if getattr(options, name) is not None:
+            values[name] = getattr(options, name)
+    try:
+        run = Run.of(values)
+    except (ValueError, TypeError) as error:
+        if options.config is None:
+            raise
+        raise type(error)(f"{options.config}: {error}") from error
+    folder = options.output or Path("runs/latest")
+    dataset = run.dataset()
+    checkpoints = Checkpoints.every(folder, run.checkpoint_every)
+    trainer = Trainer(dataset, run.settings, checkpoints=checkpoints)
+    with output_folder(folder):
+        say(repr(dataset))
+        if begin(folder, run):
+            say(f"replaces the earlier run in {folder}")
+        _run(trainer, run, folder, options, say)
+
+
+def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, say: Say) -> None:
+    settings, metric = run.settings, trainer.task.metric.name
+    weighted = ", means with estimator weights" if trainer.task.weighted else ""
+    say(f"{settings.model}, sampler {settings.sampler}, fanouts {list(settings.sizes)}, seed {settings.seed}{weighted}")
+    picture = not options.no_plot and _can_draw()
+    if not picture and not options.no_plot:
+        say("no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot hides this line)")
+    age = f" {'age':>7}" if trainer.task.method.has_history else ""
+    score = f"{'val ' + metric:>{_width(metric)}}"
+    say(f"\n{'epoch':>5} {'loss':>8} {score} {'seconds':>8} {'seeds/s':>9} {'edges/s':>10}{age}")
+    start = time.perf_counter()
+    with event_writer(folder) as write_event, _stop_on_term(trainer):
+
+        def report(record: EpochRecord) -> None:
+            say(_row(record, metric))
+            write_event(record)
+            write_log(folder / LOG, trainer.records)
+
+        try:
+            result = trainer.run(report)
+        except Stopped as stopped:
+            raise Stopped(f"{stopped}; its state is saved: nodeflow train --resume {folder}") from None
+    tested = "no test nodes" if math.isnan(result.test_score) else f"test {metric} {result.test_score:.4f}"
+    say("")
+    for part, scores in result.scores.items():
+        if scores:
+            say(f"{part:>5}  " + "  ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+    if result.is_best_last and settings.epochs > 1:
+        say(f"the best epoch is the last one, {result.best_epoch}: more epochs may give a better model")
+    written = save(
+        result, folder, curves=f"{trainer.task.dataset.name}, {settings.model}: {tested}" if picture else None
+    )
+    seconds = time.perf_counter() - start
+    say(f"best epoch {result.best_epoch}, {tested}; {seconds:.1f} s; wrote {', '.join(map(str, written))}")
+
+
+def _width(metric: str) -> int:
+    return max(len(metric) + 4, 8)
+
+
+def _row(record: EpochRecord, metric: str) -> str:
+    score = "-" if math.isnan(record.score) else f"{record.score:.4f}"
+    age = "" if record.age is None else f" {record.age:>7.1f}"
+    return (
+        f"{record.epoch:>5} {record.loss:>8.4f} {score:>{_width(metric)}} {record.seconds:>8.2f} "
+        f"{record.seeds_per_second:>9,.0f} {record.edges_per_second:>10,.0f}{age}"
+    )
+
+
+@contextmanager
+def _stop_on_term(trainer: Trainer) -> Iterator[None]:
+    """Within the block, SIGTERM lets the run save its state and stop."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: trainer.stop())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def evaluate(options: argparse.Namespace, say: Say) -> None:
+    """Print all metrics of the best epoch of a run, on every part of the split."""
+    trainer, dataset = _best(options)
+    say(repr(dataset))
+    for part in ("train", "val", "test"):
+        scores = trainer.evaluate(part)
+        say(f"{part:>5}  " + ("  ".join(f"{name} {value:.4f}" for name, value in scores.items()) or "no nodes"))
+
+
+def predict(options: argparse.Namespace, say: Say) -> None:
+    """Write the outputs of nodes into a file."""
+    trainer, dataset = _best(options)
+    nodes = _nodes(options.nodes, dataset)
+    write_predictions(options.output, nodes, trainer.outputs(nodes), dataset, trainer.task.target.task)
+    say(f"wrote {options.output}: {len(nodes):,} nodes")
+
+
+def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
+    """Return a trainer with the weights of the best epoch of a run, and the data set."""
+    folder: Path = options.folder
+    run = Run.read(folder)
+    if not (folder / CHECKPOINT).is_file():
+        raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
+    dataset = run.dataset() if options.data is None else read_dataset(options.data)
+    trainer = Trainer(dataset, run.settings)
+    _, weights = read_tensors(folder / CHECKPOINT)
+    try:
+        trainer.network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ValueError(f"the model in {folder} does not fit data set {dataset.name!r}: {error}") from error
+    return trainer, dataset
+
+
+def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
+    if which == "all":
+        return torch.arange(dataset.graph.num_nodes)
+    if which in dataset.splits:
+        return dataset.splits[which]
+    path = Path(which)
+    if path.suffix != ".npy":
+        raise ValueError(f"nodes must be all, train, val, test or a file .npy of ids, got {which!r}")
+    return torch.from_numpy(np.load(path, allow_pickle=False).astype(np.int64))
+
+
+def compare(options: argparse.Namespace, say: Say) -> None:
+    """Print a table of runs, with the settings that differ, and draw their curves."""
+    results: dict[str, dict[str, Any]] = {}
+    for folder in options.folders:
+        if not (folder / RESULT).is_file():
+            Run.read(folder)
+            raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
+        results[str(folder)] = json.loads((folder / RESULT).read_text())
+    metrics = {one["metric"] for one in results.values()}
+    if len(metrics) > 1:
+        raise ValueError(f"the runs have different metrics, {', '.join(sorted(metrics))}, so they cannot be compared")
+    metric = metrics.pop()
+    logs = {name: read_log(Path(name) / LOG, metric) for name in results}
+    settings = [one["settings"] for one in results.values()]
+    differing = [name for name in settings[0] if any(one.get(name) != settings[0][name] for one in settings)]
+    rows = [["run", f"test {metric}", f"best val {metric}", "epoch", "seconds", *differing]]
+    for name, one in results.items():
+        seconds = sum(record.seconds for record in logs[name])
+        test = one["scores"]["test"].get(metric)
+        shown = ["-" if value is None else f"{value:.4f}" for value in (test, one["best_val_score"])]
+        cells = [name, *shown, str(one["best_epoch"]), f"{seconds:.1f}"]
+        rows.append([*cells, *(str(one["settings"].get(setting)) for setting in differing)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    if options.output is not None:
+        plot_curves(logs, options.output, metric=metric)
+        say(f"wrote {options.output}")
+
+
+def info(options: argparse.Namespace, say: Say) -> None:
+    """Describe a data set."""
+    say(read_dataset(options.data).info())
+
+
+def _can_draw() -> bool:
+    try:
+        require_matplotlib()
+    except ImportError:
+        return False
+    return True

@@ -1,0 +1,224 @@
+"""The folder of a run: its settings, state, log, result and picture."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import Any
+
+import tomli_w
+import torch
+
+from nodeflow._base.version import __version__
+from nodeflow.datasets import Dataset, debian, read_folder
+from nodeflow.plot import plot_curves
+from nodeflow.training._checkpoints import STATE, Checkpoints
+from nodeflow.training._models import build_model
+from nodeflow.training._network import Inputs, Network
+from nodeflow.training._random_state import first_state, set_state
+from nodeflow.training._result import EpochRecord, Result
+from nodeflow.training._settings import Settings, read_toml
+from nodeflow.training._state import read_state, read_tensors, write_bytes, write_tensors
+from nodeflow.training._trainer import Trainer
+
+SETTINGS, CHECKPOINT, LOG, RESULT, CURVES = "run.toml", "checkpoint.safetensors", "log.csv", "result.json", "curves.png"
+FILES = (SETTINGS, STATE, CHECKPOINT, LOG, RESULT, CURVES)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run was started with: the file ``run.toml`` of its folder.
+
+    Args:
+        data: "debian", or the folder of the data set.
+        settings: see ``Settings``.
+        checkpoint_every: see ``Checkpoints.every``.
+    """
+
+    data: str
+    settings: Settings
+    checkpoint_every: str = "1"
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Run:
+        """Return the run that a file of settings describes: settings, ``data`` and ``checkpoint_every``.
+
+        Raises ValueError or TypeError for wrong values.
+        """
+        rest = dict(values)
+        data, every = rest.pop("data", "debian"), rest.pop("checkpoint_every", "1")
+        for name, value in (("data", data), ("checkpoint_every", every)):
+            if not isinstance(value, str):
+                raise TypeError(f"{name} must be a string, got {type(value).__name__} {value!r}")
+        return cls(data, Settings.from_dict(rest), every)
+
+    @classmethod
+    def read(cls, folder: Path) -> Run:
+        """Return the run of a folder; raises FileNotFoundError where there is none, ValueError for a damaged file."""
+        path = folder / SETTINGS
+        if not path.is_file():
+            raise FileNotFoundError(f"{folder} is no folder of a run: it has no {SETTINGS}")
+        try:
+            return cls.of(read_toml(path))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def write(self, folder: Path) -> None:
+        """Write ``run.toml``."""
+        data = self.data if self.data == "debian" else str(Path(self.data).resolve())
+        values = {"data": data, "checkpoint_every": self.checkpoint_every, **self.settings.to_dict()}
+        write_bytes(folder / SETTINGS, tomli_w.dumps(values).encode())
+
+    def dataset(self) -> Dataset:
+        """Read the data set."""
+        return read_dataset(self.data)
+
+
+def read_dataset(name: str) -> Dataset:
+    """Return the data set "debian", or that of a folder; a missing column of labels is for the task to report."""
+    return debian() if name == "debian" else read_folder(name, labels=False)
+
+
+@contextmanager
+def output_folder(folder: Path) -> Iterator[None]:
+    """Make the output folder and test that it can be written to, before training; raises OSError.
+
+    If the block fails, folders that were made for it are removed again, unless they hold files.
+    """
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            why = "it is a file" if folder.is_file() else error.strerror or error
+            raise OSError(f"cannot write into the output folder {folder}: {why}") from error
+        yield
+    except BaseException:
+        for place in missing:
+            with suppress(OSError):
+                place.rmdir()
+        raise
+
+
+def begin(folder: Path, run: Run) -> bool:
+    """Make the folder hold nothing but the settings of a new run; return whether it held an earlier run."""
+    earlier = [folder / name for name in FILES if (folder / name).is_file()]
+    for path in earlier:
+        path.unlink()
+    run.write(folder)
+    return bool(earlier)
+
+
+def open_trainer(folder: Path | str, dataset: Dataset | None = None) -> Trainer:
+    """Return the trainer of a run that was cut off, with the last state that it saved: ``run`` goes on.
+
+    A run that had saved none starts from its beginning. ``dataset`` None reads that of the run. Raises
+    FileNotFoundError where the folder has no run, ValueError for files that are damaged, or of another data set.
+
+    >>> open_trainer("nowhere")
+    Traceback (most recent call last):
+    FileNotFoundError: nowhere is no folder of a run: it has no run.toml
+    """
+    folder = Path(folder)
+    run = Run.read(folder)
+    dataset = run.dataset() if dataset is None else dataset
+    trainer = Trainer(dataset, run.settings, checkpoints=Checkpoints.every(folder, run.checkpoint_every))
+    if (folder / STATE).exists():
+        trainer.load_state_dict(read_state(folder / STATE))
+    return trainer
+
+
+def save(result: Result, folder: Path, *, curves: str | None = None) -> list[Path]:
+    """Write a result into ``folder``, which is made if needed: all files, or none if one cannot be written.
+
+    The files are ``checkpoint.safetensors`` (see ``load_model``), ``log.csv``, ``result.json`` and, if ``curves`` is
+    given as its title, the picture ``curves.png``. Those of an earlier run in the folder are replaced; its picture is
+    removed where this run has none. Returns the paths of the files. Raises OSError.
+    """
+    with output_folder(folder), TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
+        files = _write(result, Path(unfinished))
+        if curves is not None:
+            files.append(Path(unfinished) / CURVES)
+            plot_curves({"": result.records}, files[-1], metric=result.metric, title=curves)
+        for file in files:
+            if (folder / file.name).is_dir():
+                raise IsADirectoryError(f"cannot write {folder / file.name}: it is a folder")
+        written = [file.replace(folder / file.name) for file in files]
+        stale = folder / CURVES
+        if stale not in written and stale.is_file():
+            stale.unlink()
+        return written
+
+
+def _write(result: Result, folder: Path) -> list[Path]:
+    facts = {
+        "dataset": result.task.dataset.name,
+        "metric": result.metric,
+        "best_epoch": result.best_epoch,
+        "best_val_score": None if math.isnan(result.best_val_score) else result.best_val_score,
+        "scores": {part: _without_nan(scores) for part, scores in result.scores.items()},
+        "settings": result.settings.to_dict(),
+        "versions": {"nodeflow": __version__, "torch": str(torch.__version__)},
+    }
+    write_tensors(folder / CHECKPOINT, result.network.state_dict(), {**facts, "network": result.task.network_facts()})
+    write_log(folder / LOG, result.records)
+    (folder / RESULT).write_text(json.dumps(facts, indent=2) + "\n")
+    return [folder / CHECKPOINT, folder / LOG, folder / RESULT]
+
+
+def write_log(path: Path, records: Sequence[EpochRecord]) -> None:
+    """Write a row per epoch: loss, metrics on the validation nodes, seconds, rates and, with a history, its age."""
+    metrics = list({name: None for record in records for name in record.scores})
+    rates = ("seconds", "seeds_per_second", "edges_per_second")
+    aged = any(record.age is not None for record in records)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["epoch", "loss", *(f"val_{name}" for name in metrics), *rates, *(["age"] if aged else [])])
+        for record in records:
+            row = [record.epoch, record.loss, *(record.scores.get(name, "") for name in metrics)]
+            writer.writerow([*row, *(getattr(record, name) for name in rates), *([record.age] if aged else [])])
+
+
+def read_log(path: Path, metric: str) -> list[EpochRecord]:
+    """Return the records of a log, with the scores of one metric."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    records = []
+    for row in rows:
+        score = float(row.get(f"val_{metric}") or math.nan)
+        rates = [float(row[name]) for name in ("seconds", "seeds_per_second", "edges_per_second")]
+        records.append(EpochRecord(int(row["epoch"]), float(row["loss"]), score, rates[0], rates[1], rates[2]))
+    return records
+
+
+def load_model(checkpoint: Path | str) -> Network:
+    """Return the network of a checkpoint that ``save`` wrote, in evaluation mode; ``.model`` is its model.
+
+    Raises FileNotFoundError for a missing file, ValueError for one that is damaged or that ``save`` did not write, or
+    that holds a model of the user's own that was not given by name.
+    """
+    path = Path(checkpoint)
+    facts, weights = read_tensors(path)
+    try:
+        settings, how = Settings.from_dict(facts["settings"]), facts["network"]
+        if how["model"] is None:
+            raise ValueError("its model was made by its user: make it again, and load the tensors of the file")
+        with torch.random.fork_rng(devices=[]):
+            set_state(first_state(0, torch.device("cpu")), torch.device("cpu"))  # the weights drawn here are replaced
+            network = Network(Inputs(**how["inputs"]), build_model(settings, **how["model"]))
+        network.load_state_dict(weights)
+    except (TypeError, KeyError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{path} does not hold the model that it says it holds: {error}") from error
+    return network.eval()
+
+
+def _without_nan(scores: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: None if math.isnan(value) else value for name, value in scores.items()}  # JSON knows no NaN

@@ -1,0 +1,67 @@
+"""Network: what a run trains, the rows that enter and the model that they enter."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nodeflow.flow import NodeFlow
+from nodeflow.graph import Graph
+
+
+class Inputs(nn.Module):
+    """The rows that enter a model: features of the nodes, a learned row per node, or both beside each other.
+
+    Args:
+        num_nodes: number of nodes of the parent graph.
+        features: width of the node column "feat", 0 for none of it.
+        embedding: width of the learned rows, 0 for none. They begin as in Glorot, Bengio 2010.
+        dense: whether sparse features are made dense, batch by batch.
+
+    Raises ValueError where both widths are 0.
+    """
+
+    def __init__(self, num_nodes: int, features: int, embedding: int, *, dense: bool = False) -> None:
+        super().__init__()
+        if not features and not embedding:
+            raise ValueError("the nodes have no features, so inputs must be 'embedding'")
+        self.facts = {"num_nodes": num_nodes, "features": features, "embedding": embedding, "dense": dense}
+        self.features, self.width = features, features + embedding
+        self.dense = dense or bool(features and embedding)
+        self.table = nn.Parameter(torch.empty(num_nodes, embedding)) if embedding else None
+        if self.table is not None:
+            nn.init.xavier_uniform_(self.table)
+
+    def forward(self, batch: NodeFlow) -> Tensor:
+        """Return the rows of the input layer, ``[layer_sizes[0], width]``."""
+        x = batch.ldata[0]["feat"] if self.features else None
+        return self._joined(x, None if self.table is None else self.table[batch.layers[0].parent_nid])
+
+    def everywhere(self, graph: Graph) -> Tensor:
+        """Return the rows of all nodes, ``[num_nodes, width]``."""
+        return self._joined(graph.ndata["feat"] if self.features else None, self.table)
+
+    def _joined(self, x: Tensor | None, rows: Tensor | None) -> Tensor:
+        if x is not None and self.dense and x.layout != torch.strided:
+            x = x.to_dense()
+        if x is None or rows is None:
+            return x if rows is None else rows  # type: ignore[return-value]  # one of them is there
+        return torch.cat([x, rows], 1)
+
+
+class Network(nn.Module):
+    """The inputs and the model of a run: ``network(batch)`` gives the outputs of the seeds.
+
+    Args:
+        inputs: the rows that enter the model.
+        model: called as ``model(batch, h)``, such as a ``FlowModel``.
+    """
+
+    def __init__(self, inputs: Inputs, model: nn.Module) -> None:
+        super().__init__()
+        self.inputs, self.model = inputs, model
+
+    def forward(self, batch: NodeFlow) -> Tensor:
+        """Return the outputs of the seeds, ``[layer_sizes[-1], out_features]``."""
+        out: Tensor = self.model(batch, self.inputs(batch))
+        return out

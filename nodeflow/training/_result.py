@@ -1,0 +1,73 @@
+"""The records of a run's epochs, and its result."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nodeflow.training._network import Network
+    from nodeflow.training._nodes import NodeTask
+    from nodeflow.training._settings import Settings
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One epoch: mean training loss, metrics on the validation nodes, and sampled seeds and edges per second.
+
+    ``scores`` are all metrics on the validation nodes by name, empty where the epoch was not validated; ``score`` is
+    the one that chooses the best epoch, NaN without. ``age`` is the mean age of the history rows that batches read: the
+    number of steps since a row was written, 0 for the step just before. None for a sampler without history.
+    """
+
+    epoch: int
+    loss: float
+    score: float
+    seconds: float
+    seeds_per_second: float
+    edges_per_second: float
+    age: float | None = None
+    scores: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Result:
+    """A finished run: the network with the weights of its best epoch, the records, and the metrics on every part.
+
+    Args:
+        settings: those of the run.
+        task: the data, the network, and the graph that it was trained on.
+        best_epoch: number of the epoch whose weights the network has, from 1; 0 before the first.
+        metric: name of the metric that chose it.
+        records: of all epochs.
+        scores: by part of the split ("train", "val", "test") all metrics by name, from full neighbourhoods where the
+            sampler estimates them; empty for a part without nodes.
+    """
+
+    settings: Settings
+    task: NodeTask = field(repr=False, compare=False)
+    best_epoch: int
+    metric: str
+    records: list[EpochRecord] = field(default_factory=list)
+    scores: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    @property
+    def network(self) -> Network:
+        """The inputs and the model, ``network(batch)``."""
+        return self.task.network
+
+    @property
+    def is_best_last(self) -> bool:
+        """Whether the best epoch is the last one, so that more epochs may be better."""
+        return bool(self.records) and not math.isnan(self.best_val_score) and self.best_epoch == len(self.records)
+
+    @property
+    def test_score(self) -> float:
+        """The metric ``metric`` on the test nodes, NaN without test nodes."""
+        return self.scores.get("test", {}).get(self.metric, math.nan)
+
+    @property
+    def best_val_score(self) -> float:
+        """The metric of the best epoch on the validation nodes, as it was measured while training."""
+        return next((record.score for record in self.records if record.epoch == self.best_epoch), math.nan)

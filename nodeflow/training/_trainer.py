@@ -1,0 +1,364 @@
+"""Trainer: epochs over batches, steps of the optimiser, validation, and the state from which a run goes on."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from nodeflow.datasets import Dataset
+from nodeflow.flow import NodeFlow
+from nodeflow.metrics import Metric
+from nodeflow.training._checkpoints import Checkpoints
+from nodeflow.training._nodes import NodeTask
+from nodeflow.training._random_state import find_device, first_state, present_state, set_state
+from nodeflow.training._result import EpochRecord, Result
+from nodeflow.training._settings import OPTIMIZERS, Settings
+from nodeflow.training._targets import Loss
+
+Report = Callable[[EpochRecord], None]
+FREE = ("workers",)
+"""Settings that may change when a run goes on: they change no number."""
+
+
+class Stopped(Exception):  # noqa: N818  it is no error
+    """Training was asked to stop; its state is saved if the trainer has a folder."""
+
+
+class Trainer:
+    """Trains a network on the batches of a task.
+
+    ``Trainer(dataset, settings).run()`` is all of it. Every part can be replaced: a model, loss, metrics, optimiser or
+    schedule of your own are arguments; and a loop of your own calls ``batches``, ``step``, ``validate`` and the like.
+
+    Args:
+        dataset: the graph, labels and split.
+        settings: see ``Settings``.
+        model: called as ``model(batch, h)``; None: the model of the settings.
+        loss: ``loss(outputs, labels)`` with a value per row, ``[n]``; None: that of the task.
+        metrics: of your own, see ``nodeflow.metrics.Metric``; the first chooses the best epoch, unless settings do.
+        optimizer: ``optimizer(parameters)``; None: that of the settings.
+        scheduler: ``scheduler(optimizer)``, stepped after every step of the optimiser; None: that of the settings.
+        checkpoints: where and when the state is saved; None: never.
+
+    Training leaves torch's global random state as it was. Raises ValueError for data, settings and combinations that
+    cannot be trained with.
+
+    >>> from nodeflow.datasets import debian
+    >>> trainer = Trainer(debian(), Settings(fanouts=(5,), hidden=16, epochs=1))
+    >>> trainer.task.metric.name, len(trainer.batches)
+    ('accuracy', 32)
+    """
+
+    def __init__(
+        self, dataset: Dataset, settings: Settings | None = None, *, model: nn.Module | None = None,
+        loss: Loss | None = None, metrics: Sequence[Metric] = (),
+        optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None = None,
+        scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler] | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:  # fmt: skip
+        self.settings = settings = settings or Settings()
+        self.device = find_device(settings.device)
+        self._random, self._inside = first_state(settings.seed, self.device), False
+        with self._own_random():
+            self.task = NodeTask(dataset, settings, self.device, model=model, loss=loss, metrics=metrics)
+        self.network, self.batches = self.task.network, self.task.batches
+        self._forward = torch.compile(self.network) if settings.compile else self.network
+        self.optimizer = (optimizer or self._optimizer)(self.network.parameters())
+        self.scheduler = (scheduler or self._scheduler)(self.optimizer)
+        self.checkpoints = checkpoints
+        self.records: list[EpochRecord] = []
+        self.best_epoch, self.best_weights = 0, dict[str, Tensor]()
+        self._epoch, self._done, self._sums = 0, 0, _Sums()  # finished epochs, and batches of the present one
+        self._waiting = 0  # batches since the last step
+        self._stop = False
+
+    # ---- the whole run
+
+    def run(self, report: Report = lambda _: None) -> Result:
+        """Train to the end, from where the state is; return the result with the weights of the best epoch.
+
+        ``report`` is called with the record of every epoch. Raises FloatingPointError when the loss becomes infinite or
+        NaN, ``Stopped`` after ``stop``.
+        """
+        for record in self.epochs():
+            report(record)
+        return self.result()
+
+    def epochs(self) -> Iterator[EpochRecord]:
+        """Train epoch by epoch, from where the state is; yield the record of each."""
+        while not self.is_finished:
+            record = self.train_epoch()
+            yield record
+
+    def train_epoch(self) -> EpochRecord:
+        """Train on the rest of the present epoch, validate, and return its record."""
+        epoch = self._epoch + 1
+        with self._own_random():
+            self._train_batches(epoch)
+            record = self._sums.record(epoch, self.validate() if self._validates(epoch) else {}, self.task.metric.name)
+        self.records.append(record)
+        self._choose(record)
+        self._epoch, self._done, self._sums = epoch, 0, _Sums()
+        if self.checkpoints is not None:
+            self.checkpoints.after_epoch(self, epoch)
+        return record
+
+    def result(self) -> Result:
+        """Return the result so far: the network with the weights of the best epoch, measured on all parts."""
+        if self.best_weights:
+            self.network.load_state_dict(self.best_weights)
+        with self._own_random():
+            scores = {part: self.evaluate(part) for part in ("train", "val", "test")}
+        return Result(self.settings, self.task, self.best_epoch, self.task.metric.name, self.records, scores)
+
+    # ---- parts of a loop of your own
+
+    def loss(self, batch: NodeFlow) -> Tensor:
+        """Return the loss of a batch, a scalar with gradients."""
+        with self.precision():
+            outputs = self._forward(batch)
+        return self.task.loss(outputs, batch)
+
+    def step(self, batch: NodeFlow) -> float:
+        """Compute the loss of a batch and its gradients, and step the optimiser; return the loss.
+
+        With ``accumulate`` above 1 the optimiser steps at every so many calls. Raises FloatingPointError for a loss
+        that is infinite or NaN.
+        """
+        loss = self.loss(batch)
+        value = loss.item()
+        if not math.isfinite(value):
+            raise FloatingPointError(
+                f"the loss became {value} in epoch {self._epoch + 1}; a lower learning rate, or smaller features, may "
+                "help"
+            )
+        (loss / self.settings.accumulate).backward()
+        self._waiting += 1
+        if self._waiting == self.settings.accumulate:
+            self.update()
+        return value
+
+    def update(self) -> None:
+        """Step the optimiser with the gradients so far, and clear them."""
+        if self.settings.clip:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
+        self.optimizer.step()
+        self.scheduler.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self._waiting = 0
+
+    @torch.no_grad()
+    def validate(self) -> dict[str, float]:
+        """Return the metrics on the validation nodes, on the same draws every time; empty without such nodes."""
+        return self._scores("val", full=self.task.validates_fully)
+
+    @torch.no_grad()
+    def evaluate(self, part: str = "test") -> dict[str, float]:
+        """Return the metrics on a part of the split from full neighbourhoods; empty where it has no nodes.
+
+        Samplers that estimate no full neighbourhood (random-walk, shadow) are used instead, with draws of their own.
+        """
+        return self._scores(part, full=True)
+
+    @torch.no_grad()
+    def outputs(self, nodes: Tensor, *, full: bool = True) -> Tensor:
+        """Return the outputs of nodes, ``[n, width]``, float32 on the CPU."""
+        training = self.network.training
+        self.network.eval()
+        try:
+            with self.precision():
+                return self.task.outputs(nodes, full=full)
+        finally:
+            self.network.train(training)
+
+    def _scores(self, part: str, *, full: bool) -> dict[str, float]:
+        nodes = self.task.dataset.splits[part]
+        return self.task.scores(self.outputs(nodes, full=full), nodes) if len(nodes) else {}
+
+    def precision(self) -> Any:
+        """Return the context in which the network computes."""
+        if self.settings.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16)
+
+    def stop(self) -> None:
+        """Ask a run to stop at the next step; it saves its state, then raises ``Stopped``."""
+        self._stop = True
+
+    # ---- state
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the whole state between two steps: that of a loaded trainer goes on bit for bit."""
+        return {
+            "settings": self.settings.to_dict(),
+            "fingerprint": self.task.fingerprint(),
+            "network": dict(self.network.state_dict()),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "task": self.task.state_dict(),
+            "random": present_state(self.device) if self._inside else self._random,
+            "epoch": self._epoch,
+            "done": self._done,
+            "sums": asdict(self._sums),
+            "records": [asdict(record) for record in self.records],
+            "best_epoch": self.best_epoch,
+            "best_weights": self.best_weights,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from ``state``; raises ValueError for the state of another data set or of other settings."""
+        if state["fingerprint"] != self.task.fingerprint():
+            raise ValueError("the state is of another data set, or of a changed one")
+        for name, value in self.settings.to_dict().items():
+            if name not in FREE and state["settings"].get(name) != value:
+                raise ValueError(f"the state is of a run with {name} = {state['settings'].get(name)!r}, got {value!r}")
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.task.load_state_dict(state["task"])
+        self._random = state["random"]
+        self._epoch, self._done, self._sums = state["epoch"], state["done"], _Sums(**state["sums"])
+        self.records = [EpochRecord(**record) for record in state["records"]]
+        self.best_epoch, self.best_weights = state["best_epoch"], dict(state["best_weights"])
+
+    # ---- inside
+
+    def _train_batches(self, epoch: int) -> None:
+        self.network.train()
+        self.batches.set_epoch(epoch - 1)
+        if self._done:
+            self.batches.load_state_dict({**self.batches.state_dict(), "batch_number": self._done})
+        total = len(self.batches)
+        # disable=None: a bar on a terminal only
+        with tqdm(
+            total=total, initial=self._done, desc=f"epoch {epoch}/{self.settings.epochs}", unit="batch", leave=False,
+            disable=None,
+        ) as bar:  # fmt: skip
+            start = time.perf_counter()
+            if self._done < total:
+                for batch in self.batches:
+                    value = self.step(batch)
+                    ages = self.task.after_step(batch)
+                    self._done += 1
+                    if self._done == total and self._waiting:
+                        self.update()
+                    now = time.perf_counter()
+                    self._sums.add(value, self.task.size(batch), batch, ages, now - start)
+                    start = now
+                    rate = self._sums.seeds / max(self._sums.seconds, 1e-9)
+                    bar.set_postfix_str(f"loss {value:.3f}, {rate:,.0f} seeds/s", refresh=self._done == total)
+                    bar.update()
+                    self._between_steps()
+
+    def _between_steps(self) -> None:
+        """Save where it is time to, and stop where it was asked for: never between gradients that are added up."""
+        if self._waiting:
+            return
+        if self.checkpoints is not None:
+            self.checkpoints.after_step(self, self._stop)
+        if self._stop:
+            self._stop = False
+            raise Stopped(f"stopped in epoch {self._epoch + 1} after batch {self._done} of {len(self.batches)}")
+
+    def _validates(self, epoch: int) -> bool:
+        return epoch % self.settings.validate_every == 0 or epoch == self.settings.epochs
+
+    def _choose(self, record: EpochRecord) -> None:
+        """Keep the weights of an epoch that is better than all before, or of the last one without validation nodes."""
+        best = self.records[self.best_epoch - 1].score if self.best_epoch else math.nan
+        unknown = not len(self.task.dataset.splits["val"])
+        if unknown or (record.scores and (math.isnan(best) or self.task.metric.is_better(record.score, best))):
+            self.best_epoch = record.epoch
+            self.best_weights = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
+
+    @property
+    def epoch(self) -> int:
+        """Number of finished epochs."""
+        return self._epoch
+
+    @property
+    def batches_done(self) -> int:
+        """Number of batches that the present epoch has had."""
+        return self._done
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all epochs are done, or so many without a better one that training stops early."""
+        patience = self.settings.patience
+        stale = bool(patience) and self.best_epoch > 0 and self._epoch - self.best_epoch >= patience
+        return stale or self._epoch >= self.settings.epochs
+
+    def _optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        make = OPTIMIZERS[self.settings.optimizer]
+        made: torch.optim.Optimizer = make(
+            parameters, lr=self.settings.learning_rate, weight_decay=self.settings.weight_decay
+        )
+        return made
+
+    def _scheduler(self, optimizer: torch.optim.Optimizer) -> torch.optim.lr_scheduler.LRScheduler:
+        per_epoch = math.ceil(len(self.batches) / self.settings.accumulate)
+        total, warmup = per_epoch * self.settings.epochs, round(per_epoch * self.settings.warmup)
+
+        def factor(step: int) -> float:
+            if step < warmup:
+                return (step + 1) / warmup
+            left = max(total - step, 0) / max(total - warmup, 1)
+            return {"constant": 1.0, "linear": left, "cosine": (1 - math.cos(math.pi * left)) / 2}[
+                self.settings.schedule
+            ]
+
+        return torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+
+    @contextmanager
+    def _own_random(self) -> Iterator[None]:
+        """Within the block, torch's generators are those of this run; after it, they are as before."""
+        if self._inside:
+            yield
+            return
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices):
+            set_state(self._random, self.device)
+            self._inside = True
+            try:
+                yield
+            finally:
+                self._random, self._inside = present_state(self.device), False
+
+
+@dataclass
+class _Sums:
+    """What is summed up over the batches of an epoch, and goes on with a state."""
+
+    loss: float = 0.0
+    seeds: int = 0
+    nodes: int = 0
+    edges: int = 0
+    ages: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+
+    def add(self, loss: float, size: int, batch: NodeFlow, ages: Tensor, seconds: float) -> None:
+        """Add a batch of ``size`` nodes with a loss."""
+        self.loss += loss * size
+        self.nodes += size
+        self.seeds += batch.layer_sizes[-1]
+        self.edges += sum(batch.flow_sizes)
+        self.ages += int(ages.sum())
+        self.rows += len(ages)
+        self.seconds += seconds
+
+    def record(self, epoch: int, scores: dict[str, float], metric: str) -> EpochRecord:
+        """Return the record of an epoch."""
+        seconds = max(self.seconds, 1e-9)
+        return EpochRecord(
+            epoch, self.loss / max(self.nodes, 1), scores.get(metric, math.nan), self.seconds, self.seeds / seconds,
+            self.edges / seconds, self.ages / self.rows if self.rows else None, scores,
+        )  # fmt: skip

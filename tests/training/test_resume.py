@@ -1,0 +1,284 @@
+"""A run that is cut off goes on bit for bit: after stop, SIGTERM, kill -9, and a disk that is full."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from _support.cli_tools import SMALL, status, two_communities
+from _support.training_tools import FAST, planted, same_result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nodeflow
+from nodeflow.nn import GraphSAGE
+from nodeflow.training import Checkpoints, Result, Settings, Stopped, Trainer, open_trainer
+from nodeflow.training import _state as state_file
+from nodeflow.training._checkpoints import STATE
+from nodeflow.training._state import read_state, write_state
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+ROOT = Path(nodeflow.__file__).resolve().parents[1]
+
+RUNS = {
+    "plain": FAST,
+    "history": replace(FAST, sampler="cv"),
+    "subgraphs": replace(FAST, sampler="saint", model="gcn"),
+    "schedule": replace(
+        FAST, accumulate=3, schedule="cosine", warmup=1.0, clip=1.0, optimizer="adamw", batch_size=16, norm="batch"
+    ),
+    "early": replace(FAST, patience=2, optimizer="sgd", batch_size=16, workers=3, inputs="both", learning_rate=0.3),
+}  # fmt: skip
+
+
+def stopped_at(trainer: Trainer, step: int) -> bool:
+    """Run until the given step; return whether the run had so many."""
+    count, real = itertools.count(1), trainer.step
+
+    def spy(batch: nodeflow.NodeFlow) -> float:
+        value = real(batch)
+        if next(count) == step:
+            trainer.stop()
+        return value
+
+    trainer.step = spy  # type: ignore[method-assign]
+    try:
+        trainer.run()
+    except Stopped:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_goes_on_from_any_step(name: str, tmp_path: Path) -> None:
+    run = replace(RUNS[name], epochs=3)
+    whole = Trainer(planted(), run)
+    wanted = whole.run()
+    steps = 3 * len(whole.batches)
+    for step in {1, 2, steps // 2, steps - 1}:
+        (tmp_path / STATE).unlink(missing_ok=True)
+        assert stopped_at(Trainer(planted(), run, checkpoints=Checkpoints(tmp_path, epochs=0)), step)
+        torch.manual_seed(step)  # the state of the process is not that of the run
+        trainer = Trainer(planted(), run)
+        trainer.load_state_dict(read_state(tmp_path / STATE))
+        assert same_result(trainer.run(), wanted)
+
+
+def test_early_stopping_stops() -> None:
+    trainer = Trainer(planted(), replace(FAST, patience=2, epochs=40))
+    result = trainer.run()
+    assert len(result.records) == result.best_epoch + 2 < 40
+    assert trainer.is_finished
+
+
+def test_a_stop_within_accumulated_gradients_waits_for_the_step(tmp_path: Path) -> None:
+    trainer = Trainer(planted(), RUNS["schedule"], checkpoints=Checkpoints(tmp_path, epochs=0))
+    assert stopped_at(trainer, 4)
+    assert trainer.batches_done == 6
+
+
+def test_workers_may_change(tmp_path: Path) -> None:
+    wanted = Trainer(planted(), FAST).run()
+    stopped_at(Trainer(planted(), FAST, checkpoints=Checkpoints(tmp_path)), 3)
+    trainer = Trainer(planted(), replace(FAST, workers=2))
+    trainer.load_state_dict(read_state(tmp_path / STATE))
+    assert same_result(trainer.run(), wanted)
+
+
+def test_states_of_other_runs_are_refused() -> None:
+    state = Trainer(planted(), FAST).state_dict()
+    with pytest.raises(ValueError, match="the state is of a run with hidden = 16, got 17"):
+        Trainer(planted(), replace(FAST, hidden=17)).load_state_dict(state)
+    with pytest.raises(ValueError, match="the state is of another data set, or of a changed one"):
+        Trainer(planted(val=12), FAST).load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("interval", "epochs", "minutes"), [("2", 2, 0), ("10min", 0, 10), ("0.5 min", 0, 0.5), ("0", 0, 0)]
+)
+def test_intervals(interval: str, epochs: int, minutes: float, tmp_path: Path) -> None:
+    made = Checkpoints.every(tmp_path, interval)
+    assert (made.epochs, made.minutes) == (epochs, minutes)
+
+
+def test_states_are_saved_when_it_is_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved: list[tuple[int, int]] = []
+    monkeypatch.setattr(Checkpoints, "save", lambda self, run: saved.append((run.epoch, run.batches_done)))
+    Trainer(planted(), replace(FAST, epochs=5), checkpoints=Checkpoints(tmp_path, epochs=2)).run()
+    assert saved == [(2, 0), (4, 0)]
+    saved.clear()
+    now = itertools.count(0, 40)  # every look at the clock is 40 seconds later
+    monkeypatch.setattr("nodeflow.training._checkpoints.time.monotonic", lambda: next(now))
+    Trainer(planted(), replace(FAST, epochs=1), checkpoints=Checkpoints(tmp_path, epochs=0, minutes=1)).run()
+    assert saved == [(0, 2)]
+
+
+# the file
+
+leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
+trees = st.recursive(
+    leaves,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        | st.dictionaries(st.integers(), inner, max_size=2)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tree=trees, shape=st.lists(st.integers(0, 3), max_size=3), kind=st.sampled_from(["float32", "int64", "uint8"]))
+def test_a_state_comes_back_as_it_was(tree: Any, shape: list[int], kind: str, tmp_path_factory: Any) -> None:
+    path = tmp_path_factory.mktemp("state") / "s.safetensors"
+    tensor = torch.arange(torch.Size(shape).numel()).reshape(shape).to(getattr(torch, kind))
+    write_state(path, {"tree": tree, "tensors": [tensor, {"x": tensor.T if tensor.ndim == 2 else tensor}]})
+    back = read_state(path)
+    assert back["tree"] == tree
+    assert type(back["tree"]) is type(tree)
+    assert torch.equal(back["tensors"][0], tensor)
+    assert back["tensors"][0].dtype == tensor.dtype
+
+
+def test_what_a_state_cannot_hold(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"a state holds tensors, numbers, strings and None, got set at state\.a\.1"):
+        write_state(tmp_path / "s", {"a": [1, {2}]})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("step", ["write", "fsync", "replace"])
+def test_a_full_disk_keeps_the_last_state(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = Trainer(planted(), replace(FAST, epochs=1), checkpoints=Checkpoints(tmp_path))
+
+    def full(*args: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    trainer.run()
+    before = (tmp_path / STATE).read_bytes()
+    if step == "write":
+        monkeypatch.setattr(Path, "open", full)
+    else:
+        monkeypatch.setattr(state_file.os if step == "fsync" else Path, step, full)
+    with pytest.raises(OSError, match="No space left on device; the state saved before stays"):
+        Checkpoints(tmp_path).save(trainer)
+    monkeypatch.undo()
+    assert (tmp_path / STATE).read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == [STATE]
+
+
+# the command
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return two_communities(tmp_path / "two")
+
+
+QUICK = {"--batch-size": 4, "--hidden": 8, "--epochs": 6, "--lr": 0.02, "--workers": 2}
+LONG = [*SMALL[:3], "--no-plot", *(str(word) for pair in QUICK.items() for word in pair)]
+
+
+def start(*options: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "nodeflow", "train", *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def wait_for_epochs(process: subprocess.Popen[str], count: int) -> None:
+    assert process.stdout is not None
+    while count:
+        line = process.stdout.readline()
+        assert line, process.stderr.read() if process.stderr else ""
+        count -= line.split()[:1] != [] and line.split()[0].isdigit()
+
+
+def test_sigterm_saves_the_state_and_resume_goes_on(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status(["train", str(data), *LONG, "--output", str(tmp_path / "whole")]) == 0
+    process = start(str(data), *LONG, "--output", str(tmp_path / "cut"))
+    wait_for_epochs(process, 2)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert err.startswith("nodeflow train: stopped in epoch ")
+    assert err.endswith(f"its state is saved: nodeflow train --resume {tmp_path / 'cut'}\n")
+    assert not (tmp_path / "cut" / "checkpoint.safetensors").exists()
+    for command in (["evaluate"], ["compare"]):
+        assert status([*command, str(tmp_path / "cut")]) == 2
+        assert "is not finished: nodeflow train --resume" in capsys.readouterr().err
+    assert status(["train", "--resume", str(tmp_path / "cut"), "--no-plot"]) == 0
+    assert "goes on after epoch " in capsys.readouterr().out
+    for name in ("checkpoint.safetensors", "result.json"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert status(["train", "--resume", str(tmp_path / "cut"), "--no-plot"]) == 0
+    assert "is finished; its files are written again" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_fifty_kills_at_random_moments_change_nothing(data: Path, tmp_path: Path) -> None:
+    assert status(["train", str(data), *LONG, "--output", str(tmp_path / "whole")]) == 0
+    wanted = (tmp_path / "whole" / "checkpoint.safetensors").read_bytes()
+    before = time.monotonic()
+    start(str(data), *LONG, "--output", str(tmp_path / "timed")).communicate(timeout=120)
+    length, draw = time.monotonic() - before, random.Random(3)
+    cut = tmp_path / "cut"
+    kills = 0
+    while kills < 50:
+        if not (cut / "run.toml").exists():
+            process = start(str(data), *LONG, "--output", str(cut))
+        else:
+            process = start("--resume", str(cut), "--no-plot")
+        try:
+            _, err = process.communicate(timeout=draw.uniform(0, 1.1 * length))
+            assert process.returncode == 0, err
+            assert (cut / "checkpoint.safetensors").read_bytes() == wanted
+            for file in cut.iterdir():
+                file.unlink()
+        except subprocess.TimeoutExpired:
+            process.kill()  # SIGKILL
+            process.communicate()
+            kills += 1
+    assert status(["train", "--resume", str(cut), "--no-plot"] if (cut / "run.toml").exists() else ["info"]) == 0
+    if (cut / "checkpoint.safetensors").exists():
+        assert (cut / "checkpoint.safetensors").read_bytes() == wanted
+
+
+def test_open_trainer(data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    assert status(["train", str(data), *LONG, "--output", str(output)]) == 0
+    trainer = open_trainer(output)
+    assert trainer.is_finished
+    assert isinstance(trainer.result(), Result)
+    (output / STATE).unlink()
+    assert open_trainer(str(output)).epoch == 0
+    (output / STATE).write_bytes(b"half")
+    with pytest.raises(ValueError, match=r"state\.safetensors is damaged"):
+        open_trainer(output)
+
+
+def test_a_model_of_the_users_own_goes_on(tmp_path: Path) -> None:
+    def trainer(**options: Any) -> Trainer:
+        torch.manual_seed(4)
+        return Trainer(planted(), replace(FAST, epochs=2), model=GraphSAGE(3, 8, 3, dropout=0.5), **options)
+
+    wanted = trainer().run()
+    assert stopped_at(trainer(checkpoints=Checkpoints(tmp_path)), 3)
+    again = trainer()
+    again.load_state_dict(read_state(tmp_path / STATE))
+    assert same_result(again.run(), wanted)
+
+
+def test_settings_default() -> None:
+    assert Settings() == Settings.from_dict(Settings().to_dict())

@@ -1,0 +1,323 @@
+"""Tasks: classes, several labels, numbers; what enters a network; and which samplers go with which models."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.training_tools import FAST, planted, train
+from torch import Tensor, nn
+
+from nodeflow import Graph, NodeFlow
+from nodeflow.datasets import Dataset
+from nodeflow.metrics import Metric
+from nodeflow.nn import GraphSAGE
+from nodeflow.training import Settings, Trainer
+from nodeflow.training._methods import METHODS
+from nodeflow.training._models import MODELS
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+WEIGHTED = {"fastgcn", "ladies", "random-walk", "saint", "cluster"}
+
+
+def relabelled(label: Tensor, **changes: Any) -> Dataset:
+    data = planted()
+    src, dst = data.graph.edges()
+    columns = {"feat": data.graph.ndata["feat"], "label": label}
+    graph = Graph.from_edges(src, dst, num_nodes=300, ndata=columns, edata=data.graph.edata)
+    return replace(data, graph=graph, **changes)
+
+
+# samplers and models
+
+
+@pytest.mark.parametrize("sampler", METHODS)
+@pytest.mark.parametrize("model", MODELS)
+def test_every_sampler_with_every_model(sampler: str, model: str) -> None:
+    """A run, or a message that names what to use instead; never a run that is biased."""
+    options: dict[str, Any] = {"edge_type": "kind"} if model == "rgcn" else {}
+    fanouts = (64, 64) if sampler in ("fastgcn", "ladies") else (4, 4)
+    if sampler == "cv" and model not in ("sage", "gcn"):
+        with pytest.raises(ValueError, match=f"needs a model with a history, sage or gcn; got model '{model}'"):
+            replace(FAST, sampler=sampler, model=model, **options)
+        return
+    settings = replace(FAST, sampler=sampler, model=model, fanouts=fanouts, epochs=2, **options)
+    if sampler in WEIGHTED and model in ("gat", "gatv2", "rgcn"):
+        message = f"model '{model}' would be biased with sampler '{sampler}', .* Use model sage, gcn or gin, or sampler"
+        with pytest.raises(ValueError, match=message):
+            Trainer(planted(), settings)
+        return
+    trainer = Trainer(planted(), settings)
+    assert trainer.task.weighted == (sampler in WEIGHTED)
+    result = trainer.run()
+    assert all(math.isfinite(record.loss) for record in result.records)
+    assert set(result.scores["test"]) == {"accuracy", "f1_macro"}
+
+
+@pytest.mark.parametrize("sampler", ["saint", "cluster", "fastgcn", "ladies", "shadow", "random-walk", "labor"])
+def test_it_learns(sampler: str) -> None:
+    fanouts = (64, 64) if sampler in ("fastgcn", "ladies") else (4, 4)
+    result = train(planted(), replace(FAST, sampler=sampler, fanouts=fanouts, model="gcn", epochs=12))
+    assert result.test_score > 0.8  # the features alone give about 0.6
+
+
+@pytest.mark.parametrize("sampler", ["saint", "cluster"])
+def test_losses_of_subgraphs_estimate_the_mean_over_the_training_nodes(sampler: str) -> None:
+    """The mean over many subgraphs of the weighted losses is that of all training nodes, for fixed losses of nodes."""
+    settings = replace(FAST, sampler=sampler, model="gcn", batch_size=100, dropout=0.0)
+    trainer = Trainer(planted(), settings)
+    task, fixed = trainer.task, torch.rand(300, 3, generator=torch.Generator().manual_seed(1))
+    estimates = []
+    for epoch in range(200 if sampler == "saint" else 1):
+        trainer.batches.set_epoch(epoch)
+        estimates += [float(task.loss(fixed[batch.seeds], batch)) for batch in trainer.batches]
+    train_nodes = task.dataset.train
+    labels = task.dataset.graph.ndata["label"][train_nodes]
+    wanted = float(nn.functional.cross_entropy(fixed[train_nodes], labels))
+    error = np.std(estimates) / math.sqrt(len(estimates)) if sampler == "saint" else 1e-6
+    assert np.mean(estimates) == pytest.approx(wanted, abs=4 * error + 1e-6)  # wrong once in 15,000 seeds
+
+
+# tasks
+
+
+def test_several_labels_per_node() -> None:
+    data = planted()
+    classes = data.graph.ndata["label"]
+    label = torch.stack([classes == 0, classes != 1, torch.zeros(300, dtype=torch.bool)], 1).float()
+    result = train(relabelled(label, num_classes=3), replace(FAST, model="gcn", epochs=10))
+    assert result.metric == "f1_micro"
+    assert set(result.scores["test"]) == {"f1_micro", "f1_macro", "average_precision"}
+    assert result.test_score > 0.8
+    assert result.scores["test"]["average_precision"] > 0.8
+
+
+def test_numbers() -> None:
+    data = planted()
+    label = data.graph.ndata["label"].float() * 2 - 1
+    result = train(relabelled(label, num_classes=0), replace(FAST, model="gcn", epochs=20))
+    assert result.metric == "rmse"
+    assert result.records[result.best_epoch - 1].score == min(record.score for record in result.records)
+    assert result.scores["test"]["r2"] > 0.5
+    both = train(relabelled(torch.stack([label, -label], 1), num_classes=0), replace(FAST, epochs=1))
+    assert both.task.target.width == 2
+
+
+@pytest.mark.parametrize(
+    ("label", "change", "message"),
+    [
+        (torch.zeros(300, 2), {"task": "classification"}, r"needs one int64 label per node, got torch.float32"),
+        (torch.full((300, 2), 0.5), {"task": "multilabel"}, "labels of data set 'planted' must be 0 and 1"),
+        (torch.zeros(300), {"task": "multilabel"}, r"needs labels \[nodes, labels\] of 0 and 1, got \(300,\)"),
+        (torch.full((300,), math.nan), {"task": "regression"}, "train nodes .* must have finite labels, but node"),
+        (torch.zeros(300), {"class_weights": "balanced"}, "class_weights is for classification, but the task is"),
+        (torch.zeros(300), {"metric": "accuracy"}, "metric 'accuracy' .* does not fit the task 'regression'"),
+    ],
+)
+def test_labels_that_do_not_fit(label: Tensor, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Trainer(relabelled(label, num_classes=2), replace(FAST, **change))
+
+
+def test_balanced_classes_weigh_the_same() -> None:
+    label = torch.zeros(300, dtype=torch.int64)
+    label[planted().train[:11]] = 1
+    task = Trainer(relabelled(label, num_classes=3), replace(FAST, class_weights="balanced")).task
+    batch = task.method.sampler(0)(task.dataset.train)
+    batch.copy_from_parent({-1: ["label"]}, None)
+    outputs = torch.zeros(len(batch.seeds), 3)
+    labels = batch.ldata[-1]["label"]
+    each = task.loss_of_rows(outputs, labels)
+    assert float(each[labels == 1].sum()) == pytest.approx(float(each[labels == 0].sum()))
+    assert float(each.mean()) == pytest.approx(math.log(3))
+
+
+# what enters
+
+
+def test_nodes_without_features_learn_rows() -> None:
+    data = planted()
+    src, dst = data.graph.edges()
+    bare = replace(data, graph=Graph.from_edges(src, dst, num_nodes=300, ndata={"label": data.graph.ndata["label"]}))
+    result = train(bare, replace(FAST, embedding=8, epochs=15, model="gcn"))
+    assert result.network.inputs.width == 8
+    assert result.test_score > 0.6
+    with pytest.raises(ValueError, match="has no features, so inputs must be 'embedding'; got 'both'"):
+        Trainer(bare, replace(FAST, inputs="both"))
+
+
+def test_both_beside_each_other() -> None:
+    for sparse in (False, True):
+        inputs = Trainer(planted(sparse=sparse), replace(FAST, inputs="both", embedding=5)).network.inputs
+        assert inputs.width == 8
+        graph = planted(sparse=sparse).graph
+        x, table = graph.ndata["feat"].to_dense(), inputs.table
+        assert torch.equal(inputs.everywhere(graph), torch.cat([x, table], 1))
+
+
+def test_reversed_edges_have_types_of_their_own() -> None:
+    trainer = Trainer(planted(), replace(FAST, model="rgcn", edge_type="kind", direction="both"))
+    graph, given = trainer.task.graph, planted().graph
+    assert trainer.network.model.convs[0].num_relations == 4
+    kinds = given.edata["kind"]
+    assert torch.equal(graph.edata["kind"][: given.num_edges], kinds)
+    src, dst = given.edges()
+    assert torch.equal(graph.edata["kind"][given.num_edges :], kinds[src != dst] + 2)
+    assert int(planted().graph.edata["kind"].max()) == 1  # the data set stays as it was
+
+
+# parts of the user's own
+
+
+class Half(nn.Module):
+    """A model that is no FlowModel."""
+
+    def __init__(self, in_features: int, hidden: int, out_features: int, num_layers: int, *, dropout: float) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2 * in_features, out_features)
+
+    def forward(self, batch: NodeFlow, h: Tensor) -> Tensor:
+        flow = batch.flows[-1]
+        own = flow.take_dst(h[: flow.num_src])
+        return self.linear(torch.cat([own, flow.aggregate(h[: flow.num_src], "mean")], 1))
+
+
+def test_a_model_given_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("mine")
+    module.Half, module.number, module.wide = Half, 3, lambda *shape, **rest: GraphSAGE(3, 4, 7)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mine", module)
+    result = train(planted(), replace(FAST, model="mine:Half", fanouts=(4,)))
+    assert result.test_score > 0.6
+    for name, message in {
+        "mine:number": "'mine:number' must be a class or a function that returns a model, got int 3",
+        "mine:other": "'mine:other' cannot be imported: module 'mine' has no attribute",
+        "mine:wide": r"must return one row of 3 outputs per seed, \[64, 3\], got \(64, 7\)",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            Trainer(planted(), replace(FAST, model=name))
+
+
+def test_losses_and_metrics_of_ones_own() -> None:
+    calls = []
+
+    def loss(outputs: Tensor, labels: Tensor) -> Tensor:
+        calls.append(len(outputs))
+        return (outputs.softmax(1) - nn.functional.one_hot(labels, 3)).square().sum(1)
+
+    worst = Metric("worst", lambda outputs, labels: (outputs.argmax(1) - labels).abs().max(), larger_is_better=False)
+    trainer = Trainer(planted(), replace(FAST, epochs=3), loss=loss, metrics=[worst])
+    result = trainer.run()
+    assert calls == [64, 46] * 3
+    assert result.metric == "worst"
+    assert set(result.scores["val"]) == {"worst", "accuracy", "f1_macro"}
+    scores = [record.score for record in result.records]
+    assert result.best_epoch == 1 + scores.index(min(scores))
+
+
+def test_optimisers_and_schedules_of_ones_own() -> None:
+    rates = []
+    trainer = Trainer(
+        planted(),
+        replace(FAST, epochs=2),
+        optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
+        scheduler=lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5),
+    )
+    for _ in range(2):
+        trainer.train_epoch()
+        rates.append(trainer.scheduler.get_last_lr()[0])
+    assert rates == [0.25, 0.0625]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "wanted"),
+    [
+        ("constant", [0.5, 1, 1, 1, 1, 1, 1, 1]),
+        ("linear", [0.5, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6]),
+        ("cosine", [0.5, 1, *((1 + math.cos(math.pi * k / 6)) / 2 for k in range(6))]),
+    ],
+)
+def test_schedules(schedule: str, wanted: list[float]) -> None:
+    trainer = Trainer(planted(), replace(FAST, schedule=schedule, warmup=1.0, epochs=4, learning_rate=0.25))
+    rates = []
+    for _ in wanted:
+        rates.append(trainer.optimizer.param_groups[0]["lr"] / 0.25)
+        trainer.update()
+    assert rates == pytest.approx(wanted)
+
+
+def test_gradients_that_are_added_up_are_those_of_a_larger_batch() -> None:
+    """Two batches of half the size, each the mean over its own nodes, step as one batch of all."""
+    settings = replace(FAST, batch_size=55, fanouts=(-1, -1), dropout=0.0, optimizer="sgd", epochs=1)
+    small = Trainer(planted(), replace(settings, accumulate=2))
+    large = Trainer(planted(), replace(settings, batch_size=110))
+    for trainer in (small, large):
+        trainer.train_epoch()
+    for one, other in zip(small.network.parameters(), large.network.parameters(), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_loop_of_ones_own_is_the_trainers() -> None:
+    settings = replace(FAST, dropout=0.0, epochs=2)
+    trainer, own = Trainer(planted(), settings), Trainer(planted(), settings)
+    trainer.run()
+    for _ in range(2):
+        own.network.train()
+        for batch in own.batches:
+            own.loss(batch).backward()
+            own.update()
+    wanted = [record.score for record in trainer.records]
+    assert own.validate()["accuracy"] == wanted[-1]
+
+
+def test_bf16_computes_in_16_bits() -> None:
+    kinds = set()
+    trainer = Trainer(planted(), replace(FAST, precision="bf16"))
+    linear = next(m for m in trainer.network.modules() if isinstance(m, nn.Linear))
+    assert linear.weight.dtype == torch.float32
+    with trainer.precision():
+        kinds.add((torch.ones(2, 2) @ torch.ones(2, 2)).dtype)
+    assert kinds == {torch.bfloat16}
+    assert trainer.run().test_score > 0.75
+
+
+@pytest.mark.slow
+def test_a_compiled_model_trains() -> None:
+    plain = train(planted(), replace(FAST, dropout=0.0, epochs=2))
+    result = train(planted(), replace(FAST, dropout=0.0, epochs=2, compile=True))
+    for one, other in zip(result.records, plain.records, strict=True):
+        assert one.loss == pytest.approx(other.loss, rel=1e-3)
+
+
+def test_files_of_predictions(tmp_path: Path) -> None:
+    from nodeflow.training._predictions import write_predictions
+
+    data, nodes = planted(), torch.tensor([4, 0])
+    outputs = torch.tensor([[0.0, 3.0, 1.0], [2.0, 0.0, 0.0]])
+    named = replace(data, class_names=("a", "b", "c"))
+    write_predictions(tmp_path / "x.csv", nodes, outputs, named, "classification")
+    header, first, second = (tmp_path / "x.csv").read_text().splitlines()
+    assert header == "node,class,class_name,probability"
+    assert first.startswith("4,1,b,0.84")
+    assert second.startswith("0,0,a,0.78")
+    write_predictions(tmp_path / "y.csv", nodes, outputs, data, "multilabel")
+    assert (tmp_path / "y.csv").read_text().splitlines()[0] == "node,label_0,label_1,label_2"
+    write_predictions(tmp_path / "z.csv", nodes, outputs[:, :1], data, "regression")
+    assert (tmp_path / "z.csv").read_text().splitlines() == ["node,value_0", "4,0.0", "0,2.0"]
+    write_predictions(tmp_path / "x.npy", nodes, outputs, data, "classification")
+    assert np.array_equal(np.load(tmp_path / "x.npy"), outputs.numpy())
+    with pytest.raises(ValueError, match=r"output must end with \.csv, \.parquet or \.npy, got 'x\.txt'"):
+        write_predictions(tmp_path / "x.txt", nodes, outputs, data, "classification")
+
+
+def test_settings_of_samplers_are_those_of_their_classes() -> None:
+    sampler = Trainer(planted(), replace(FAST, sampler_options={"replace": True})).batches.sampler
+    assert sampler.settings["replace"] is True
+    assert Settings(sampler="saint", sampler_options={"kind": "node", "budget": 5}).sampler_options["budget"] == 5
