@@ -6,29 +6,23 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import describe
-from nodeflow._base.types import Array
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
-from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.metrics import Metric, named
 from nodeflow.nn import FlowModel, IgnoredWeightWarning
-from nodeflow.random import derive_key, hash_ids
+from nodeflow.random import derive_key
 from nodeflow.sampling import FullSampler
+from nodeflow.training._entering import hash_of, inputs_of, message_graph, relations_of
 from nodeflow.training._methods import METHODS
-from nodeflow.training._models import MODELS, build_model, kind_of
-from nodeflow.training._network import Inputs, Network
+from nodeflow.training._models import MODELS, build_model
+from nodeflow.training._network import Network
 from nodeflow.training._settings import Settings
 from nodeflow.training._targets import Loss, find_target
-from nodeflow.transform import DEGREES, add_reverse_edges, is_symmetric, reverse
-
-_MARK = "is_reverse"
-_TYPES = ("relation", "etype", "type")  # usual names of the column of edge types
+from nodeflow.transform import DEGREES
 
 
 class NodeTask:
@@ -58,11 +52,11 @@ class NodeTask:
         names = dict.fromkeys([chosen, *own, *self.target.metrics])
         self.metrics = {name: own[name] if name in own else _metric(name, self.target.task) for name in names}
         self.metric = self.metrics[chosen]
-        self.method = METHODS[settings.sampler](_prepared(dataset, settings), settings)
+        self.method = METHODS[settings.sampler](message_graph(dataset, settings), settings)
         self.graph = self.method.graph
         self.device = device
-        inputs = _inputs(dataset, settings)
-        self._types = _relations(self.graph, settings)
+        inputs = inputs_of(dataset, settings)
+        self._types = relations_of(self.graph, settings)
         self.weighted = self._needs_weight()
         self._model_facts: dict[str, Any] | None = None
         if model is None:
@@ -115,7 +109,7 @@ class NodeTask:
         x = self.graph.ndata.get("feat")
         values = x if x is None or x.layout == torch.strided else x.values()
         hashed = [self.graph.csc()[1], self.graph.ndata["label"], values, *self.dataset.splits.values()]
-        return f"{derive_key(*(_hash(tensor) for tensor in hashed if tensor is not None)):016x}"
+        return f"{derive_key(*(hash_of(tensor) for tensor in hashed if tensor is not None)):016x}"
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state that steps keep."""
@@ -219,77 +213,3 @@ def _metric(name: str, task: str) -> Metric:
         return named(name, task=task)
     except ValueError as error:
         raise ValueError(f"metric {name!r} cannot be used: {error}") from None
-
-
-def _prepared(dataset: Dataset, settings: Settings) -> Graph:
-    """Return the graph along whose edges messages go, with float32 features."""
-    graph = dataset.graph
-    if settings.direction == "out":
-        graph = reverse(graph)
-    elif settings.direction == "both" and not is_symmetric(graph):
-        graph = add_reverse_edges(graph, mark=_MARK if settings.model == "rgcn" else None)
-    x = graph.ndata.get("feat")
-    if x is None or x.layout != torch.strided or x.dtype == torch.float32:  # sparse products convert their values
-        return graph
-    indptr, indices, edge_ids = graph.csc()
-    columns = {**graph.ndata, "feat": x.to(torch.float32)}
-    return Graph(indptr, indices, edge_ids=edge_ids, ndata=columns, edata=graph.edata, copy=False)
-
-
-def _inputs(dataset: Dataset, settings: Settings) -> Inputs:
-    """Return what enters the model, as the settings say."""
-    x, kind = dataset.graph.ndata.get("feat"), settings.inputs
-    if kind == "auto":
-        kind = "embedding" if x is None else "features"
-    width = 0
-    if kind != "embedding":
-        if x is None:
-            raise ValueError(f"data set {dataset.name!r} has no features, so inputs must be 'embedding'; got {kind!r}")
-        check_features(dataset.name, x)
-        width = x.shape[1]
-    embedding = 0 if kind == "features" else settings.embedding
-    return Inputs(dataset.graph.num_nodes, width, embedding, dense=not kind_of(settings.model).sparse)
-
-
-def _relations(graph: Graph, settings: Settings) -> dict[str, Any]:
-    """Return the column of edge types and their number, for a relational model; reversed edges have their own."""
-    if settings.model != "rgcn":
-        return {}
-    column = settings.edge_type or next((name for name in _TYPES if name in graph.edata), "")
-    if column not in graph.edata:
-        have = ", ".join(name for name in graph.edata if name != _MARK) or "none"
-        raise ValueError(f"model 'rgcn' needs edge types: edge_type={column!r} is no edge column; the graph has {have}")
-    types = graph.edata[column]
-    if types.ndim != 1 or types.is_floating_point() or (len(types) and int(types.min()) < 0):
-        raise ValueError(f"edge column {column!r} must hold types from 0, one integer per edge, got {describe(types)}")
-    count = int(types.max()) + 1 if len(types) else 1
-    if _MARK in graph.edata:
-        graph.edata[column] = types + count * graph.edata[_MARK].to(types.dtype)
-        count *= 2
-    return {"edge_type": column, "num_relations": count}
-
-
-def check_features(name: str, x: Tensor) -> None:
-    """Raise ValueError for features that are no rows, or not finite."""
-    if x.ndim != 2:
-        raise ValueError(f"data set {name!r} must have a row of features per node, got {tuple(x.shape)}")
-    bad = None
-    if x.layout != torch.strided:
-        wrong = (~torch.isfinite(x.values())).nonzero()
-        # the row of a value is the last that begins at it or before
-        bad = int(torch.searchsorted(x.crow_indices(), wrong[0, 0], right=True)) - 1 if len(wrong) else None
-    else:
-        for start in range(0, len(x), 65_536):  # part by part, for features that are larger than memory
-            wrong = (~torch.isfinite(x[start : start + 65_536]).all(1)).nonzero()
-            if len(wrong):
-                bad = start + int(wrong[0, 0])
-                break
-    if bad is not None:
-        raise ValueError(f"the features of data set {name!r} must be finite, but row {bad} has NaN or inf")
-
-
-def _hash(values: Tensor | Array) -> int:
-    """Return a hash of the bits of a tensor or an array."""
-    bits = np.ascontiguousarray(np.asarray(values)).view(np.uint8).reshape(-1)
-    whole = bits[: len(bits) // 8 * 8].view(np.int64)
-    return derive_key(hash_ids(whole), hash_ids(bits[len(whole) * 8 :].astype(np.int64)), len(bits))
