@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from nodeflow.flow import NodeFlow
 from nodeflow.flow._build import empty_node_flow
 from nodeflow.flow._types import NamesLike
 from nodeflow.loader._state import check_settings, hash_times, samplers_with_state, settings_of_sampler
-from nodeflow.loader._workers import draw_ahead, draw_on_request
+from nodeflow.loader._timings import Timings
+from nodeflow.loader._workers import Made, draw_ahead, draw_on_request
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import SamplerBase
 from nodeflow.sampling._base import Call
@@ -58,6 +60,10 @@ class NodeFlowLoader:
         ndata, edata: columns copied from the parent's frames to every batch, chosen as in
             ``NodeFlow.copy_from_parent``: ``{0: ["feat"], -1: ["label"]}`` copies the features of the input layer and
             the labels of the seeds, ``["year"]`` a column of every layer. None: no columns.
+        transform: a function of a NodeFlow that returns a NodeFlow: the same one with columns added, or another. It is
+            called for every batch in order, on the thread of the iterating caller, when the batch is taken: after
+            ``sampler.complete``, before the move to ``device``. Workers do not run it, so it may read what the training
+            step has just written. It is not part of ``state_dict``.
         device: device to which the batches are moved; None leaves them on the CPU.
         pin_memory: whether to put the batches in page-locked memory, so that copies to a GPU overlap with computation.
 
@@ -70,8 +76,10 @@ class NodeFlowLoader:
     from ``inputs`` alone, for example from ``inputs=sampler.scores`` with a method ``scores(seeds)``. With
     ``inputs_ahead`` above 0, the inputs of batches that the caller has not got yet are part of the state too.
 
-    Raises TypeError, ValueError or IndexError for wrong arguments. An exception in a worker reaches the caller with its
-    type and message.
+    ``timings`` holds the seconds of sampling, fetching columns and waiting of every batch of this epoch so far.
+
+    Raises TypeError, ValueError or IndexError for wrong arguments, and TypeError when ``transform`` returns anything
+    but a NodeFlow. An exception in a worker reaches the caller with its type and message.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
@@ -96,6 +104,7 @@ class NodeFlowLoader:
         inputs_ahead: int = 0,
         ndata: NamesLike = None,
         edata: NamesLike = None,
+        transform: Callable[[NodeFlow], NodeFlow] | None = None,
         device: torch.device | str | None = None,
         pin_memory: bool = False,
     ) -> None:
@@ -126,6 +135,9 @@ class NodeFlowLoader:
         self.inputs, self.inputs_ahead = inputs, as_count(inputs_ahead, "inputs_ahead")
         self._check_inputs()
         self.ndata, self.edata = ndata, edata
+        if transform is not None and not callable(transform):
+            raise TypeError(f"transform must be a function of a NodeFlow, got {describe(transform)}")
+        self.transform, self._timings = transform, Timings()
         self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
         # batches that may be equal are told apart by their numbers, others by their seeds: the same in any loader
         self._numbered = sampler.numbered or _repeats(self.seeds.numpy())
@@ -144,6 +156,19 @@ class NodeFlowLoader:
     def epoch(self) -> int:
         """Number of the current epoch, or of the last one that was iterated; -1 before the first."""
         return self._epoch
+
+    @property
+    def timings(self) -> Timings:
+        """Seconds of sampling, fetching and waiting by batch, of the newest iteration; every iteration begins anew.
+
+        >>> from nodeflow import Graph, NeighborSampler
+        >>> loader = NodeFlowLoader(NeighborSampler(Graph.from_edges([0], [1]), [1]), [0, 1], batch_size=1)
+        >>> for batch in loader:
+        ...     pass
+        >>> len(loader.timings.waiting), min(loader.timings.sampling) > 0
+        (2, True)
+        """
+        return self._timings
 
     def set_epoch(self, epoch: int) -> None:
         """Make the next iteration epoch ``epoch`` (counted from 0), from its first batch."""
@@ -200,24 +225,31 @@ class NodeFlowLoader:
             self._resume = False
         else:
             self._epoch, self._next, self._inputs = self._epoch + 1, 0, {}
-        self._newest, self._inputs = object(), dict(self._inputs)
+        self._newest, self._inputs, self._timings = object(), dict(self._inputs), Timings()
         return self._iterate(self._epoch, self._next, self._newest, self._inputs)
 
     def _iterate(self, epoch: int, start: int, this: object, inputs: dict[int, Any]) -> Iterator[NodeFlow]:
+        timings, asked = self._timings, perf_counter()
         with closing(self._batches(self._order(epoch), epoch, start, inputs)) as batches:
-            for number, batch in enumerate(batches, start):
+            for number, (batch, sampling, fetching) in enumerate(batches, start):
                 inputs.pop(number, None)
                 if self._newest is this:  # an older iteration must not undo set_epoch or a newer one
                     self._epoch, self._next = epoch, number + 1
+                begun = perf_counter()
                 batch = self.sampler.complete(batch)
-                yield batch if self.device is None else batch.to(self.device, non_blocking=self.pin_memory)
+                fetching += perf_counter() - begun
+                if self.transform is not None:
+                    batch = _transformed(self.transform, batch)
+                if self.device is not None:
+                    batch = batch.to(self.device, non_blocking=self.pin_memory)
+                timings.add((sampling, fetching), perf_counter() - asked)
+                yield batch
+                asked = perf_counter()
 
-    def _batches(
-        self, order: Tensor, epoch: int, start: int, inputs: dict[int, Any]
-    ) -> Generator[NodeFlow, None, None]:
+    def _batches(self, order: Tensor, epoch: int, start: int, inputs: dict[int, Any]) -> Generator[Made, None, None]:
         called = callable(self.inputs)
 
-        def prepare(number: int) -> Callable[[], NodeFlow]:
+        def prepare(number: int) -> Callable[[], Made]:
             chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
             if callable(self.inputs) and number not in inputs:
                 inputs[number] = self.inputs(self.seeds[chosen])
@@ -230,13 +262,16 @@ class NodeFlowLoader:
         together = max(self.num_workers, 1)
         return draw_on_request(prepare, numbers, self.inputs_ahead if called else together - 1, together)
 
-    def _make(self, chosen: Tensor, epoch: int, number: int, inputs: Any) -> NodeFlow:
+    def _make(self, chosen: Tensor, epoch: int, number: int, inputs: Any) -> Made:
         times = None if self.times is None else self.times[chosen]
         call = Call(epoch, number if self._numbered else None, inputs, times)
+        begun = perf_counter()
         batch = self.sampler.draw_batch(self.seeds[chosen], call)
+        drawn = perf_counter()
         if self.ndata is not None or self.edata is not None:
             batch.copy_from_parent(self.ndata, self.edata)
-        return batch.pin_memory() if self.pin_memory else batch
+        batch = batch.pin_memory() if self.pin_memory else batch
+        return Made(batch, drawn - begun, perf_counter() - drawn)
 
     def _check_inputs(self) -> None:
         inputs = self.inputs
@@ -271,6 +306,15 @@ def _check_repeatable(seeds: object) -> None:
             "every epoch would have the same seeds. For other seeds in every epoch make a loader for each: loader = "
             "NodeFlowLoader(sampler, list(seeds)), and call loader.set_epoch(epoch) before iterating"
         )
+
+
+def _transformed(transform: Callable[[NodeFlow], NodeFlow], batch: NodeFlow) -> NodeFlow:
+    result = transform(batch)
+    if not isinstance(result, NodeFlow):
+        name = getattr(transform, "__qualname__", type(transform).__qualname__)
+        hint = "; end it with `return batch`" if result is None else "; set columns of it for other values"
+        raise TypeError(f"transform {name} must return a NodeFlow, got {describe(result)}{hint}")
+    return result
 
 
 def _repeats(seeds: Ints) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
+from typing import NamedTuple
 
 import torch
 
@@ -16,12 +17,21 @@ from nodeflow._runtime.threads import run_all
 from nodeflow._runtime.workers import Workers
 from nodeflow.flow import NodeFlow
 
-Draw = Callable[[], NodeFlow]
+
+class Made(NamedTuple):
+    """A batch, and the seconds of sampling it and of fetching its columns."""
+
+    batch: NodeFlow
+    sampling: float
+    fetching: float
+
+
+Draw = Callable[[], Made]
 
 
 def draw_ahead(
     prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int
-) -> Generator[NodeFlow, None, None]:
+) -> Generator[Made, None, None]:
     """Yield the batches ``numbers`` in order, drawn by ``num_workers`` threads as soon as they are prepared."""
     workers = Workers(num_workers, "nodeflow-loader")
     try:
@@ -38,11 +48,11 @@ def draw_ahead(
 
 def draw_on_request(
     prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int
-) -> Generator[NodeFlow, None, None]:
+) -> Generator[Made, None, None]:
     """Yield the batches ``numbers`` in order; when the next one is not drawn yet, up to ``num_workers`` are at once."""
     left = iter(numbers)
     prepared: deque[Draw] = deque()
-    drawn: deque[NodeFlow | Exception] = deque()
+    drawn: deque[Made | Exception] = deque()
     for _ in numbers:
         while len(prepared) + len(drawn) <= lead and (number := next(left, None)) is not None:
             prepared.append(prepare(number))
@@ -54,9 +64,9 @@ def draw_on_request(
         yield batch
 
 
-def _draw_together(draws: list[Draw]) -> list[NodeFlow | Exception]:
+def _draw_together(draws: list[Draw]) -> list[Made | Exception]:
     """Draw some batches in parallel; a draw that raises gives its exception in place of a batch."""
-    results: list[NodeFlow | Exception] = [IndexError()] * len(draws)
+    results: list[Made | Exception] = [IndexError()] * len(draws)
     inference, recorded = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
 
     def draw(k: int) -> None:

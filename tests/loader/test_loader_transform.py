@@ -1,0 +1,151 @@
+"""NodeFlowLoader(transform=...) and loader.timings: what happens to a batch on the caller's thread, and how long."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+import torch
+from _support.loader_tools import epoch, fingerprint, make, random_graph
+
+from nodeflow import ControlVariateSampler, History, NodeFlow, NodeFlowLoader, Sampler
+from nodeflow.sampling import Choice
+
+pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
+
+MODES = [(0, 2), (2, 2), (2, 0)]  # num_workers, prefetch
+
+
+@pytest.mark.parametrize(("workers", "prefetch"), MODES)
+def test_every_batch_is_transformed_in_order_by_the_caller(workers, prefetch):
+    seen: list[NodeFlow] = []
+
+    def double(batch: NodeFlow) -> NodeFlow:
+        assert threading.current_thread() is threading.main_thread()
+        seen.append(batch)
+        batch.ldata[0]["double"] = 2 * batch.ldata[0]["x"]
+        return batch
+
+    loader = make(ndata={0: ["x"]}, transform=double, num_workers=workers, prefetch=prefetch)
+    batches = list(loader)
+    assert [a is b for a, b in zip(batches, seen, strict=True)] == [True] * 4
+    for batch in batches:
+        assert batch.ldata[0]["double"].equal(2 * batch.ldata[0]["x"])
+        del batch.ldata[0]["double"]
+    assert [fingerprint(batch) for batch in batches] == epoch(make(ndata={0: ["x"]}))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_batch_is_not_transformed_before_it_is_asked_for(workers):
+    calls: list[int] = []
+    loader = make(num_workers=workers, transform=lambda batch: calls.append(0) or batch)
+    for number, _ in enumerate(loader, 1):
+        assert len(calls) == number
+
+
+def test_another_node_flow_takes_the_place_of_the_batch():
+    assert [batch.num_flows for batch in make(transform=lambda batch: batch[1:])] == [1] * 4
+
+
+def test_after_complete_and_before_the_move():
+    graph = random_graph()
+    history = History(graph, {1: 4})
+    sampler = ControlVariateSampler(graph, [2, 2], history)
+
+    def look(batch: NodeFlow) -> NodeFlow:
+        assert "h_1" in batch.ldata[1]
+        assert batch.device.type == "cpu"
+        return batch
+
+    for batch in NodeFlowLoader(sampler, range(60), 30, transform=look, device="meta"):
+        assert batch.device.type == "meta"
+
+
+def nothing(batch):
+    batch.ldata[0]["one"] = torch.ones(batch.layer_sizes[0])
+
+
+@pytest.mark.parametrize(
+    ("transform", "words"),
+    [
+        (nothing, "transform nothing must return a NodeFlow, got NoneType None; end it with `return batch`"),
+        (lambda batch: (batch, 1), "transform .*lambda.* must return a NodeFlow, got tuple"),
+        (torch.nn.Identity, "transform Identity must return a NodeFlow, got Identity"),
+    ],
+)
+def test_a_transform_that_returns_no_node_flow(transform, words):
+    with pytest.raises(TypeError, match=words):
+        next(iter(make(transform=transform, num_workers=1)))
+
+
+def test_a_transform_that_is_no_function():
+    with pytest.raises(TypeError, match="transform must be a function of a NodeFlow, got str"):
+        make(transform="double")
+
+
+def test_the_state_does_not_hold_the_transform():
+    plain, other = make(), make(transform=lambda batch: batch)
+    assert plain.state_dict() == other.state_dict()
+
+
+# ---- timings
+
+
+class Slow(Sampler):
+    """Sleeps once a batch."""
+
+    def choose(self, dst, step):
+        time.sleep(0.02)
+        return Choice([0] * (len(dst) + 1), [])
+
+
+@pytest.mark.parametrize(("workers", "prefetch"), MODES)
+def test_timings_by_batch(workers, prefetch):
+    loader = NodeFlowLoader(Slow(random_graph(), 1), range(6), 1, num_workers=workers, prefetch=prefetch)
+    assert len(loader.timings) == 0
+    for number, _ in enumerate(loader, 1):
+        t = loader.timings
+        assert len(t) == len(t.sampling) == len(t.fetching) == len(t.waiting) == number
+    assert min(t.sampling) >= 0.02
+    assert min(t.fetching) >= 0
+    assert max(t.fetching) < 0.02  # nothing to fetch
+    if workers == 0:
+        assert all(w >= s + f for w, s, f in zip(t.waiting, t.sampling, t.fetching, strict=True))
+
+
+def test_waiting_is_short_where_workers_are_faster_than_the_caller():
+    loader = NodeFlowLoader(Slow(random_graph(), 1), range(4), 1, num_workers=1)
+    for _ in loader:
+        time.sleep(0.2)
+    assert loader.timings.waiting[0] >= 0.02
+    assert max(loader.timings.waiting[1:]) < 0.1  # 0.18 s of sleep to spare, on a busy machine
+
+
+def test_the_transform_is_waited_for_and_the_step_is_not():
+    loader = make(transform=lambda batch: time.sleep(0.03) or batch)
+    for _ in loader:
+        time.sleep(0.1)
+    t = loader.timings
+    assert min(t.waiting) >= 0.03
+    assert max(w - s - f for w, s, f in zip(t.waiting, t.sampling, t.fetching, strict=True)) < 0.1
+
+
+def test_timings_begin_anew_with_every_iteration():
+    loader = make()
+    list(loader)
+    first = loader.timings
+    next(iter(loader))
+    assert (len(first), len(loader.timings)) == (4, 1)
+    state = loader.state_dict()
+    resumed = make()
+    resumed.load_state_dict(state)
+    list(resumed)
+    assert len(resumed.timings) == 3
+
+
+def test_timings_in_words():
+    loader = make()
+    assert repr(loader.timings) == "Timings(0 batches: sampling 0 s, fetching 0 s, waiting 0 s)"
+    next(iter(loader))
+    assert repr(loader.timings).startswith("Timings(1 batch: sampling ")
