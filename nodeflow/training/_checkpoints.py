@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from nodeflow.training._state import write_state
+from nodeflow.training._state import read_state, write_state
 
 STATE = "state.safetensors"
 
@@ -17,6 +18,7 @@ class Stateful(Protocol):
     """An object whose state can be saved."""
 
     def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
 
 
 @dataclass
@@ -50,6 +52,16 @@ class Checkpoints:
             )
         epochs, minutes = found.groups()
         return cls(folder, epochs=int(epochs or 0), minutes=float(minutes or 0))
+
+    def restore(self, run: Stateful) -> bool:
+        """Make ``run`` go on from the saved state; return whether there is one.
+
+        Raises ValueError for a file that is damaged, and what ``run.load_state_dict`` raises.
+        """
+        if not (self.folder / STATE).exists():
+            return False
+        run.load_state_dict(read_state(self.folder / STATE))
+        return True
 
     def after_step(self, run: Stateful, stopping: bool) -> None:
         """Save where minutes have passed, or where the run is about to stop."""

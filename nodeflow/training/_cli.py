@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.run(options, say)
-    except KeyboardInterrupt:
-        print(f"nodeflow {options.command}: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        print("; ".join([f"nodeflow {options.command}: interrupted", *map(str, error.args)]), file=sys.stderr)
         return 130
     except Stopped as stopped:
         print(f"nodeflow {options.command}: {stopped}", file=sys.stderr)
@@ -100,7 +100,8 @@ def _parser() -> argparse.ArgumentParser:
         "--resume",
         type=Path,
         metavar="FOLDER",
-        help="go on with the run of a folder that was cut off; takes no settings",
+        help="go on with the run of a folder that was cut off; of the settings only workers, patience and epochs may "
+        "change (epochs with a constant schedule)",
     )
     job.add_argument("--no-plot", action="store_true", help="make no picture of the curves")
     add_settings(job.add_argument_group("settings"))

@@ -8,14 +8,16 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
+from nodeflow._base.checks import as_ids
 from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves, require_matplotlib
 from nodeflow.training._arguments import given_settings
@@ -27,18 +29,18 @@ from nodeflow.training._folder import (
     RESULT,
     Run,
     begin,
-    open_trainer,
+    continued,
     output_folder,
     read_dataset,
     read_log,
     save,
     write_log,
 )
-from nodeflow.training._predictions import write_predictions
+from nodeflow.training._predictions import check_predictions, write_predictions
 from nodeflow.training._result import EpochRecord
 from nodeflow.training._settings import read_toml
 from nodeflow.training._state import read_tensors
-from nodeflow.training._trainer import Stopped, Trainer
+from nodeflow.training._trainer import FREE, Stopped, Trainer
 
 Say: TypeAlias = Callable[[str], None]
 Command: TypeAlias = Callable[[argparse.Namespace, Say], None]
@@ -48,13 +50,19 @@ def train(options: argparse.Namespace, say: Say) -> None:
     """Train a model, from the start or from the last checkpoint of a folder."""
     given = given_settings(options)
     if options.resume is not None:
-        asked = [*given, *(name for name in ("data", "config", "output", "checkpoint_every") if getattr(options, name))]
+        asked = [name for name in given if name not in FREE]
+        asked += [name for name in ("data", "config", "output", "checkpoint_every") if getattr(options, name)]
         if asked:
-            raise ValueError(f"--resume takes the settings of its folder, but {asked[0]} was given too; leave it out")
+            raise ValueError(
+                f"--resume takes the settings of its folder, but {asked[0]} was given too; leave it out. Only "
+                f"{', '.join(FREE)} may change"
+            )
         folder = options.resume
         run = Run.read(folder)
+        run = replace(run, settings=replace(run.settings, **given))
         dataset = run.dataset()
-        trainer = open_trainer(folder, dataset)
+        trainer = continued(folder, run, dataset)
+        run.write(folder)
         say(repr(dataset))
         if trainer.is_finished:
             say(f"the run in {folder} is finished; its files are written again")
@@ -95,7 +103,7 @@ def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, 
     score = f"{'val ' + metric:>{_width(metric)}}"
     say(f"\n{'epoch':>5} {'loss':>8} {score} {'seconds':>8} {'seeds/s':>9} {'edges/s':>10}{age}")
     start = time.perf_counter()
-    with event_writer(folder) as write_event, _stop_on_term(trainer):
+    with event_writer(folder, trainer.epoch + 1) as write_event, _stop_on_term(trainer):
 
         def report(record: EpochRecord) -> None:
             say(_row(record, metric))
@@ -106,11 +114,12 @@ def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, 
             result = trainer.run(report)
         except Stopped as stopped:
             raise Stopped(f"{stopped}; its state is saved: nodeflow train --resume {folder}") from None
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"goes on from its last checkpoint: nodeflow train --resume {folder}") from None
     tested = "no test nodes" if math.isnan(result.test_score) else f"test {metric} {result.test_score:.4f}"
     say("")
     for part, scores in result.scores.items():
-        if scores:
-            say(f"{part:>5}  " + "  ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+        say(_scores(part, scores))
     if result.is_best_last and settings.epochs > 1:
         say(f"the best epoch is the last one, {result.best_epoch}: more epochs may give a better model")
     written = save(
@@ -133,6 +142,10 @@ def _row(record: EpochRecord, metric: str) -> str:
     )
 
 
+def _scores(part: str, scores: Mapping[str, float]) -> str:
+    return f"{part:>5}  " + ("  ".join(f"{name} {value:.4f}" for name, value in scores.items()) or "no nodes")
+
+
 @contextmanager
 def _stop_on_term(trainer: Trainer) -> Iterator[None]:
     """Within the block, SIGTERM lets the run save its state and stop."""
@@ -151,12 +164,12 @@ def evaluate(options: argparse.Namespace, say: Say) -> None:
     trainer, dataset = _best(options)
     say(repr(dataset))
     for part in ("train", "val", "test"):
-        scores = trainer.evaluate(part)
-        say(f"{part:>5}  " + ("  ".join(f"{name} {value:.4f}" for name, value in scores.items()) or "no nodes"))
+        say(_scores(part, trainer.evaluate(part)))
 
 
 def predict(options: argparse.Namespace, say: Say) -> None:
     """Write the outputs of nodes into a file."""
+    check_predictions(options.output)
     trainer, dataset = _best(options)
     nodes = _nodes(options.nodes, dataset)
     write_predictions(options.output, nodes, trainer.outputs(nodes), dataset, trainer.task.target.task)
@@ -175,7 +188,8 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     try:
         trainer.network.load_state_dict(weights)
     except RuntimeError as error:
-        raise ValueError(f"the model in {folder} does not fit data set {dataset.name!r}: {error}") from error
+        reason = str(error).splitlines()[-1].strip()  # of one of its tensors
+        raise ValueError(f"the model in {folder} does not fit data set {dataset.name!r}: {reason}") from error
     return trainer, dataset
 
 
@@ -187,7 +201,11 @@ def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
     path = Path(which)
     if path.suffix != ".npy":
         raise ValueError(f"nodes must be all, train, val, test or a file .npy of ids, got {which!r}")
-    return torch.from_numpy(np.load(path, allow_pickle=False).astype(np.int64))
+    try:
+        ids = np.load(path, allow_pickle=False)
+    except ValueError as error:
+        raise ValueError(f"{path} is no .npy file of ids: {error}") from error
+    return torch.from_numpy(as_ids(ids, str(path), dataset.graph.num_nodes))
 
 
 def compare(options: argparse.Namespace, say: Say) -> None:
@@ -197,7 +215,7 @@ def compare(options: argparse.Namespace, say: Say) -> None:
         if not (folder / RESULT).is_file():
             Run.read(folder)
             raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
-        results[str(folder)] = json.loads((folder / RESULT).read_text())
+        results[str(folder)] = _read_result(folder / RESULT)
     metrics = {one["metric"] for one in results.values()}
     if len(metrics) > 1:
         raise ValueError(f"the runs have different metrics, {', '.join(sorted(metrics))}, so they cannot be compared")
@@ -205,12 +223,13 @@ def compare(options: argparse.Namespace, say: Say) -> None:
     logs = {name: read_log(Path(name) / LOG, metric) for name in results}
     settings = [one["settings"] for one in results.values()]
     differing = [name for name in settings[0] if any(one.get(name) != settings[0][name] for one in settings)]
-    rows = [["run", f"test {metric}", f"best val {metric}", "epoch", "seconds", *differing]]
+    several = len({one["dataset"] for one in results.values()}) > 1
+    rows = [["run", *["data"] * several, f"test {metric}", f"best val {metric}", "epoch", "seconds", *differing]]
     for name, one in results.items():
         seconds = sum(record.seconds for record in logs[name])
         test = one["scores"]["test"].get(metric)
         shown = ["-" if value is None else f"{value:.4f}" for value in (test, one["best_val_score"])]
-        cells = [name, *shown, str(one["best_epoch"]), f"{seconds:.1f}"]
+        cells = [name, *[one["dataset"]] * several, *shown, str(one["best_epoch"]), f"{seconds:.1f}"]
         rows.append([*cells, *(str(one["settings"].get(setting)) for setting in differing)])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -218,6 +237,15 @@ def compare(options: argparse.Namespace, say: Say) -> None:
     if options.output is not None:
         plot_curves(logs, options.output, metric=metric)
         say(f"wrote {options.output}")
+
+
+def _read_result(path: Path) -> dict[str, Any]:
+    try:
+        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        _ = [result[name] for name in ("dataset", "metric", "best_epoch", "best_val_score", "scores", "settings")]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is damaged, or no result of a run: {type(error).__name__}: {error}") from error
+    return result
 
 
 def info(options: argparse.Namespace, say: Say) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
@@ -24,10 +25,11 @@ from nodeflow.training._network import Inputs, Network
 from nodeflow.training._random_state import first_state, set_state
 from nodeflow.training._result import EpochRecord, Result
 from nodeflow.training._settings import Settings, read_toml
-from nodeflow.training._state import read_state, read_tensors, write_bytes, write_tensors
+from nodeflow.training._state import read_tensors, write_bytes, write_tensors
 from nodeflow.training._trainer import Trainer
 
 SETTINGS, CHECKPOINT, LOG, RESULT, CURVES = "run.toml", "checkpoint.safetensors", "log.csv", "result.json", "curves.png"
+EVENTS, UNFINISHED = "events.out.tfevents.*", ".unfinished-"
 FILES = (SETTINGS, STATE, CHECKPOINT, LOG, RESULT, CURVES)
 
 
@@ -111,8 +113,10 @@ def output_folder(folder: Path) -> Iterator[None]:
 def begin(folder: Path, run: Run) -> bool:
     """Make the folder hold nothing but the settings of a new run; return whether it held an earlier run."""
     earlier = [folder / name for name in FILES if (folder / name).is_file()]
-    for path in earlier:
+    for path in [*earlier, *folder.glob(EVENTS)]:
         path.unlink()
+    for unfinished in folder.glob(f"{UNFINISHED}*"):  # of a process that was killed while it saved a result
+        rmtree(unfinished)
     run.write(folder)
     return bool(earlier)
 
@@ -127,12 +131,15 @@ def open_trainer(folder: Path | str, dataset: Dataset | None = None) -> Trainer:
     Traceback (most recent call last):
     FileNotFoundError: nowhere is no folder of a run: it has no run.toml
     """
-    folder = Path(folder)
-    run = Run.read(folder)
-    dataset = run.dataset() if dataset is None else dataset
-    trainer = Trainer(dataset, run.settings, checkpoints=Checkpoints.every(folder, run.checkpoint_every))
-    if (folder / STATE).exists():
-        trainer.load_state_dict(read_state(folder / STATE))
+    run = Run.read(Path(folder))
+    return continued(Path(folder), run, run.dataset() if dataset is None else dataset)
+
+
+def continued(folder: Path, run: Run, dataset: Dataset) -> Trainer:
+    """Return a trainer with the last state in ``folder``, if there is one, and the settings of ``run``."""
+    checkpoints = Checkpoints.every(folder, run.checkpoint_every)
+    trainer = Trainer(dataset, run.settings, checkpoints=checkpoints)
+    checkpoints.restore(trainer)
     return trainer
 
 
@@ -143,7 +150,7 @@ def save(result: Result, folder: Path, *, curves: str | None = None) -> list[Pat
     given as its title, the picture ``curves.png``. Those of an earlier run in the folder are replaced; its picture is
     removed where this run has none. Returns the paths of the files. Raises OSError.
     """
-    with output_folder(folder), TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
+    with output_folder(folder), TemporaryDirectory(dir=folder, prefix=UNFINISHED) as unfinished:
         files = _write(result, Path(unfinished))
         if curves is not None:
             files.append(Path(unfinished) / CURVES)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from nodeflow._base.checks import check_one_of
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric
@@ -24,12 +25,12 @@ from nodeflow.training._settings import OPTIMIZERS, Settings
 from nodeflow.training._targets import Loss
 
 Report = Callable[[EpochRecord], None]
-FREE = ("workers",)
-"""Settings that may change when a run goes on: they change no number."""
+FREE = ("workers", "patience", "epochs")
+"""Settings that may change when a run goes on; ``epochs`` only with a constant schedule, which does not read it."""
 
 
 class Stopped(Exception):  # noqa: N818  it is no error
-    """Training was asked to stop; its state is saved if the trainer has a folder."""
+    """Training was asked to stop; its state is saved if the trainer has checkpoints."""
 
 
 class Trainer:
@@ -76,9 +77,11 @@ class Trainer:
         self.checkpoints = checkpoints
         self.records: list[EpochRecord] = []
         self.best_epoch, self.best_weights = 0, dict[str, Tensor]()
+        self._last_weights: dict[str, Tensor] | None = None  # of a network that has the best ones
         self._epoch, self._done, self._sums = 0, 0, _Sums()  # finished epochs, and batches of the present one
         self._waiting = 0  # batches since the last step
         self._stop = False
+        self._bar_start: tuple[float, float] | None = None  # time and batches of the whole run at the first bar
 
     # ---- the whole run
 
@@ -101,6 +104,9 @@ class Trainer:
     def train_epoch(self) -> EpochRecord:
         """Train on the rest of the present epoch, validate, and return its record."""
         epoch = self._epoch + 1
+        if self._last_weights is not None:
+            self.network.load_state_dict(self._last_weights)
+            self._last_weights = None
         with self._own_random():
             self._train_batches(epoch)
             record = self._sums.record(epoch, self.validate() if self._validates(epoch) else {}, self.task.metric.name)
@@ -112,8 +118,13 @@ class Trainer:
         return record
 
     def result(self) -> Result:
-        """Return the result so far: the network with the weights of the best epoch, measured on all parts."""
+        """Return the result so far: the network with the weights of the best epoch, measured on all parts.
+
+        A run that goes on after it goes on from the last weights.
+        """
         if self.best_weights:
+            if self._last_weights is None:
+                self._last_weights = self._weights()
             self.network.load_state_dict(self.best_weights)
         with self._own_random():
             scores = {part: self.evaluate(part) for part in ("train", "val", "test")}
@@ -165,6 +176,7 @@ class Trainer:
         """Return the metrics on a part of the split from full neighbourhoods; empty where it has no nodes.
 
         Samplers that estimate no full neighbourhood (random-walk, shadow) are used instead, with draws of their own.
+        Raises ValueError for a part that is not "train", "val" or "test".
         """
         return self._scores(part, full=True)
 
@@ -180,6 +192,7 @@ class Trainer:
             self.network.train(training)
 
     def _scores(self, part: str, *, full: bool) -> dict[str, float]:
+        check_one_of(part, "part", self.task.dataset.splits)
         nodes = self.task.dataset.splits[part]
         return self.task.scores(self.outputs(nodes, full=full), nodes) if len(nodes) else {}
 
@@ -200,7 +213,7 @@ class Trainer:
         return {
             "settings": self.settings.to_dict(),
             "fingerprint": self.task.fingerprint(),
-            "network": dict(self.network.state_dict()),
+            "network": self._last_weights or dict(self.network.state_dict()),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict(),
             "task": self.task.state_dict(),
@@ -217,10 +230,16 @@ class Trainer:
         """Go on from ``state``; raises ValueError for the state of another data set or of other settings."""
         if state["fingerprint"] != self.task.fingerprint():
             raise ValueError("the state is of another data set, or of a changed one")
+        fixed = () if self.settings.schedule == "constant" else ("epochs",)
         for name, value in self.settings.to_dict().items():
-            if name not in FREE and state["settings"].get(name) != value:
+            if (name not in FREE or name in fixed) and state["settings"].get(name) != value:
                 raise ValueError(f"the state is of a run with {name} = {state['settings'].get(name)!r}, got {value!r}")
+        if self.settings.epochs < state["epoch"]:
+            raise ValueError(
+                f"epochs must be at least {state['epoch']}, those of the state, got {self.settings.epochs}"
+            )
         self.network.load_state_dict(state["network"])
+        self._last_weights = None
         self.optimizer.load_state_dict(state["optimizer"])
         self.scheduler.load_state_dict(state["scheduler"])
         self.task.load_state_dict(state["task"])
@@ -237,11 +256,7 @@ class Trainer:
         if self._done:
             self.batches.load_state_dict({**self.batches.state_dict(), "batch_number": self._done})
         total = len(self.batches)
-        # disable=None: a bar on a terminal only
-        with tqdm(
-            total=total, initial=self._done, desc=f"epoch {epoch}/{self.settings.epochs}", unit="batch", leave=False,
-            disable=None,
-        ) as bar:  # fmt: skip
+        with self._bar(epoch, total) as bar:
             start = time.perf_counter()
             if self._done < total:
                 for batch in self.batches:
@@ -257,6 +272,17 @@ class Trainer:
                     bar.set_postfix_str(f"loss {value:.3f}, {rate:,.0f} seeds/s", refresh=self._done == total)
                     bar.update()
                     self._between_steps()
+
+    def _bar(self, epoch: int, total: int) -> Any:
+        """Return a bar, on a terminal only, of all batches of the run: it shows the time left of all epochs."""
+        bar = tqdm(
+            total=total * self.settings.epochs, initial=total * (epoch - 1) + self._done, unit="batch", smoothing=0,
+            desc=f"epoch {epoch}/{self.settings.epochs}", leave=False, disable=None,
+        )  # fmt: skip
+        if not bar.disable:  # the time left counts validation too, which lies between the bars of two epochs
+            start = self._bar_start = self._bar_start or (bar.start_t, bar.initial)
+            bar.start_t, bar.initial = start
+        return bar
 
     def _between_steps(self) -> None:
         """Save where it is time to, and stop where it was asked for: never between gradients that are added up."""
@@ -277,7 +303,10 @@ class Trainer:
         unknown = not len(self.task.dataset.splits["val"])
         if unknown or (record.scores and (math.isnan(best) or self.task.metric.is_better(record.score, best))):
             self.best_epoch = record.epoch
-            self.best_weights = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
+            self.best_weights = self._weights()
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: value.detach().clone() for name, value in self.network.state_dict().items()}
 
     @property
     def epoch(self) -> int:

@@ -246,7 +246,7 @@ def test_a_bar_on_a_terminal_only(
     assert train(data, tmp_path / "out") == 0
     shown = terminal.getvalue()
     assert "epoch 1/2" in shown
-    assert "/2 [" in shown  # two batches
+    assert "/4 [" in shown  # two batches in each of two epochs
     assert "loss " in shown
     assert " seeds/s" in shown
     assert "\r" not in capsys.readouterr().out

@@ -228,5 +228,6 @@ def test_an_interruption_leaves_the_settings_behind(
 
     monkeypatch.setattr(Trainer, "step", interrupt)
     assert train(data, tmp_path / "out") == 130
-    assert capsys.readouterr().err == "nodeflow train: interrupted\n"
+    how = f"nodeflow train --resume {tmp_path / 'out'}"
+    assert capsys.readouterr().err == f"nodeflow train: interrupted; goes on from its last checkpoint: {how}\n"
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["run.toml"]
