@@ -19,10 +19,11 @@ from nodeflow.flow._layer import Layer
 from nodeflow.flow._move import Move, once
 from nodeflow.flow._pickle import pack, unpack
 from nodeflow.flow._views import FlowView, FrameView, LayerView
+from nodeflow.graph import Frame
 
 if TYPE_CHECKING:
     from nodeflow.flow._types import ColumnsOfNodes, MessageLike, ReduceLike
-    from nodeflow.graph import Frame, Graph
+    from nodeflow.graph import Graph
 
 
 class NodeFlow(Frozen):
@@ -46,6 +47,7 @@ class NodeFlow(Frozen):
                               ``[num_seeds, 2 + K]`` where seeds are edges (see ``LinkSampler``)
     ``parent``                the parent graph, or None
     ``seed_ids``              the seeds as they were asked for: ids of nodes, of edges, or of parts, ``[num_seeds]``
+    ``seed_data["y"]``        column "y" of the seeds as they were asked for, ``[num_seeds, ...]``
     ========================  ==========================================================================
 
     Ids and structure are handed out without a copy: do not write to these tensors (``validate`` notices most harm).
@@ -61,13 +63,14 @@ class NodeFlow(Frozen):
     (tensor([3, 4, 5]), (tensor([2, 0, 1]), tensor([0, 1, 2])))
     """
 
-    __slots__ = ("_consecutive", "_layers", "_registry", "_seed_ids", "_skips", "parent", "seed_index")
+    __slots__ = ("_consecutive", "_layers", "_registry", "_seed_ids", "_skips", "parent", "seed_data", "seed_index")
     _layers: tuple[Layer, ...]
     _consecutive: tuple[Flow, ...]
     _skips: dict[tuple[int, int], Flow]
     parent: Graph | None
     _registry: dict[int, run.Computation]
     _seed_ids: Tensor | None
+    seed_data: Frame
     seed_index: Tensor
 
     def __init__(
@@ -102,6 +105,7 @@ class NodeFlow(Frozen):
         self._set(
             _layers=tuple(layers), _consecutive=tuple(flows), _skips=dict(sorted(skips.items())),
             parent=parent, _registry={}, seed_index=seed_index, _seed_ids=seed_ids,
+            seed_data=Frame(len(seed_index if seed_ids is None else seed_ids)),
         )  # fmt: skip
 
     # ---- views
@@ -265,7 +269,10 @@ class NodeFlow(Frozen):
         return self._rebuild(0, self.num_layers, parent=graph)
 
     def with_seeds(self, *, seed_index: Tensor | None = None, seed_ids: Tensor | None = None) -> NodeFlow:
-        """Return this NodeFlow with another ``seed_index`` or other ``seed_ids``; None leaves them as they are."""
+        """Return this NodeFlow with another ``seed_index`` or other ``seed_ids``; None leaves them as they are.
+
+        The new one has no ``seed_data``, which belongs to the seeds.
+        """
         index = self.seed_index if seed_index is None else seed_index
         ids = self._seed_ids if seed_ids is None else seed_ids
         return self._rebuild(0, self.num_layers, parent=self.parent, seeds=(index, ids))
@@ -288,12 +295,16 @@ class NodeFlow(Frozen):
                 pair = (i - start, j - start)
                 flows[pair] = flow.between(layers[pair[0]], layers[pair[1]], pair, move=change and move)
         consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
+        data = None
         if seeds is None:
             whole = stop == self.num_layers  # another last layer has seeds of its own, none repeated
+            data = move(self.seed_data.copy()) if whole else None
             index = self.seed_index if whole else torch.arange(layers[-1].num_nodes, device=self.device)
             seeds = index, self._seed_ids if whole else None
         index, ids = move(seeds[0]), None if seeds[1] is None else move(seeds[1])
-        return NodeFlow.trusted(layers, consecutive, flows, parent=parent, seed_index=index, seed_ids=ids)
+        batch = NodeFlow.trusted(layers, consecutive, flows, parent=parent, seed_index=index, seed_ids=ids)
+        batch.seed_data.update(data)
+        return batch
 
     validate = _validate.validate
 

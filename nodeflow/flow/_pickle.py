@@ -44,7 +44,8 @@ def pack(batch: NodeFlow) -> dict[str, Any]:
         flows.append((pair, structures[id(s)], cells, lazy["needs_weight"], _columns(pool, flow.data)))
     uid = None if batch.parent is None else batch.parent.uid
     seeds = pool.add(batch.seed_index), pool.add(batch.seed_ids if batch.has_seed_ids else None)
-    state = {"layers": layers, "structures": parts, "flows": flows, "seeds": seeds, "graph": uid}
+    data = _columns(pool, batch.seed_data)
+    state = {"layers": layers, "structures": parts, "flows": flows, "seeds": seeds, "seed_data": data, "graph": uid}
     return {**state, "memory": pool.memory()}
 
 
@@ -70,7 +71,10 @@ def unpack(cls: type[NodeFlow], state: dict[str, Any]) -> NodeFlow:
         )
     consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
     index, ids = (restored(memory, value) for value in state["seeds"])
-    return cls.trusted(layers, consecutive, flows, parent=find_graph(state["graph"]), seed_index=index, seed_ids=ids)
+    graph = find_graph(state["graph"])
+    batch = cls.trusted(layers, consecutive, flows, parent=graph, seed_index=index, seed_ids=ids)
+    batch.seed_data.update({name: restored(memory, column) for name, column in state["seed_data"].items()})
+    return batch
 
 
 def _columns(pool: Pool, frame: Frame) -> dict[str, Any]:

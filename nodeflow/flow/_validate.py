@@ -38,6 +38,8 @@ def _check(batch: NodeFlow) -> None:
         _require(flow.src_layer is batch.layers[i] and flow.dst_layer is batch.layers[j], f"{name} joins other layers")
         check_flow(name, flow, batch.parent, ends)
     index, seeds = batch.seed_index, batch.back.num_nodes
+    num_seeds = len(batch.seed_ids) if batch.has_seed_ids else len(index)
+    _require(batch.seed_data.num_rows == num_seeds, "seed_data must have a row per seed")
     _require(index.dtype == torch.int64 and _within(index, 0, seeds), "seed_index must hold rows of the last layer")
 
 

@@ -14,18 +14,22 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_type, describe
-from nodeflow._base.types import Array, NumbersLike, SeedsLike
+from nodeflow._base.types import Array, ColumnsLike, NumbersLike, SeedsLike
+from nodeflow._rows.rows import take_rows
 from nodeflow.flow import NodeFlow
 from nodeflow.flow._build import empty_node_flow
 from nodeflow.flow._types import NamesLike
+from nodeflow.graph import Frame
 from nodeflow.loader._state import check_settings, hash_times, samplers_with_state, settings_of_sampler
 from nodeflow.loader._timings import Timings
+from nodeflow.loader._weights import draw, running_sums
 from nodeflow.loader._workers import Made, draw_ahead, draw_on_request
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import SamplerBase
 from nodeflow.sampling._base import Call
 
-_SHUFFLE = 0x73687566666C65  # makes the order of the seeds independent of the draws of a sampler with the same seed
+# these make the order of the seeds, and seeds drawn, independent of the draws of a sampler with the same seed
+_SHUFFLE, _WEIGHTS = 0x73687566666C65, 0x77656967687473
 
 
 class NodeFlowLoader:
@@ -48,6 +52,10 @@ class NodeFlowLoader:
         prefetch: number of batches that every worker may be ahead. 0 turns background sampling off: ``num_workers``
             batches are sampled in parallel while the caller waits, on its own thread and those of torch. This suits
             training steps that use all cores.
+        weights: a number per seed, or row of seeds, finite and at least 0. Every epoch then draws as many seeds as
+            there are, with replacement, each in proportion to its weight; their order is random, whatever ``shuffle``.
+            ``balanced_weights(labels)`` are weights with which all classes are drawn equally often. None: every epoch
+            has every seed once.
         times: a time for every seed, for samplers that need one (``TemporalNeighborSampler``).
         inputs: passed to every draw, as in ``sampler(seeds, inputs=...)``; a score of ``LayerSampler`` sees them as
             ``step.inputs``. A tensor or array with a row per node, ``[num_nodes, ...]``, that stays as it is while the
@@ -60,6 +68,9 @@ class NodeFlowLoader:
         ndata, edata: columns copied from the parent's frames to every batch, chosen as in
             ``NodeFlow.copy_from_parent``: ``{0: ["feat"], -1: ["label"]}`` copies the features of the input layer and
             the labels of the seeds, ``["year"]`` a column of every layer. None: no columns.
+        seed_data: columns with a row per seed, or row of seeds, by name: targets of pairs, labels of repeated seeds.
+            The rows of a batch are its frame ``seed_data``, in the order of its ``seed_index``. The columns are not
+            copied: do not write to them while batches are drawn.
         transform: a function of a NodeFlow that returns a NodeFlow: the same one with columns added, or another. It is
             called for every batch in order, on the thread of the iterating caller, when the batch is taken: after
             ``sampler.complete``, before the move to ``device``. Workers do not run it, so it may read what the training
@@ -99,11 +110,13 @@ class NodeFlowLoader:
         num_workers: int = 0,
         prefetch: int = 2,
         *,
+        weights: NumbersLike | None = None,
         times: NumbersLike | None = None,
         inputs: Tensor | Array | Callable[[Tensor], Any] | None = None,
         inputs_ahead: int = 0,
         ndata: NamesLike = None,
         edata: NamesLike = None,
+        seed_data: ColumnsLike | None = None,
         transform: Callable[[NodeFlow], NodeFlow] | None = None,
         device: torch.device | str | None = None,
         pin_memory: bool = False,
@@ -132,6 +145,8 @@ class NodeFlowLoader:
             raise ValueError(
                 f"times must have one entry per seed ({len(self.seeds)}), got shape {tuple(self.times.shape)}"
             )
+        self._sums = None if weights is None else running_sums(weights, len(self.seeds))
+        self.seed_data = _seed_data(seed_data, len(self.seeds))
         self.inputs, self.inputs_ahead = inputs, as_count(inputs_ahead, "inputs_ahead")
         self._check_inputs()
         self.ndata, self.edata = ndata, edata
@@ -140,7 +155,7 @@ class NodeFlowLoader:
         self.transform, self._timings = transform, Timings()
         self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
         # batches that may be equal are told apart by their numbers, others by their seeds: the same in any loader
-        self._numbered = sampler.numbered or _repeats(self.seeds.numpy())
+        self._numbered = sampler.numbered or weights is not None or _repeats(self.seeds.numpy())
         self._epoch, self._next, self._resume = -1, 0, False
         # an empty batch, so that a wrong column raises now and not when the first batch is complete
         empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
@@ -217,6 +232,7 @@ class NodeFlowLoader:
             "shape": list(self.seeds.shape[1:]),
             "inputs_ahead": self.inputs_ahead if callable(self.inputs) else None,
             **({} if self.times is None else {"times_hash": hash_times(self.times)}),
+            **({} if self._sums is None else {"weights_hash": hash_times(torch.from_numpy(self._sums))}),
             "sampler": settings_of_sampler(type(self.sampler).__name__, self.sampler.settings),
         }
 
@@ -270,6 +286,7 @@ class NodeFlowLoader:
         drawn = perf_counter()
         if self.ndata is not None or self.edata is not None:
             batch.copy_from_parent(self.ndata, self.edata)
+        batch.seed_data.update({name: take_rows(column, chosen) for name, column in self.seed_data.items()})
         batch = batch.pin_memory() if self.pin_memory else batch
         return Made(batch, drawn - begun, perf_counter() - drawn)
 
@@ -290,6 +307,8 @@ class NodeFlowLoader:
 
     def _order(self, epoch: int) -> Tensor:
         """Indices of the seeds in the order of an epoch."""
+        if self._sums is not None:
+            return draw(self._sums, Random(derive_key(_WEIGHTS, self.seed, epoch)))
         if not self.shuffle:
             return torch.arange(len(self.seeds), device="cpu")
         return Random(derive_key(_SHUFFLE, self.seed, epoch)).permutation(len(self.seeds))
@@ -303,9 +322,23 @@ def _check_repeatable(seeds: object) -> None:
     if isinstance(seeds, (Iterator, torch.utils.data.Sampler)):
         raise TypeError(
             f"seeds must be a tensor, an array or a list, got {type(seeds).__name__}: it would be read only once, and "
-            "every epoch would have the same seeds. For other seeds in every epoch make a loader for each: loader = "
-            "NodeFlowLoader(sampler, list(seeds)), and call loader.set_epoch(epoch) before iterating"
+            "every epoch would have the same seeds. For draws in proportion to weights pass weights=; for seeds of "
+            "their own in every epoch make a loader for each: loader = NodeFlowLoader(sampler, list(seeds)), and call "
+            "loader.set_epoch(epoch) before iterating"
         )
+
+
+def _seed_data(columns: ColumnsLike | None, num_seeds: int) -> Frame:
+    if columns is not None and not hasattr(columns, "items"):
+        raise TypeError(f"seed_data must be a dict from names to columns, got {describe(columns)}")
+    for name, column in ({} if columns is None else columns).items():
+        size = len(column) if hasattr(column, "__len__") else None
+        if size != num_seeds:
+            raise ValueError(
+                f"seed_data[{name!r}] must have a row per seed ({num_seeds}), got {describe(column)}; for a column by "
+                "node pass column[seeds]"
+            )
+    return Frame(num_seeds, columns)
 
 
 def _transformed(transform: Callable[[NodeFlow], NodeFlow], batch: NodeFlow) -> NodeFlow:

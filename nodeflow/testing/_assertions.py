@@ -26,7 +26,7 @@ def assert_same_node_flow(a: NodeFlow, b: NodeFlow, *, frames: bool = True) -> N
 
     Args:
         a, b: the NodeFlows; their parent graphs are not compared.
-        frames: compare the columns of layers and flows too.
+        frames: compare the columns of layers, flows and seeds too.
 
     Raises AssertionError that names the first difference.
 
@@ -62,6 +62,8 @@ def assert_same_node_flow(a: NodeFlow, b: NodeFlow, *, frames: bool = True) -> N
     _same_tensor(a.seed_index, b.seed_index, "seed_index")
     if a.back.has_parent:
         _same_tensor(a.seed_ids, b.seed_ids, "seed_ids")
+    if frames:
+        _same_frame(a.seed_data, b.seed_data, "seed_data")
 
 
 def _same(x: object, y: object, name: str) -> None:

@@ -1,0 +1,179 @@
+"""NodeFlowLoader(weights=...): seeds with replacement, in proportion to weights; balanced_weights."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from _support.loader_tools import epoch, make, random_graph, seeds_of
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from nodeflow import NeighborSampler, NodeFlowLoader, TemporalNeighborSampler
+from nodeflow.loader import balanced_weights
+from nodeflow.loader._weights import draw, running_sums
+from nodeflow.random import Random
+
+pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
+
+
+def counts(loader: NodeFlowLoader, epochs: int) -> np.ndarray:
+    """How often every position of the seeds is drawn in some epochs, from the seeds of the batches alone."""
+    found = np.zeros(60, np.int64)
+    for _ in range(epochs):
+        for batch in loader:
+            np.add.at(found, seeds_of(batch), 1)
+    return found
+
+
+def test_seeds_come_in_proportion_to_their_weights():
+    """Chi-square over 12,000 draws; the test fails with probability 1e-4 for a law that is right, at a random seed."""
+    weights = torch.arange(60) % 7 + 0.5
+    found = counts(make(weights=weights, batch_size=60), 200)
+    expected = weights.double().numpy() / float(weights.sum()) * found.sum()
+    assert found.sum() == 12_000
+    assert chisquare(found, expected).pvalue > 1e-4
+
+
+def test_draws_are_independent_of_each_other():
+    """Pairs of consecutive draws, 4 by 4 cells; fails with probability 1e-4 at a random seed."""
+    sums = running_sums([1.0, 2.0, 3.0, 4.0] * 5_000, 20_000)
+    drawn = (draw(sums, Random(5)) % 4).numpy()
+    found = np.bincount(4 * drawn[::2] + drawn[1::2], minlength=16)
+    p = np.array([1.0, 2.0, 3.0, 4.0]) / 10
+    assert chisquare(found, np.outer(p, p).ravel() * found.sum()).pvalue > 1e-4
+
+
+@given(st.lists(st.sampled_from([0.0, 1e-300, 0.1, 1.0, 3.0, 1e300]), min_size=1), st.integers(0, 100))
+def test_a_weight_of_0_is_never_drawn(weights, key):
+    if not any(weights):
+        weights[0] = 1.0
+    drawn = draw(running_sums(weights, len(weights)), Random(key))
+    assert len(drawn) == len(weights)
+    assert all(weights[i] > 0 for i in drawn.tolist())
+
+
+def test_the_last_point_stays_before_weights_of_0():
+    class Ones:
+        def uniform(self, ids):
+            return torch.full((len(ids),), 1 - 2.0**-53, dtype=torch.float64)
+
+    assert draw(running_sums([1.0, 0.3, 0.0, 0.0], 4), Ones()).tolist() == [1] * 4
+
+
+@pytest.mark.parametrize(("workers", "prefetch"), [(2, 2), (3, 0)])
+def test_the_same_for_any_number_of_workers_and_new_in_every_epoch(workers, prefetch):
+    weights = np.linspace(0, 1, 60)
+    plain, threaded = make(weights=weights), make(weights=weights, num_workers=workers, prefetch=prefetch)
+    epochs = [epoch(plain) for _ in range(3)]
+    assert [epoch(threaded) for _ in range(3)] == epochs
+    assert len({tuple(prints) for prints in epochs}) == 3
+    plain.set_epoch(1)
+    assert epoch(plain) == epochs[1]
+    assert epoch(make(weights=weights, seed=1)) != epochs[0]
+    assert epoch(make(weights=weights, shuffle=True)) == epochs[0]
+
+
+def test_resume_at_every_batch():
+    weights = [1.0 + k % 3 for k in range(60)]
+    running = make(weights=weights)
+    whole = [epoch(running), epoch(running)]
+    running.set_epoch(0)
+    for number, _ in enumerate(running, 1):
+        resumed = make(weights=torch.tensor(weights), num_workers=1)
+        resumed.load_state_dict(json.loads(json.dumps(running.state_dict())))
+        assert epoch(resumed) == (whole[0][number:] if number < 4 else whole[1])
+
+
+def test_a_state_knows_the_weights():
+    state = make(weights=[1.0] * 60).state_dict()
+    make(weights=torch.ones(60)).load_state_dict(state)
+    with pytest.raises(ValueError, match="weights_hash"):
+        make(weights=[2.0] * 60).load_state_dict(state)
+    with pytest.raises(ValueError, match="weights_hash"):
+        make(weights=[1.0] * 60).load_state_dict(make().state_dict())
+
+
+def test_like_batches_of_an_epoch_are_different_draws():
+    """A single seed has a weight, so all batches have the same seeds."""
+    batches = epoch(make(weights=[1.0] + [0.0] * 59, drop_last=True))
+    assert len(set(batches)) == 3
+
+
+def test_rows_of_seeds_and_times_are_drawn_together():
+    graph = random_graph()
+    graph.edata["time"] = torch.arange(500)
+    pairs = torch.arange(60).view(30, 2)
+    sampler = TemporalNeighborSampler(graph, [2])
+    for batch in NodeFlowLoader(sampler, pairs, 8, times=pairs[:, 0] * 8, weights=[1.0] * 30):
+        asked = batch.seeds[batch.seed_index]
+        assert asked[:, 1].equal(asked[:, 0] + 1)
+        assert batch.ldata[-1]["time"][batch.seed_index].equal((asked[:, :1] * 8).expand(-1, 2))
+
+
+def test_no_seeds():
+    assert list(make([], weights=[])) == []
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "words"),
+    [
+        ([1.0] * 59, ValueError, r"weights must have one entry per seed \(60\), got shape \(59,\)"),
+        (torch.ones(60, 1), ValueError, "one entry per seed"),
+        ([1.0] * 59 + [-1.0], ValueError, r"weights must be finite and at least 0, but weights\[59\] is -1"),
+        ([float("nan")] + [1.0] * 59, ValueError, r"weights\[0\] is nan"),
+        ([0.0] * 60, ValueError, "weights must add up to a number above 0, got 0"),
+        ([1e308] * 60, ValueError, "add up to a number above 0, got inf"),
+        (["a"] * 60, TypeError, "weights must be numbers"),
+        (torch.ones(60, dtype=torch.bool), TypeError, "weights must be numbers, one per seed, got dtype bool"),
+    ],
+)
+def test_weights_that_are_refused(weights, error, words):
+    with pytest.raises(error, match=words):
+        make(weights=weights)
+
+
+# ---- balanced_weights
+
+
+def test_balanced_weights_by_hand():
+    assert balanced_weights([3, 3, 3, 3, 1, -1]).tolist() == [0.25] * 4 + [1, 0]
+    assert balanced_weights(np.array([-1, 2])).tolist() == [0, 1]
+    assert balanced_weights(torch.tensor([0])).dtype == torch.float64
+
+
+@given(st.lists(st.integers(-2, 5), min_size=1).filter(lambda labels: max(labels) >= 0))
+def test_the_weights_of_every_class_add_up_to_1(labels):
+    array, weights = np.array(labels), balanced_weights(labels).numpy()
+    for label in set(labels):
+        assert weights[array == label].sum() == pytest.approx(float(label >= 0))
+
+
+def test_classes_come_equally_often():
+    """Chi-square over 12,000 draws of classes of 40, 15 and 5 seeds; fails with probability 1e-4 at a random seed."""
+    labels = np.repeat([0, 1, 2], [40, 15, 5])
+    found = counts(make(weights=balanced_weights(labels), batch_size=60), 200)
+    assert chisquare(np.bincount(labels, found)).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "words"),
+    [
+        ([0.5], TypeError, "labels must be integers, one per seed, got dtype float64"),
+        ([[0, 1]], ValueError, r"labels must be one-dimensional, one per seed, got shape \(1, 2\)"),
+        ([-1, -1], ValueError, "no seed has a label"),
+        (torch.zeros(0, dtype=torch.int64), ValueError, "no seed has a label"),
+    ],
+)
+def test_labels_that_are_refused(labels, error, words):
+    with pytest.raises(error, match=words):
+        balanced_weights(labels)
+
+
+def test_a_sampler_as_seeds_is_refused_with_the_way_to_weights():
+    sampler = NeighborSampler(random_graph(), [2])
+    with pytest.raises(TypeError, match="weights="):
+        NodeFlowLoader(sampler, torch.utils.data.WeightedRandomSampler([1.0] * 60, 60))
