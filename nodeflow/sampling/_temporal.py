@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_array, check_one_of, describe, first_true
+from nodeflow._base.checks import Ints, as_array, as_count, as_number, check_one_of, describe, first_true
 from nodeflow._base.types import Array, EdgeFilter, NumbersLike, PerFlow, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -45,6 +45,9 @@ class TemporalNeighborSampler(RowSampler):
     simultaneous ones those that come later in the graph's order. Nothing is random then: weights are 1 (times the
     ``weight`` column), and the sum over the latest edges is a biased estimate of the sum over the past.
 
+    With ``since``, "past" means the edges of a window of time: those at most ``since`` older than the seed's time t, so
+    not earlier than t - ``since``, on every hop.
+
     Args:
         graph: the parent graph; it is never written to.
         fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
@@ -55,6 +58,8 @@ class TemporalNeighborSampler(RowSampler):
         replace: draw with replacement ("uniform" only): a node with any past draws ``fanout`` times.
         strict: True: only edges *before* the seed's time. False: also edges at that time. Pass True where an event must
             not see itself or other events of the same moment.
+        since: the length of the window, at least 0, in the unit of the time column: an integer where the column holds
+            integers, else any number. An edge exactly that old is seen. None: the whole past.
         direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``. With ``include_dst=False`` layers are
             sorted by time and then by parent id; with ``reuse`` a node draws once per time.
 
@@ -65,7 +70,8 @@ class TemporalNeighborSampler(RowSampler):
     making one: a sort of all edges and 16 bytes per edge (8 where the edges of every node are in order already).
 
     Raises KeyError for an unknown column, TypeError for a column that does not hold numbers, ValueError for one that is
-    not finite or not one-dimensional, for an unknown strategy, and for "recent" with ``replace``.
+    not finite or not one-dimensional, for an unknown strategy, for "recent" with ``replace``, and for a ``since`` below
+    0; TypeError for a ``since`` that is no integer against a column of integers.
 
     >>> time = torch.tensor([10, 20, 30, 40])
     >>> graph = Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0], edata={"time": time})
@@ -86,6 +92,7 @@ class TemporalNeighborSampler(RowSampler):
         strategy: str = "uniform",
         replace: bool = False,
         strict: bool = False,
+        since: float | None = None,
         direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
@@ -101,6 +108,7 @@ class TemporalNeighborSampler(RowSampler):
             raise ValueError("strategy='recent' takes the latest edges, each once: replace=True goes with 'uniform'")
         if self.replace and max(self.fanouts) >= 2**31:  # every node draws so many, and their sum must be a number
             raise ValueError(f"fanouts must be below 2**31 with replacement, got {max(self.fanouts)}")
+        self.since = None if since is None else _as_window(since, edge_column(graph, time, "time"))
         super().__init__(
             graph, len(self.fanouts), direction=direction, include_dst=include_dst, reuse=reuse,
             edge_filter=edge_filter, weight=weight, seed=seed,
@@ -161,8 +169,9 @@ class TemporalNeighborSampler(RowSampler):
         patch, fanout = self.reader.edges.patch, self.fanouts[step.flow]
         stamps = self._stamps if edges is self.reader.edges or patch is None else self._stamps[patch.positions]
         limits, which = step.inputs.times, rows.contexts
+        starts = limits[:0] if self.since is None else _starts(limits, self.since)
         indptr, begin, num_past = kernels.temporal.plan_past(
-            edges.indptr, stamps, rows.numbers, limits, which, fanout, self.replace, self.strict
+            edges.indptr, stamps, rows.numbers, limits, starts, which, fanout, self.replace, self.strict
         )
         if self.strategy == "recent":
             latest = np.diff(indptr)
@@ -183,15 +192,18 @@ class TemporalNeighborSampler(RowSampler):
         Args:
             time: of the seed: edges that it does not see count 0. None: of a seed after all edges.
 
-        Raises TypeError for ``strategy="recent"``, which estimates no sum.
+        Raises TypeError for ``strategy="recent"``, which estimates no sum, and with ``since`` where ``time`` is None.
         """
         if self.strategy == "recent":
             raise TypeError("strategy='recent' takes the latest edges; their sum is no estimate of a sum over the past")
+        if self.since is not None and time is None:
+            raise TypeError("with since= every time has a window of its own: pass the time of the seed, estimand(time)")
         number = super().estimand()
         if time is not None:
             limit = _as_times([time], (1,), self._stamps.dtype.kind == "i")[0]
             late = self._stamps >= limit if self.strict else self._stamps > limit
-            number[self.reader.edges.parent_eid(np.flatnonzero(late))] = 0
+            early = False if self.since is None else self._stamps < _starts(np.array([limit]), self.since)
+            number[self.reader.edges.parent_eid(np.flatnonzero(late | early))] = 0
         return number
 
 
@@ -204,6 +216,24 @@ def _time_column(graph: Graph, name: str) -> Stamps:
     if (i := first_true(wrong)) is not None:
         raise ValueError(f"time: the edge column {name!r} must be {rule}, but edge {i} has {column[i]}")
     return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False)
+
+
+def _as_window(since: float, column: Array) -> float:
+    """The checked length of a window over a column of times: an int where they are integers."""
+    if column.dtype.kind == "f":
+        return as_number(since, "since", least=0)
+    length = as_count(since, "since")
+    if length > np.iinfo(np.int64).max:
+        raise ValueError(f"since must be below 2**63, got {length}; None is the whole past")
+    return length
+
+
+def _starts(limits: Stamps, since: float) -> Stamps:
+    """The first time of the window before each limit, ``[n]``; integers stop at the smallest one."""
+    if limits.dtype.kind == "f":
+        return limits - since
+    smallest = np.iinfo(np.int64).min
+    return np.where(limits >= smallest + since, limits - np.int64(since), smallest)
 
 
 def _no_times(numbers: Array, *, integers: bool) -> tuple[NDArray[np.bool_], str]:
