@@ -61,6 +61,7 @@ def debian() -> Dataset:
         description="packages of Debian 12.15 (main, amd64) and what they depend on; label = section",
         node_names=_unpack(arrays["names"]),
         feature_names=words,
+        category_names={"kind": ("Depends", "Pre-Depends", "Recommends", "Suggests")},
     )
 
 

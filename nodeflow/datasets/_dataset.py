@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -21,16 +22,20 @@ class Dataset:
         name: short name.
         graph: the graph. By custom ``ndata["feat"]`` holds the features, ``[num_nodes, num_features]``, dense or sparse
             CSR, and ``ndata["label"]`` the labels: int64 ``[num_nodes]`` with -1 where a node has none, or float32
-            ``[num_nodes, num_classes]`` of zeros and ones where a node has several. A set may lack either.
+            ``[num_nodes, num_classes]`` of zeros and ones where a node has several, or float32 ``[num_nodes]`` of
+            numbers to predict, NaN where a node has none. A set may lack either. In a knowledge graph
+            ``edata["relation"]`` holds the relation of each edge, and ``edata["split"]`` its part: 0 train, 1 val,
+            2 test.
         train, val, test: parent ids of the nodes of each part (any may be empty); kept as int64 tensors.
         num_classes: width of a classifier's output: the largest label + 1, or the number of label columns; 0 without
-            labels. Some classes may have no nodes.
+            labels and where labels are numbers to predict. Some classes may have no nodes.
         class_names: name of each class, in order of the label, or None.
         description: the content of the set and its origin.
         node_names, feature_names: name of each node and of each feature column, or None.
+        category_names: for edge columns that hold numbers of categories, the name of each number, by column.
 
     Raises TypeError or IndexError for parts of the split that are not ids of nodes, ValueError for a wrong number of
-    names.
+    names, KeyError for names of an edge column that is not there.
 
     >>> import nodeflow
     >>> graph = nodeflow.Graph.from_edges([0, 1], [1, 2], ndata={"label": torch.tensor([0, 1, 1])})
@@ -51,6 +56,7 @@ class Dataset:
     description: str = ""
     node_names: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
+    category_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for part in ("train", "val", "test"):
@@ -63,22 +69,40 @@ class Dataset:
             "node_names": self.graph.num_nodes,
             "feature_names": None if features is None else features.shape[-1],
         }
-        for field, size in sizes.items():
-            names = getattr(self, field)
+        for name, size in sizes.items():
+            names = getattr(self, name)
             if names is not None and len(names) != size:
-                raise ValueError(f"{field} must be None or hold {size} names, got {len(names)}")
+                raise ValueError(f"{name} must be None or hold {size} names, got {len(names)}")
+        for column, names in self.category_names.items():
+            if column not in self.graph.edata:
+                raise KeyError(f"category_names has {column!r}, which is no edge column")
+            size = int(self.graph.edata[column].max()) + 1 if self.graph.num_edges else 0
+            if len(names) < size:
+                raise ValueError(f"category_names[{column!r}] must hold at least {size} names, got {len(names)}")
 
     @property
     def splits(self) -> dict[str, Tensor]:
         """The three parts by name: ``{"train": ..., "val": ..., "test": ...}``, int64 ids of nodes."""
         return {"train": self.train, "val": self.val, "test": self.test}
 
+    @property
+    def relation_names(self) -> tuple[str, ...] | None:
+        """The name of each relation, ``category_names["relation"]``, or None."""
+        return self.category_names.get("relation")
+
     def info(self) -> str:
         """Return a summary of the set, one line per subject: sizes, degrees, features, classes, split.
 
+        Edge columns of categories and the split of the edges get a line of their own where there are any.
+
         Takes time in proportion to the number of edges (they are sorted to count those that repeat).
         """
-        rows = {**_graph_rows(self.graph), "features": _feature_row(self.graph), "classes": self._class_row()}
+        rows = {**_graph_rows(self.graph), **self._category_rows(), "features": _feature_row(self.graph)}
+        labels = self.graph.ndata.get("label")
+        if labels is not None and labels.ndim == 1 and labels.is_floating_point():
+            rows["targets"] = _target_row(labels)
+        else:
+            rows["classes"] = self._class_row()
         rows["split"] = ", ".join(f"{part} {len(ids):,}" for part, ids in self.splits.items())
         title = f"{self.name}: {self.description}" if self.description else self.name
         return "\n".join([title, *(f"  {subject:<11} {words}" for subject, words in rows.items())])
@@ -92,30 +116,66 @@ class Dataset:
             f"{self.num_classes} classes, train/val/test {sizes})"
         )
 
+    def _category_rows(self) -> dict[str, str]:
+        """Return a row for each edge column of categories, and for the split of the edges."""
+        rows = {}
+        for column in dict.fromkeys(["relation", *self.category_names]):
+            if (values := self.graph.edata.get(column)) is None or values.ndim > 1 or values.is_floating_point():
+                continue
+            names = self.category_names.get(column)
+            if len(values) and int(values.min()) < 0:
+                continue
+            counts = torch.bincount(values, minlength=0 if names is None else len(names))
+            rows["relations" if column == "relation" else column] = _count_row(counts, column, names, "edges")
+        if (part := self.graph.edata.get("split")) is not None:
+            sizes = (f"{name} {int((part == at).sum()):,}" for at, name in enumerate(self.splits))
+            rows["edge split"] = ", ".join(sizes)
+        return rows
+
     def _class_row(self) -> str:
         labels = self.graph.ndata.get("label")
         if labels is None or self.num_classes == 0:
             return "none"
+        labelled = has_label(labels)
         if labels.ndim == 1:
-            labelled = labels >= 0
             counts = torch.bincount(labels[labelled], minlength=self.num_classes)
-            unlabelled = int((~labelled).sum())
         else:
-            positive = labels > 0
-            counts = positive.sum(0)
-            unlabelled = int((~positive.any(1)).sum())
-        words = [f"{self.num_classes:,}" + (", several per node" if labels.ndim == 2 else "")]
-        present = counts.nonzero().flatten()
-        if len(present):
-            largest, smallest = present[counts[present].argmax()], present[counts[present].argmin()]
-            for size, c in (("largest", int(largest)), ("smallest", int(smallest))):
-                words.append(f"{size} {self._class_name(c)} ({int(counts[c]):,})")
-        if len(present) < len(counts):
-            words.append(f"{len(counts) - len(present):,} without nodes")
-        return ", ".join(words) + (f"; {unlabelled:,} nodes without label" if unlabelled else "")
+            counts = (labels > 0).sum(0)
+        several = ", several per node" if labels.ndim == 2 else ""
+        bare = int((~labelled).sum())
+        return _count_row(counts, "class", self.class_names, "nodes", several) + (
+            f"; {bare:,} nodes without label" if bare else ""
+        )
 
-    def _class_name(self, label: int) -> str:
-        return repr(self.class_names[label]) if self.class_names is not None else f"class {label}"
+
+def has_label(labels: Tensor) -> Tensor:
+    """Tell which nodes have a label: bool ``[num_nodes]``."""
+    if labels.ndim == 2:
+        return (labels > 0).any(1)
+    return ~labels.isnan() if labels.is_floating_point() else labels >= 0
+
+
+def _count_row(counts: Tensor, what: str, names: tuple[str, ...] | None, of: str, note: str = "") -> str:
+    """Say how many categories there are, and which is the largest and the smallest."""
+    present = counts.nonzero().flatten()
+    words = [f"{len(counts):,}{note}"]
+    if len(present):
+        for size, at in (("largest", counts[present].argmax()), ("smallest", counts[present].argmin())):
+            number = int(present[at])
+            name = f"{what} {number}" if names is None else repr(names[number])
+            words.append(f"{size} {name} ({int(counts[number]):,})")
+    if len(present) < len(counts):
+        words.append(f"{len(counts) - len(present):,} without {of}")
+    return ", ".join(words)
+
+
+def _target_row(labels: Tensor) -> str:
+    known = labels[has_label(labels)]
+    if not len(known):
+        return "numbers, but no node has one"
+    low, mean, high = float(known.min()), float(known.double().mean()), float(known.max())
+    bare = f"; {len(labels) - len(known):,} nodes without" if len(known) < len(labels) else ""
+    return f"numbers, min {low:.4g}, mean {mean:.4g}, max {high:.4g}{bare}"
 
 
 def _graph_rows(graph: Graph) -> dict[str, str]:

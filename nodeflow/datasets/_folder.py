@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from nodeflow._base.checks import LARGEST, Ints, check_num_rows
+from nodeflow._base.checks import LARGEST, Ints, check_num_rows, first_true
 from nodeflow._base.types import Array, FileLike
 from nodeflow._rows.csr import from_scipy
-from nodeflow.datasets._dataset import Dataset
+from nodeflow.datasets._dataset import Dataset, has_label
 from nodeflow.datasets._files import (
     existing_folder,
     integers,
@@ -21,50 +22,81 @@ from nodeflow.datasets._files import (
     seeded_split,
     split_of,
 )
+from nodeflow.datasets._tables import Edges, Nodes, number_edges, read_edges, read_nodes, read_triples
 from nodeflow.graph import Graph
 
 _LAYOUT = (
-    "a folder with adjacency.npz or edges.npz and, as far as there are any, features.npz, labels.npy or labels.npz, "
-    "train.npy, val.npy and test.npy"
+    "a folder with adjacency.npz, edges.npz, edges.csv or the triples train.tsv, valid.tsv and test.tsv and, as far as "
+    "there are any, nodes.csv, features.npz, labels.npy or labels.npz, train.npy, val.npy and test.npy"
 )
-_Edges = tuple[Ints, Ints, dict[str, Array]]
+
+
+def _texts(*stems: str, endings: tuple[str, ...] = (".csv", ".tsv")) -> list[str]:
+    return [f"{stem}{ending}{packed}" for stem in stems for ending in endings for packed in ("", ".gz")]
+
+
+_STEMS = {"train": ("train",), "val": ("valid", "val"), "test": ("test",)}
+_TRIPLES = {part: _texts(*stems, endings=(".tsv", ".txt", ".csv")) for part, stems in _STEMS.items()}
 
 
 def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
-    """Read a data set from a folder of plain files.
+    """Read a data set from a folder of plain files: text, or arrays of numpy.
+
+    Text is UTF-8: ``.csv`` with commas, where ``"`` may quote, or ``.tsv`` with tabs, where it is a letter; either may
+    be packed (``.csv.gz``). The first row has the titles of the columns; a column whose title begins with ``_`` is left
+    out, and so are rows without entries and blanks around an entry.
 
     The edges, one of:
 
+    - ``edges.csv`` (or ``.tsv``): columns ``src`` and ``dst``, else the first two: ids or names of nodes. Every other
+      column becomes an edge column: int64 or float64 from numbers, int64 from words, which are numbered in the order in
+      which they first occur and kept in ``category_names``. A column ``split`` of train, val and test (or 0, 1, 2)
+      becomes int8 numbers 0, 1, 2.
+    - ``train.tsv``, ``valid.tsv`` (or ``val``) and ``test.tsv`` (or ``.txt``, ``.csv``), the last two optional: triples
+      head, relation, tail of a knowledge graph, without titles; a first row of these three words, in any order, is a
+      row of titles. They become one graph with the edge columns ``relation`` and ``split``.
     - ``adjacency.npz``: a square matrix from ``scipy.sparse.save_npz``; entry (i, j) is an edge i -> j. Edge ids follow
       the order in which the entries are stored (row by row in a CSR matrix). If any value is not 1 the values become
       the edge column ``weight``, float32.
     - ``edges.npz``: arrays ``src`` and ``dst``, integers ``[num_edges]``, from ``numpy.savez``; every other array has
-      one row per edge and becomes an edge column under its name (``time``, ``etype``, ...). A single number
-      ``num_nodes`` may be among them. Without it, features or labels give the number of nodes, else the largest id + 1.
+      one row per edge and becomes an edge column under its name (``time``, ``relation``, ...); ``split`` holds 0 train,
+      1 val and 2 test. Single numbers ``num_nodes`` and ``num_relations`` may be among them. Without ``num_nodes``,
+      the files of nodes give the number of nodes, else the largest id + 1.
 
-    The nodes:
+    The nodes, all optional:
 
-    - optional ``features.npz``, a sparse matrix ``[num_nodes, num_features]`` that stays sparse, or ``features.npy``,
+    - ``nodes.csv`` (or ``.tsv``): every node once, its id or name in the first column. A column ``split`` holds train,
+      val or test (or 0, 1, 2), or is empty. A column ``label`` holds class names or class numbers, or several of them
+      with ``;`` between, or numbers to predict, at least one of which is not whole; empty or nan is no label. Every
+      other column is a feature, one column of ``feat``, float32.
+    - ``features.npz``, a sparse matrix ``[num_nodes, num_features]`` that stays sparse, or ``features.npy``,
       a dense array: node column ``feat``, float32 unless stored as float64.
     - ``labels.npy``, integers ``[num_nodes]``, -1 = no label: node column ``label``, int64, as in the file (numbers
-      are not shifted to begin at 0, so ``num_classes`` is the largest + 1). Or ``labels.npz``, a sparse
-      ``[num_nodes, num_classes]`` matrix of zeros and ones for several labels per node: ``label`` is a dense float32
-      matrix.
+      are not shifted to begin at 0, so ``num_classes`` is the largest + 1); or floats, numbers to predict, NaN = none:
+      float32, and ``num_classes`` is 0. Or ``labels.npz``, a sparse ``[num_nodes, num_classes]`` matrix of zeros and
+      ones for several labels per node: ``label`` is a dense float32 matrix.
     - ``train.npy``, ``val.npy``, ``test.npy``: ids of nodes.
 
-    The split: if at least one of the three files exists, the split is that of the files, and a part without a file is
-    empty. So ``train.npy`` and ``val.npy`` without ``test.npy`` give no test nodes: the other labelled nodes are in no
-    part, and results stay comparable with others on the same split. If none of the three exists, the labelled nodes
-    are split at random, always the same way: one half, one quarter, one quarter (``numpy.random.default_rng(0)``). In a
-    matrix of labels, a node is labelled if it has at least one label.
+    The ids, where the edges are text: names are numbered in the order of ``nodes.csv``, else in the order in which they
+    first occur (``src`` before ``dst``), as in ``Graph.from_named_edges``, and ``node_names`` keeps them. Integers
+    stay as they stand if all from 0 to the largest occur, or if ``.npy`` or ``.npz`` files have rows for them without a
+    ``nodes.csv``; otherwise, such as the ids of a database, they are names too. Rows of ``.npy`` and ``.npz`` files
+    beside a ``nodes.csv`` follow its order.
+
+    The split of the nodes: if ``nodes.csv`` has a column ``split``, or if at least one of the three files exists, the
+    split is that of the files, and a part without a file is empty. So
+    ``train.npy`` and ``val.npy`` without ``test.npy`` give no test nodes: the other labelled nodes are in no part, and
+    results stay comparable with others on the same split. Otherwise the labelled nodes are split at random, always the
+    same way: one half, one quarter, one quarter (``numpy.random.default_rng(0)``). In a matrix of labels, a node is
+    labelled if it has at least one label.
 
     Args:
         path: the folder.
         labels: False reads a graph that comes without labels: ``num_classes`` is 0 and the three parts are empty.
 
     Raises FileNotFoundError where the folder, its edges or its labels are missing, and ValueError, with the name of the
-    file, for one that is damaged, holds pickled objects, has the wrong number of rows or ids that are no nodes, for a
-    node that is in two parts of the split and for a training node without label.
+    file and, in text, the line and the entry, for one that is damaged, holds pickled objects, has the wrong number of
+    rows or ids that are no nodes, for a node that is in two parts of the split and for a training node without label.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp()) / "tiny"
@@ -73,50 +105,84 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     >>> np.save(folder / "labels.npy", [0, 1, 1, 0])
     >>> read_folder(folder)
     Dataset(tiny: 4 nodes, 3 edges, 0 features, 2 classes, train/val/test 2/1/1)
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "text"
+    >>> folder.mkdir()
+    >>> _ = (folder / "edges.csv").write_text("src,dst,kind\\nann,bob,knows\\nbob,cid,likes\\n")
+    >>> data = read_folder(folder, labels=False)
+    >>> data.node_names, data.graph.edges(), data.category_names["kind"]
+    (('ann', 'bob', 'cid'), (tensor([0, 1]), tensor([1, 2])), ('knows', 'likes'))
     """
     folder = existing_folder(path, _LAYOUT)
-    files = {
-        "feat": _one_of(folder, "features.npy", "features.npz"),
-        "label": _one_of(folder, "labels.npy", "labels.npz"),
-    }
-    if labels and files["label"] is None:
-        raise FileNotFoundError(f"{folder} has no labels.npy or labels.npz; labels=False reads a graph without labels")
-    ndata, num_classes = _node_columns(files["feat"], files["label"])
-    num_nodes = next((len(column) for column in ndata.values()), None)
-    num_nodes, (src, dst, edata) = _edges(folder, num_nodes)
+    table = _one_of(folder, *_texts("nodes"))
+    nodes = None if table is None else read_nodes(table)
+    ndata: dict[str, Any] = {}
+    sources: dict[str, Path] = {}
+    num_classes = 0
+    if nodes is not None:
+        sources = {name: nodes.path for name in ("feat", "label") if getattr(nodes, name) is not None}
+        ndata = {name: torch.from_numpy(getattr(nodes, name)) for name in sources}
+        num_classes = nodes.num_classes
+    for name, stem in (("feat", "features"), ("label", "labels")):
+        if (file := _one_of(folder, f"{stem}.npy", f"{stem}.npz")) is None:
+            continue
+        if name in sources:
+            raise ValueError(f"{folder} must hold {stem} in {sources[name].name} or in {file.name}, got both")
+        sources[name] = file
+        if name == "label":
+            ndata[name], num_classes = _labels(file)
+        else:
+            ndata[name] = _dense(file) if file.suffix == ".npy" else from_scipy(load_sparse(file))
+    if labels and "label" not in ndata:
+        where = "labels.npy or labels.npz" if nodes is None else f"column label in {nodes.path.name}"
+        raise FileNotFoundError(f"{folder} has no {where}; labels=False reads a graph without labels")
+    splits = [folder / f"{part}.npy" for part in ("train", "val", "test")]
+    rows_of = next((file.name for file in [*sources.values(), *splits] if file.exists()), "")
+    num_rows = next((len(column) for column in ndata.values()), None if nodes is None else nodes.numbering.num_nodes)
+    edges = _edges(folder, nodes, rows_of, num_rows)
     for name, column in ndata.items():
-        check_num_rows(column.shape, str(files[name]), num_nodes, "node")
-    train, val, test = map(torch.from_numpy, _split(folder, num_nodes, ndata.get("label")))
-    graph = Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
-    return Dataset(folder.resolve().name, graph, train, val, test, num_classes)
+        check_num_rows(column.shape, str(sources[name]), edges.num_nodes, "node")
+    if nodes is not None and nodes.numbering.num_nodes != edges.num_nodes:
+        raise ValueError(f"{nodes.path} must list {edges.num_nodes} nodes, got {nodes.numbering.num_nodes}")
+    train, val, test = map(torch.from_numpy, _split(splits, edges.num_nodes, ndata.get("label"), nodes))
+    return Dataset(
+        name=folder.resolve().name,
+        graph=Graph.from_edges(edges.src, edges.dst, num_nodes=edges.num_nodes, ndata=ndata, edata=edges.columns),
+        train=train,
+        val=val,
+        test=test,
+        num_classes=num_classes,
+        class_names=None if nodes is None else nodes.class_names,
+        node_names=edges.node_names if nodes is None else nodes.numbering.names,
+        feature_names=None if nodes is None else nodes.feature_names,
+        category_names=dict(edges.category_names),
+    )
 
 
-def _one_of(folder: Path, first: str, second: str) -> Path | None:
-    """Return the file of one of two names, whichever exists, or None; both are one too many."""
-    found = [file for file in (folder / first, folder / second) if file.exists()]
-    if len(found) == 2:
+def _one_of(folder: Path, *names: str) -> Path | None:
+    """Return the file of one of several names, whichever exists, or None; two are one too many."""
+    found = [folder / name for name in names if (folder / name).exists()]
+    if len(found) > 1:
+        first, second = (file.name for file in found[:2])
         raise ValueError(f"{folder} must hold one of {first} and {second}, got both; remove the one not meant")
     return found[0] if found else None
 
 
-def _node_columns(features: Path | None, labels: Path | None) -> tuple[dict[str, torch.Tensor], int]:
-    """Return the node columns and the number of classes."""
-    columns, num_classes = {}, 0
-    if features is not None:
-        columns["feat"] = _dense(features) if features.suffix == ".npy" else from_scipy(load_sparse(features))
-    if labels is not None and labels.suffix == ".npy":
-        label = integers(load_array(labels), str(labels), "one label per node")
-        if label.min(initial=-1) < -1:
-            at = int(label.argmin())
-            raise ValueError(f"{labels} must hold labels from 0, or -1 for none, but node {at} has {label[at]}")
-        columns["label"], num_classes = torch.from_numpy(label), int(label.max(initial=-1)) + 1
-    elif labels is not None:
-        matrix = load_sparse(labels).toarray()
+def _labels(path: Path) -> tuple[torch.Tensor, int]:
+    """Return the column ``label`` and the number of classes."""
+    if path.suffix == ".npz":
+        matrix = load_sparse(path).toarray()
         if ((matrix != 0) & (matrix != 1)).any():
             node, number = np.argwhere((matrix != 0) & (matrix != 1))[0]
-            raise ValueError(f"{labels} must hold zeros and ones, but ({node}, {number}) is {matrix[node, number]}")
-        columns["label"], num_classes = torch.from_numpy(matrix.astype(np.float32)), int(matrix.shape[1])
-    return columns, num_classes
+            raise ValueError(f"{path} must hold zeros and ones, but ({node}, {number}) is {matrix[node, number]}")
+        return torch.from_numpy(matrix.astype(np.float32)), int(matrix.shape[1])
+    array = load_array(path)
+    if array.ndim == 1 and array.dtype.kind == "f":
+        return torch.from_numpy(array.astype(np.float32)), 0
+    label = integers(array, str(path), "one label per node")
+    if label.min(initial=-1) < -1:
+        at = int(label.argmin())
+        raise ValueError(f"{path} must hold labels from 0, or -1 for none, but node {at} has {label[at]}")
+    return torch.from_numpy(label), int(label.max(initial=-1)) + 1
 
 
 def _dense(path: Path) -> torch.Tensor:
@@ -126,52 +192,81 @@ def _dense(path: Path) -> torch.Tensor:
     return torch.from_numpy(array.astype(np.float64 if array.dtype == np.float64 else np.float32, copy=False))
 
 
-def _edges(folder: Path, num_nodes: int | None) -> tuple[int, _Edges]:
-    """Return the number of nodes, given or from the edges, and ``(src, dst, edge columns)``."""
-    file = _one_of(folder, "adjacency.npz", "edges.npz")
+def _edges(folder: Path, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
+    """Return the edges; the number of nodes is ``num_rows``, where that is known, or that of the edges."""
+    file = _one_of(folder, "adjacency.npz", "edges.npz", *_texts("edges"), *_TRIPLES["train"])
     if file is None:
-        raise FileNotFoundError(f"{folder} has neither adjacency.npz nor edges.npz; expected {_LAYOUT}")
-    return _from_matrix(file) if file.name == "adjacency.npz" else _from_table(file, num_nodes)
+        raise FileNotFoundError(
+            f"{folder} has neither adjacency.npz nor edges.npz, edges.csv or train.tsv; expected {_LAYOUT}"
+        )
+    if file.name == "adjacency.npz":
+        return _from_matrix(file)
+    if file.name == "edges.npz":
+        return _from_arrays(file, num_rows)
+    if file.name in _TRIPLES["train"]:
+        tables = read_triples([file, *(_one_of(folder, *_TRIPLES[part]) for part in ("val", "test"))])
+    else:
+        tables = [read_edges(file)]
+    return number_edges(tables, nodes, rows_of, num_rows)
 
 
-def _from_matrix(path: Path) -> tuple[int, _Edges]:
+def _from_matrix(path: Path) -> Edges:
     matrix = load_sparse(path)
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{path} must be a square matrix, nodes x nodes, got shape {matrix.shape}")
     entries = matrix.tocoo()  # keeps entries that repeat, which are parallel edges
     columns = {} if (entries.data == 1).all() else {"weight": entries.data.astype(np.float32)}
-    return int(matrix.shape[0]), (entries.row.astype(np.int64), entries.col.astype(np.int64), columns)
+    return Edges(int(matrix.shape[0]), entries.row.astype(np.int64), entries.col.astype(np.int64), columns)
 
 
-def _from_table(path: Path, num_nodes: int | None) -> tuple[int, _Edges]:
+def _from_arrays(path: Path, num_nodes: int | None) -> Edges:
     columns = load_arrays(path)
     if not {"src", "dst"} <= set(columns):
         raise ValueError(f"{path} must hold the arrays src and dst, got {', '.join(columns) or 'no arrays'}")
-    stated = columns.pop("num_nodes", None)
-    if stated is not None:
-        if stated.size != 1 or stated.dtype.kind not in "iu":
-            raise ValueError(f"{path}, array 'num_nodes', must be one integer, got {stated.dtype} {stated.shape}")
-        num_nodes = int(stated.item())
+    sizes = {"num_nodes": num_nodes, "num_relations": None}
+    for name in sizes:
+        if (stated := columns.pop(name, None)) is not None:
+            if stated.size != 1 or stated.dtype.kind not in "iu":
+                raise ValueError(f"{path}, array {name!r}, must be one integer, got {stated.dtype} {stated.shape}")
+            sizes[name] = int(stated.item())
+    num_nodes, num_relations = sizes.values()
     upper = LARGEST if num_nodes is None else num_nodes
     src, dst = (node_ids(columns.pop(name), f"{path}, array {name!r},", upper) for name in ("src", "dst"))
     for name, column in {"dst": dst, **columns}.items():
         check_num_rows(column.shape, f"{path}, array {name!r},", len(src), "edge")
+    for name, size in (("relation", num_relations), ("split", 3)):
+        if name in columns and size is not None:
+            columns[name] = _below(columns[name], f"{path}, array {name!r},", size)
     if num_nodes is None:
         num_nodes = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
-    return num_nodes, (src, dst, columns)
+    return Edges(num_nodes, src, dst, columns)
 
 
-def _split(folder: Path, num_nodes: int, label: torch.Tensor | None) -> list[Ints]:
-    files = [folder / f"{part}.npy" for part in ("train", "val", "test")]
+def _below(column: Array, where: str, size: int) -> Array:
+    numbers = integers(column, where, f"numbers from 0 to {size - 1}")
+    if (at := first_true((numbers < 0) | (numbers >= size))) is not None:
+        raise ValueError(f"{where} must hold numbers from 0 to {size - 1}, but entry {at} is {numbers[at]}")
+    return column
+
+
+def _split(files: list[Path], num_nodes: int, label: torch.Tensor | None, nodes: Nodes | None) -> list[Ints]:
     if label is None:
         labelled = np.zeros(num_nodes, dtype=np.bool_)
     else:
-        labelled = (label >= 0 if label.ndim == 1 else (label > 0).any(1)).numpy()
-    if not any(file.exists() for file in files):
+        labelled = has_label(label).numpy()
+    found = [file for file in files if file.exists()]
+    if nodes is not None and nodes.part is not None:
+        if found:
+            raise ValueError(f"{nodes.path} has a column split, so {found[0]} must not be there, or be taken out of it")
+        train_file, parts = nodes.path, [np.flatnonzero(nodes.part == part) for part in range(3)]
+    elif found:
+        arrays = {str(file): load_array(file) if file.exists() else np.zeros(0, np.int64) for file in files}
+        train_file, parts = files[0], split_of(arrays, num_nodes)
+    else:
         return seeded_split(np.flatnonzero(labelled))
-    arrays = {str(file): load_array(file) if file.exists() else np.zeros(0, np.int64) for file in files}
-    parts = split_of(arrays, num_nodes)
     bare = parts[0][~labelled[parts[0]]]
     if label is not None and label.ndim == 1 and len(bare):
-        raise ValueError(f"{files[0]} holds node {bare[0]}, which has no label (-1); take it out")
+        names = None if nodes is None else nodes.numbering.names
+        node = bare[0] if names is None else repr(names[bare[0]])
+        raise ValueError(f"{train_file} holds node {node} for training, which has no label; take it out")
     return parts

@@ -205,7 +205,7 @@ OUT_OF_RANGE.indices = np.array([0, 1, 2, 3, 4, 5, 6, 99], dtype=np.int32)
     [
         ("labels.npy", [0, 1], "must have 8 rows, one per node, got shape .2,"),
         ("labels.npy", [0, 1, 0, 1, -2, 1, 0, 1], "labels from 0, or -1 for none, but node 4 has -2"),
-        ("labels.npy", np.zeros(8), "one label per node: integers in one dimension, got float64"),
+        ("labels.npy", np.zeros((8, 1)), "one label per node: integers in one dimension, got float64"),
         ("labels.npy", np.zeros((8, 2), dtype=int), r"got int64 of shape \(8, 2\)"),
         ("labels.npy", OBJECTS, "holds pickled objects, which are never loaded"),
         ("labels.npy", np.array(["a"] * 8), "must hold integers, floats or bools, got dtype <U1"),
@@ -223,7 +223,7 @@ OUT_OF_RANGE.indices = np.array([0, 1, 2, 3, 4, 5, 6, 99], dtype=np.int32)
         ("test.npy", [0.0], "ids of nodes: integers in one dimension, got float64"),
         ("test.npy", np.ones(8, dtype=bool), r"ids of a mask are numpy\.flatnonzero\(mask\)"),
         ("test.npy", [3, 1, 3], "holds node 3 2 times; keep it once"),
-        ("train.npy", [4], r"holds node 4, which has no label \(-1\)"),
+        ("train.npy", [4], "holds node 4 for training, which has no label; take it out"),
     ],
 )
 def test_bad_file(folder: Path, name: str, content: object, message: str) -> None:

@@ -1,0 +1,236 @@
+"""Edges and nodes from tables of words: ids from names, and columns of labels, features and splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeflow._base.checks import Ints, first_true
+from nodeflow._base.types import Array
+from nodeflow.datasets._text import is_integer, is_number
+from nodeflow.datasets._words import Words, first_row, numbered, parts, read_words, typed
+
+_TRIPLE = {"head": "src", "relation": "relation", "tail": "dst", "src": "src", "dst": "dst"}
+
+
+class Numbering(NamedTuple):
+    """The id of every node that a text file names; ``names`` by id, None where the ids are the file's own numbers."""
+
+    ids: dict[int | str, int]
+    num_nodes: int
+    names: tuple[str, ...] | None
+
+    def of(self, words: Iterable[str]) -> dict[str, int]:
+        """Return the id of each word, -1 where no node has that name."""
+        if not isinstance(next(iter(self.ids), 0), int):
+            return {word: self.ids.get(word, -1) for word in words}
+        return {word: self.ids.get(int(word), -1) if is_integer(word) else -1 for word in words}
+
+
+class Edges(NamedTuple):
+    """Edges of a graph: ``src`` and ``dst`` int64 ``[num_edges]``, columns, and names where the files have them."""
+
+    num_nodes: int
+    src: Ints
+    dst: Ints
+    columns: dict[str, Array]
+    node_names: tuple[str, ...] | None = None
+    category_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+
+class Nodes(NamedTuple):
+    """What a table says of its nodes; rows are in the order of ``numbering``."""
+
+    path: Path
+    numbering: Numbering
+    label: Array | None
+    num_classes: int
+    class_names: tuple[str, ...] | None
+    feat: NDArray[np.float32] | None
+    feature_names: tuple[str, ...] | None
+    part: NDArray[np.int8] | None
+
+
+def number_nodes(words: Iterable[str]) -> Numbering:
+    """Number different words in their order; integers stay as they stand if they are all of those from 0 to n - 1.
+
+    A negative integer gets no id.
+    """
+    words = list(words)
+    if not all(map(is_integer, words)):
+        return Numbering({word: at for at, word in enumerate(words)}, len(words), tuple(words))
+    numbers = [number for number in dict.fromkeys(map(int, words)) if number >= 0]
+    if max(numbers, default=-1) == len(numbers) - 1:
+        return Numbering({number: number for number in numbers}, len(numbers), None)
+    return Numbering({number: at for at, number in enumerate(numbers)}, len(numbers), tuple(map(str, numbers)))
+
+
+def read_edges(path: Path) -> Words:
+    """Read a table of edges; the first two columns are source and destination, unless its titles have src and dst."""
+    table = read_words(path)
+    titles = list(table.columns)
+    if len(titles) < 2:
+        raise table_error(path, f"must name two or more columns, such as src and dst, got {titles}")
+    if {"src", "dst"} <= set(titles):
+        return table
+    src, dst = titles[:2]
+    if is_integer(src) or src in table.columns[src] or src in table.columns[dst]:
+        raise table_error(path, f"must name the columns, but {titles} reads like an edge; put the line src,dst before")
+    names = ["src", "dst", *titles[2:]]
+    if len(set(names)) < len(names):
+        raise table_error(path, f"must name source and destination src and dst, or have them first, got {titles}")
+    return Words(path, dict(zip(names, table.columns.values(), strict=True)), table.skip)
+
+
+def table_error(path: Path, words: str) -> ValueError:
+    """Return the ValueError for the titles of a file."""
+    return ValueError(f"{path}: its first line {words}")
+
+
+def read_triples(files: Sequence[Path | None]) -> list[Words]:
+    """Read the triples head, relation, tail of a training, a validation and a test file, of which any may lack.
+
+    A first row of these words, in any order, names the columns.
+    """
+    tables = []
+    for part, file in enumerate(files):
+        if file is None:
+            continue
+        titles, skip = [_TRIPLE.get(word.lower(), word) for word in first_row(file)], 1
+        if set(titles) != {"src", "relation", "dst"}:
+            titles, skip = ["src", "relation", "dst"], 0
+        table = read_words(file, titles, skip=skip)
+        tables.append(Words(file, {**table.columns, "split": (str(part),) * len(table.columns["src"])}, skip))
+    return tables
+
+
+def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
+    """Return the edges of ``tables``, which have the same columns, src and dst among them.
+
+    Args:
+        tables: at least one.
+        nodes: the table of nodes, or None.
+        rows_of: without a table of nodes: the name of a file whose rows belong to nodes by number, "" without one.
+        num_rows: the number of nodes that ``rows_of`` states, or None.
+
+    Raises ValueError with the line of an end that is no node.
+    """
+    pairs = (zip(table.columns["src"], table.columns["dst"], strict=True) for table in tables)
+    words = dict.fromkeys(chain.from_iterable(chain.from_iterable(pairs)))
+    if nodes is not None:
+        numbering, what = nodes.numbering, f"a node of {nodes.path}"
+    elif rows_of:
+        top = max((int(word) for word in words if is_integer(word)), default=-1) if num_rows is None else num_rows - 1
+        numbering = Numbering({number: number for number in range(top + 1)}, top + 1, None)
+        what = f"a number from 0 to {top}, for a row of {rows_of} (a file nodes.csv may give names to the rows)"
+    else:
+        numbering, what = number_nodes(words), "a name, or an integer from 0"
+    number = numbering.of(words)
+    if -1 in number.values():
+        _refuse_ends(tables, number, what)
+    src, dst = (
+        np.fromiter((number[word] for table in tables for word in table.columns[end]), np.int64)
+        for end in ("src", "dst")
+    )
+    columns: dict[str, Array] = {}
+    categories = {}
+    for title in tables[0].columns:
+        if title == "split":
+            columns[title] = np.concatenate([parts(table) for table in tables])
+        elif title not in ("src", "dst"):
+            column = tuple(chain.from_iterable(table.columns[title] for table in tables))
+            columns[title], names = typed(column)
+            if names is not None:
+                categories[title] = names
+    return Edges(numbering.num_nodes, src, dst, columns, numbering.names, categories)
+
+
+def _refuse_ends(tables: Sequence[Words], number: dict[str, int], what: str) -> None:
+    for table in tables:
+        for row, pair in enumerate(zip(table.columns["src"], table.columns["dst"], strict=True)):
+            for end, word in zip(("src", "dst"), pair, strict=True):
+                if number[word] < 0:
+                    raise table.error(row, f"{end} must be {what}, got {word!r}")
+
+
+def read_nodes(path: Path) -> Nodes:
+    """Read a table of nodes: ids or names, and columns label, split and features.
+
+    Raises ValueError with the line of a node that is there twice, a label or part that is none, or a feature that is no
+    number.
+    """
+    table = read_words(path, optional=("label", "split"))
+    title, words = next(iter(table.columns.items()), ("", ()))
+    if title in ("", "label", "split"):
+        raise table_error(path, f"must begin with a column of ids or names of nodes, got {list(table.columns)}")
+    numbering = number_nodes(dict.fromkeys(words))
+    number = numbering.of(words)
+    seen: set[int] = set()
+    for row, word in enumerate(words):
+        if number[word] < 0 or number[word] in seen:
+            wrong = f"node {word!r} is there twice" if number[word] >= 0 else f"no node can be {word!r}"
+            raise table.error(row, f"{wrong}; a node is a name, or an integer from 0, on one line")
+        seen.add(number[word])
+    order = np.argsort([number[word] for word in words])  # row of each id
+    label, num_classes, class_names = labels_of(table) if "label" in table.columns else (None, 0, None)
+    part = parts(table)[order] if "split" in table.columns else None
+    titles = [other for other in table.columns if other not in (title, "label", "split")]
+    features = [_feature(table, other) for other in titles]
+    return Nodes(
+        path,
+        numbering,
+        None if label is None else label[order],
+        num_classes,
+        class_names,
+        np.stack(features, 1)[order] if features else None,
+        tuple(titles) if titles else None,
+        part,
+    )
+
+
+def _feature(table: Words, title: str) -> NDArray[np.float32]:
+    column, names = typed(table.columns[title])
+    if names is not None:
+        row, word = next((row, word) for row, word in enumerate(table.columns[title]) if not is_number(word))
+        hint = f"numbers are features; a title that begins with _, such as _{title}, leaves the column out"
+        raise table.error(row, f"column {title!r} must hold numbers, got {word!r}; {hint}")
+    return column.astype(np.float32)
+
+
+def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
+    """Return the column ``label``, the number of classes, 0 for a regression, and the names of the classes, or None.
+
+    An entry that is empty or nan is no label: -1, nan, or a row of zeros.
+    """
+    words, codes = numbered(table.columns["label"])
+    if any(";" in word for word in words):
+        return _several_labels(words, codes)
+    known = [word for word in words if word and word.lower() != "nan"]
+    if not all(map(is_number, known)):
+        number = {word: at for at, word in enumerate(known)}
+        return np.array([number.get(word, -1) for word in words], np.int64)[codes], len(known), tuple(known)
+    values = np.array([float(word or "nan") for word in words])
+    if not all(float(word).is_integer() for word in known):
+        return values.astype(np.float32)[codes], 0, None
+    label = np.where(np.isnan(values), -1, values).astype(np.int64)[codes]
+    if (row := first_true(label < -1)) is not None:
+        raise table.error(row, f"label must be a class from 0, or -1 or empty for none, got {label[row]}")
+    return label, int(label.max(initial=-1)) + 1, None
+
+
+def _several_labels(words: list[str], codes: Ints) -> tuple[NDArray[np.float32], int, tuple[str, ...] | None]:
+    lists = [[label for part in word.split(";") if (label := part.strip())] for word in words]
+    names = list(dict.fromkeys(chain.from_iterable(lists)))
+    if whole := all(is_integer(name) and int(name) >= 0 for name in names):
+        names = [str(label) for label in range(max((int(name) for name in names), default=-1) + 1)]
+    number = {name: at for at, name in enumerate(names)}
+    rows = np.zeros((len(words), len(names)), np.float32)
+    for row, labels in enumerate(lists):
+        rows[row, [int(label) if whole else number[label] for label in labels]] = 1
+    return rows[codes], len(names), None if whole else tuple(names)

@@ -1,0 +1,432 @@
+"""read_folder on text files: tables of edges and nodes, triples of knowledge graphs, and what it says of wrong ones."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodeflow.datasets import Dataset, read_folder
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=5).filter(
+    lambda name: name.strip() == name and name not in ("src", "dst")
+)
+
+
+def fresh(factory: pytest.TempPathFactory) -> Path:
+    folder = factory.getbasetemp() / "text"
+    folder.mkdir(exist_ok=True)
+    for file in folder.iterdir():
+        file.unlink()
+    return folder
+
+
+def folder_of(tmp_path: Path, **files: str | bytes) -> Path:
+    """Write files, named as ``edges_csv``, into a folder."""
+    folder = tmp_path / "text"
+    folder.mkdir(exist_ok=True)
+    for name, content in files.items():
+        data = content if isinstance(content, bytes) else content.encode()
+        (folder / name.replace("_", ".")).write_bytes(data)
+    return folder
+
+
+def read(tmp_path: Path, **files: str | bytes) -> Dataset:
+    return read_folder(folder_of(tmp_path, **files), labels=False)
+
+
+def ends(data: Dataset) -> list[list[int]]:
+    return [end.tolist() for end in data.graph.edges()]
+
+
+def write_rows(path: Path, rows: list[list[object]], newline: str, bom: bool) -> None:
+    opened = gzip.open if path.suffix == ".gz" else open
+    encoding = "utf-8-sig" if bom else "utf-8"
+    with opened(path, "wt", encoding=encoding, newline="") as file:
+        if ".csv" in path.name:
+            csv.writer(file, lineterminator=newline).writerows(rows)
+        else:
+            file.write("".join("\t".join(map(str, row)) + newline for row in rows))
+
+
+FILES = st.tuples(
+    st.sampled_from(["edges.csv", "edges.tsv", "edges.csv.gz"]), st.sampled_from(["\n", "\r\n"]), st.booleans()
+)
+
+
+@settings(deadline=None)  # the first call in a process may compile kernels
+@given(
+    edges=st.lists(st.tuples(NAMES, NAMES, st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), NAMES)),
+    how=FILES,
+)
+def test_named_edges_are_read_back(
+    tmp_path_factory: pytest.TempPathFactory, edges: list[tuple[str, str, int, float, str]], how: tuple[str, str, bool]
+) -> None:
+    folder = fresh(tmp_path_factory)
+    name, newline, bom = how
+    # the word makes names of all ids, and of the last column, also where the others are numbers
+    edges = [*edges, ("first", "é, ü", 0, 0.5, "kind")]
+    write_rows(folder / name, [["src", "dst", "when", "how", "kind"], *map(list, edges)], newline, bom)
+    data = read_folder(folder, labels=False)
+    names = data.node_names
+    assert names is not None
+    order = list(dict.fromkeys(name for edge in edges for name in edge[:2]))
+    assert list(names) == order
+    src, dst = ends(data)
+    assert [(names[u], names[v]) for u, v in zip(src, dst, strict=True)] == [edge[:2] for edge in edges]
+    assert data.graph.edata["when"].tolist() == [edge[2] for edge in edges]
+    assert data.graph.edata["how"].tolist() == [edge[3] for edge in edges]
+    kinds = data.category_names["kind"]
+    assert [kinds[kind] for kind in data.graph.edata["kind"].tolist()] == [edge[4] for edge in edges]
+
+
+@settings(deadline=None)
+@given(
+    nodes=st.lists(
+        st.tuples(
+            NAMES,
+            st.floats(width=32, allow_nan=False, allow_infinity=False),
+            st.sampled_from(["red", "green", ""]),
+            st.sampled_from(["train", "valid", "val", "TEST", "2", ""]),
+        ),
+        unique_by=lambda node: node[0],
+        min_size=1,
+    ),
+    shuffled=st.randoms(use_true_random=False),
+)
+def test_nodes_are_read_back(
+    tmp_path_factory: pytest.TempPathFactory, nodes: list[tuple[str, float, str, str]], shuffled: object
+) -> None:
+    folder = fresh(tmp_path_factory)
+    nodes = [("é, ü", 0.0, "blue", "val"), *nodes]
+    nodes = [node for node in nodes if node[2] or node[3] != "train"]
+    write_rows(folder / "nodes.csv", [["id", "x", "label", "split"], *map(list, nodes)], "\r\n", True)
+    pairs = [(nodes[0][0], node[0]) for node in nodes]
+    shuffled.shuffle(pairs)  # type: ignore[attr-defined]
+    write_rows(folder / "edges.csv", [["a node", "another"], *map(list, pairs)], "\n", False)
+    data = read_folder(folder)
+    assert data.node_names == tuple(node[0] for node in nodes)
+    assert data.feature_names == ("x",)
+    assert data.graph.ndata["feat"].flatten().tolist() == [node[1] for node in nodes]
+    assert data.class_names is not None
+    labels = [data.class_names[at] if at >= 0 else "" for at in data.graph.ndata["label"].tolist()]
+    assert labels == [node[2] for node in nodes]
+    parts = {"train": ["train"], "val": ["val", "valid"], "test": ["TEST", "2"]}
+    for part, words in parts.items():
+        assert data.splits[part].tolist() == [at for at, node in enumerate(nodes) if node[3] in words]
+
+
+@settings(deadline=None)
+@given(edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1))
+def test_numbers_stay_where_none_is_missing_and_are_names_where_one_is(
+    tmp_path_factory: pytest.TempPathFactory, edges: list[tuple[int, int]]
+) -> None:
+    folder = fresh(tmp_path_factory)
+    write_rows(folder / "edges.csv", [["src", "dst"], *map(list, edges)], "\n", False)
+    data = read_folder(folder, labels=False)
+    found = list(dict.fromkeys(node for edge in edges for node in edge))
+    if sorted(found) == list(range(len(found))):
+        assert data.node_names is None
+        named = data.graph.edges()
+        assert [end.tolist() for end in named] == [list(end) for end in zip(*edges, strict=True)]
+    else:
+        assert data.node_names == tuple(map(str, found))
+        assert ends(data) == [[found.index(edge[at]) for edge in edges] for at in range(2)]
+
+
+def test_ids_of_a_database_take_no_memory_for_the_gaps(tmp_path: Path) -> None:
+    data = read(tmp_path, edges_csv="from,to\n9000000000000,17\n17,3\n")
+    assert (data.graph.num_nodes, data.node_names, ends(data)) == (3, ("9000000000000", "17", "3"), [[0, 1], [1, 2]])
+
+
+def test_numbers_stay_where_files_have_rows_for_them(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, edges_csv="src,dst\n0,3\n3,1\n")
+    np.save(folder / "features.npy", np.eye(6))
+    data = read_folder(folder, labels=False)
+    assert (data.graph.num_nodes, data.node_names, ends(data)) == (6, None, [[0, 3], [3, 1]])
+    (folder / "edges.csv").write_text("src,dst\n0,3\n6,1\n")
+    with pytest.raises(
+        ValueError, match=r"edges\.csv, line 3: src must be a number from 0 to 5, for a row of features"
+    ):
+        read_folder(folder, labels=False)
+    (folder / "edges.csv").write_text("src,dst\nann,3\n")
+    with pytest.raises(ValueError, match=r"line 2: src must be a number.*nodes\.csv may give names.*got 'ann'"):
+        read_folder(folder, labels=False)
+    (folder / "nodes.csv").write_text("name\nf\ne\nann\nc\n3\na\n")
+    data = read_folder(folder, labels=False)
+    assert ends(data) == [[2], [4]]
+
+
+def test_files_of_a_split_keep_numbers_too(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, edges_csv="src,dst\n0,4\n")
+    np.save(folder / "train.npy", [4])
+    data = read_folder(folder, labels=False)
+    assert (data.graph.num_nodes, data.train.tolist(), ends(data)) == (5, [4], [[0], [4]])
+
+
+def test_nodes_by_number_in_any_order(tmp_path: Path) -> None:
+    data = read(
+        tmp_path, nodes_tsv="node\tlabel\tx\ty\n2\t7\t2.5\t0\n0\t\t0\t1\n1\t-1\t1\t2\n", edges_csv="src,dst\n2,1\n"
+    )
+    assert (data.node_names, data.feature_names, data.num_classes) == (None, ("x", "y"), 8)
+    assert data.graph.ndata["label"].tolist() == [-1, -1, 7]
+    assert data.graph.ndata["feat"].tolist() == [[0, 1], [1, 2], [2.5, 0]]
+    assert data.graph.ndata["feat"].dtype == torch.float32
+    assert data.graph.num_nodes == 3
+
+
+@pytest.mark.parametrize("gap", ["", "nan"])
+def test_numbers_to_predict(tmp_path: Path, gap: str) -> None:
+    data = read(tmp_path, nodes_csv=f"id,label\na,1.5\nb,{gap}\nc,-2\nd,3\n", edges_csv="src,dst\na,b\n")
+    label = data.graph.ndata["label"]
+    assert (label.dtype, data.num_classes, data.class_names) == (torch.float32, 0, None)
+    assert label[[0, 2, 3]].tolist() == [1.5, -2, 3]
+    assert math.isnan(label[1])
+    assert torch.cat(list(data.splits.values())).sort().values.tolist() == [0, 2, 3]
+    assert "  targets     numbers, min -2, mean 0.8333, max 3; 1 nodes without\n" in data.info()
+
+
+def test_whole_numbers_with_gaps_are_classes_as_pandas_writes_them(tmp_path: Path) -> None:
+    data = read(tmp_path, nodes_csv="id,label\na,1.0\nb,\nc,0.0\n", edges_csv="src,dst\na,b\n")
+    assert (data.graph.ndata["label"].tolist(), data.num_classes) == ([1, -1, 0], 2)
+
+
+def test_several_labels(tmp_path: Path) -> None:
+    edges = "src,dst\na,b\n"
+    data = read(tmp_path, nodes_csv="id,label\na,red; blue\nb,\nc,blue\n", edges_csv=edges)
+    assert (data.class_names, data.num_classes) == (("red", "blue"), 2)
+    assert data.graph.ndata["label"].tolist() == [[1, 1], [0, 0], [0, 1]]
+    data = read(tmp_path, nodes_csv="id,label\na,3;0\nb,\nc,1\n", edges_csv=edges)
+    assert (data.class_names, data.num_classes) == (None, 4)
+    assert data.graph.ndata["label"].tolist() == [[1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]]
+
+
+def test_float_labels_of_an_array(folder: Path) -> None:
+    values = [0.5, 1.0, np.nan, 2.0, 3.0, 4.0, 5.0, 6.0]
+    np.save(folder / "labels.npy", values)
+    np.save(folder / "train.npy", [0, 1])
+    data = read_folder(folder)
+    assert (data.graph.ndata["label"].dtype, data.num_classes) == (torch.float32, 0)
+    assert np.array_equal(data.graph.ndata["label"].numpy(), np.float32(values), equal_nan=True)
+    np.save(folder / "train.npy", [0, 2])
+    with pytest.raises(ValueError, match="holds node 2 for training, which has no label"):
+        read_folder(folder)
+
+
+def test_source_and_destination_by_title_and_left_out_columns(tmp_path: Path) -> None:
+    data = read(tmp_path, edges_csv='note,_x,dst,src\n"a, ""b""",,0,1\nc,?,1,2\n')
+    assert ends(data) == [[1, 2], [0, 1]]
+    assert dict(data.category_names) == {"note": ('a, "b"', "c")}
+    assert list(data.graph.edata) == ["note"]
+
+
+def test_quotes_of_tab_separated_files_are_letters(tmp_path: Path) -> None:
+    data = read(tmp_path, edges_tsv='src\tdst\n"a\tb\n')
+    assert data.node_names == ('"a', "b")
+
+
+def test_rows_without_entries_are_left_out(tmp_path: Path) -> None:
+    data = read(tmp_path, edges_csv="src,dst,w\n\n0,1,2\n  \n,,\n1,0,3\n,,\n")
+    assert data.graph.edata["w"].tolist() == [2, 3]
+
+
+def test_header_alone_is_a_graph_without_edges(tmp_path: Path) -> None:
+    data = read(tmp_path, edges_csv="src,dst,w,split\n", nodes_csv="id\n0\n1\n")
+    assert (data.graph.num_nodes, data.graph.num_edges, list(data.graph.edata)) == (2, 0, ["w", "split"])
+    assert "edge split  train 0, val 0, test 0" in data.info()
+    assert read(tmp_path, nodes_csv="id\n").graph.num_nodes == 0
+
+
+def test_split_of_edges(tmp_path: Path) -> None:
+    data = read(tmp_path, edges_csv="src,dst,split\n0,1,train\n1,0,Valid\n0,0,test\n1,1,0\n")
+    assert (data.graph.edata["split"].dtype, data.graph.edata["split"].tolist()) == (torch.int8, [0, 1, 2, 0])
+
+
+def test_triples(tmp_path: Path) -> None:
+    data = read(
+        tmp_path,
+        train_txt="paris\tcapital of\tfrance\nfrance\tin\teurope\n",
+        valid_txt="spain\tin\teurope\n",
+        test_txt="madrid\tcapital of\tspain\n",
+    )
+    assert data.node_names == ("paris", "france", "europe", "spain", "madrid")
+    assert data.relation_names == ("capital of", "in")
+    assert ends(data) == [[0, 1, 3, 4], [1, 2, 2, 3]]
+    assert data.graph.edata["relation"].tolist() == [0, 1, 1, 0]
+    assert data.graph.edata["split"].tolist() == [0, 0, 1, 2]
+    assert data.graph.edata["split"].dtype == torch.int8
+    lines = data.info().splitlines()
+    assert "  relations   2, largest 'capital of' (2), smallest 'capital of' (2)" in lines
+    assert "  edge split  train 2, val 1, test 1" in lines
+    assert pickle.loads(pickle.dumps(data)).relation_names == data.relation_names
+
+
+def test_triples_with_titles_by_number_and_without_validation(tmp_path: Path) -> None:
+    data = read(tmp_path, train_csv="Relation,Head,Tail\n5,0,1\n2,1,2\n", test_tsv="0\t2\t2\n")
+    assert (data.node_names, data.relation_names) == (None, None)
+    assert ends(data) == [[0, 1, 0], [1, 2, 2]]
+    assert data.graph.edata["relation"].tolist() == [5, 2, 2]
+    assert data.graph.edata["split"].tolist() == [0, 0, 2]
+    assert "  relations   6, largest relation 2 (2), smallest relation 5 (1), 4 without edges" in data.info()
+
+
+@settings(deadline=None)
+@given(triples=st.lists(st.tuples(NAMES, NAMES, NAMES, st.integers(0, 2))))
+def test_triples_are_read_back(
+    tmp_path_factory: pytest.TempPathFactory, triples: list[tuple[str, str, str, int]]
+) -> None:
+    folder = fresh(tmp_path_factory)
+    triples = sorted([("a b", "some relation", "c d", 0), *triples], key=lambda triple: triple[3])
+    for part, stem in enumerate(("train", "val", "test")):
+        rows = [list(triple[:3]) for triple in triples if triple[3] == part]
+        write_rows(folder / f"{stem}.tsv", rows, "\n", False)  # type: ignore[arg-type]
+    data = read_folder(folder, labels=False)
+    names, relations = data.node_names, data.relation_names
+    assert names is not None
+    assert relations is not None
+    columns = zip(*ends(data), data.graph.edata["relation"].tolist(), data.graph.edata["split"].tolist(), strict=True)
+    assert [(names[u], relations[r], names[v], part) for u, v, r, part in columns] == triples
+
+
+@pytest.mark.parametrize(("name", "relations"), [("fb15k237", 237), ("wn18rr", 11)])
+def test_real_knowledge_graphs(name: str, relations: int, real_folder) -> None:  # type: ignore[no-untyped-def]
+    data = read_folder(real_folder(name), labels=False)
+    with np.load(real_folder(name) / "edges.npz") as stored:
+        assert data.graph.num_nodes == stored["num_nodes"]
+        assert ends(data) == [stored["src"].tolist(), stored["dst"].tolist()]
+        sizes = np.bincount(stored["split"])
+    assert list(data.graph.edata) == ["relation", "split"]
+    lines = {line[2:13].strip(): line[14:] for line in data.info().splitlines()}
+    assert lines["relations"].startswith(f"{relations}, largest relation ")
+    assert lines["edge split"] == f"train {sizes[0]:,}, val {sizes[1]:,}, test {sizes[2]:,}"
+
+
+@pytest.mark.parametrize(
+    ("array", "values", "message"),
+    [
+        ("relation", [0, 3], r"array 'relation', must hold numbers from 0 to 2, but entry 1 is 3"),
+        ("relation", [0.0, 1.0], r"array 'relation', must hold numbers from 0 to 2: integers"),
+        ("split", [0, -1], r"array 'split', must hold numbers from 0 to 2, but entry 1 is -1"),
+        ("num_relations", [1, 2], r"array 'num_relations', must be one integer"),
+    ],
+)
+def test_arrays_of_a_knowledge_graph_out_of_range(
+    tmp_path: Path, array: str, values: list[float], message: str
+) -> None:
+    arrays = {"src": [0, 1], "dst": [1, 0], "relation": [0, 1], "split": [0, 1], "num_relations": 3, array: values}
+    np.savez(tmp_path / "edges.npz", **arrays)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=message):
+        read_folder(tmp_path, labels=False)
+
+
+EDGES = "src,dst\na,b\nb,c\n"
+NODES = "id,label,split,x\na,0,train,1\nb,1,val,2\nc,1,test,3\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"edges_csv": ""}, r"edges\.csv is empty; its first line must name its columns"),
+        ({"edges_csv": "\n \n"}, r"edges\.csv is empty"),
+        ({"edges_csv": "src\na\n"}, r"first line must name two or more columns, such as src and dst, got \['src'\]"),
+        ({"edges_csv": "0,1\n1,2\n"}, r"\['0', '1'\] reads like an edge; put the line src,dst before"),
+        ({"edges_csv": "ann,bob\nann,cid\n"}, r"\['ann', 'bob'\] reads like an edge"),
+        ({"edges_csv": "a,b,src\n0,1,2\n"}, r"must name source and destination src and dst, or have them first"),
+        (
+            {"edges_csv": "src,dst,,\n0,1,2,3\n"},
+            r"line 1: every column needs a title of its own, got \['src', 'dst', ''",
+        ),
+        ({"edges_csv": "src,dst,w,w\n0,1,2,3\n"}, r"line 1: every column needs a title of its own"),
+        ({"edges_csv": "src,dst\na,b\n\nc\n"}, r"line 4: expected 2 columns \(src, dst\), got 1: \['c'\]"),
+        (
+            {"edges_csv": 'src,dst\n"a\nb",c\na,"b, c",d\n'},
+            r"line 4: expected 2 columns .* got 3: \['a', 'b, c', 'd'\]",
+        ),
+        ({"edges_csv": 'src,dst\na,"b\n'}, r"edges\.csv must be a text file of columns.*line 2"),
+        ({"edges_csv": b"src,dst\n\xff,b\n"}, r"edges\.csv must be a text file of columns"),
+        ({"edges_csv_gz": b"src,dst\n"}, r"edges\.csv\.gz must be a text file of columns"),
+        ({"edges_csv": "src,dst,w\na,b,1\nb,,2\n"}, r"line 3: the entry of column 'dst' is empty"),
+        ({"edges_csv": "src,dst,w\na,b,1\nb,c,\n"}, r"line 3: the entry of column 'w' is empty"),
+        ({"edges_csv": "src,dst\n0,1\n1,-1\n"}, r"line 3: dst must be a name, or an integer from 0, got '-1'"),
+        (
+            {"edges_csv": "src,dst,split\na,b,train\nb,c,later\n"},
+            r"line 3: column 'split' must hold train.*got 'later'",
+        ),
+        ({"edges_tsv": EDGES}, r"must hold one of edges\.csv and edges\.tsv, got both"),
+        ({"train_tsv": "a\tr\tb\n"}, r"must hold one of edges\.csv and train\.tsv, got both"),
+        ({"nodes_csv": "id\na\nb\n"}, r"edges\.csv, line 3: dst must be a node of .*nodes\.csv, got 'c'"),
+        ({"nodes_csv": "id\n0\n1\n"}, r"edges\.csv, line 2: src must be a node of .*nodes\.csv, got 'a'"),
+        ({"nodes_csv": "id\na\nb\nc\nb\n"}, r"nodes\.csv, line 5: node 'b' is there twice"),
+        ({"nodes_csv": "id\n1\n2\n01\n"}, r"nodes\.csv, line 4: node '01' is there twice"),
+        ({"nodes_csv": "id\n0\n-3\n"}, r"nodes\.csv, line 3: no node can be '-3'"),
+        ({"nodes_csv": ""}, r"nodes\.csv is empty"),
+        ({"nodes_csv": "label,id\n0,a\n"}, r"must begin with a column of ids or names of nodes, got \['label', 'id'\]"),
+        ({"nodes_csv": NODES + "d,0,later,4\n"}, r"line 5: column 'split' must hold train.*got 'later'"),
+        ({"nodes_csv": NODES + "d,0,test,old\n"}, r"line 5: column 'x' must hold numbers, got 'old'; .* such as _x"),
+        ({"nodes_csv": NODES + "d,-2,test,4\n"}, r"line 5: label must be a class from 0, or -1 or empty .*, got -2"),
+        ({"nodes_csv": NODES + "d,,train,4\n"}, r"nodes\.csv holds node 'd' for training, which has no label"),
+    ],
+)
+def test_wrong_files(tmp_path: Path, files: dict[str, str | bytes], message: str) -> None:
+    folder = folder_of(tmp_path, **{"edges_csv": EDGES, **files})
+    if "edges_csv_gz" in files:
+        (folder / "edges.csv").unlink()
+    with pytest.raises(ValueError, match=message):
+        read_folder(folder, labels=False)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"train_tsv": "a\tb\n"}, r"train\.tsv, line 1: expected 3 columns \(src, relation, dst\), got 2"),
+        ({"train_tsv": "a\tr\tb\n", "test_tsv": "a\tr\tb\na\t\tb\n"}, r"test\.tsv, line 2: .*'relation' is empty"),
+        ({"train_tsv": "0\t0\t1\n", "test_tsv": "\n1\t0\t-1\n"}, r"test\.tsv, line 2: dst must be a name.*got '-1'"),
+        (
+            {"train_tsv": "a\tr\tb\n", "val_tsv": "a\tr\tb\n", "valid_txt": ""},
+            r"must hold one of valid\.txt and val\.tsv, got both",
+        ),
+    ],
+)
+def test_wrong_triples(tmp_path: Path, files: dict[str, str], message: str) -> None:
+    folder = folder_of(tmp_path, **files)
+    with pytest.raises(ValueError, match=message):
+        read_folder(folder, labels=False)
+
+
+def test_what_is_given_twice(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, edges_csv=EDGES, nodes_csv=NODES)
+    for name, words in (
+        ("labels", "labels in nodes.csv or in labels.npy"),
+        ("features", "features in nodes.csv or in"),
+    ):
+        np.save(folder / f"{name}.npy", np.zeros((3, 1)) if name == "features" else np.zeros(3, int))
+        with pytest.raises(ValueError, match=re.escape(words)):
+            read_folder(folder)
+        (folder / f"{name}.npy").unlink()
+    np.save(folder / "val.npy", [0])
+    with pytest.raises(ValueError, match=r"nodes\.csv has a column split, so .*val\.npy must not be there"):
+        read_folder(folder)
+
+
+def test_without_labels(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, edges_csv=EDGES, nodes_csv="id\na\nb\nc\n")
+    with pytest.raises(FileNotFoundError, match=r"has no column label in nodes\.csv; labels=False reads"):
+        read_folder(folder)
+
+
+def test_table_of_nodes_beside_arrays_of_edges(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, nodes_csv="name,label\nann,0\nbob,1\n")
+    np.savez(folder / "edges.npz", src=[0], dst=[1])
+    assert read_folder(folder).node_names == ("ann", "bob")
+    np.savez(folder / "edges.npz", src=[0], dst=[1], num_nodes=3)
+    with pytest.raises(ValueError, match=r"nodes\.csv must have 3 rows, one per node"):
+        read_folder(folder)
