@@ -15,13 +15,14 @@ from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow._rows.rows import Rows
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
+from nodeflow.nn._batch_norm import BatchNorm
 from nodeflow.nn._conv import FlowConv, draw_glorot, promised, promises
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.ops import linear_sum, sparse_linear
 from nodeflow.propagation import Propagation
 from nodeflow.propagation._full_pass import FullPass, check_features
 
-NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
+NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": BatchNorm, "layer": nn.LayerNorm}
 """The modules by the argument ``norm`` of a model."""
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import as_count
+from nodeflow.nn._batch_norm import BatchNorm
 from nodeflow.nn._gat import GATConv, GATv2Conv
 from nodeflow.nn._gcn import GraphConv
 from nodeflow.nn._gin import GINConv
@@ -108,9 +109,7 @@ class GIN(_Stack):
     def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
         """Return a convolution with an ``mlp`` whose inner rows have the width of the hidden layers."""
         inner = in_features if last else out_features
-        mlp = nn.Sequential(
-            nn.Linear(in_features, inner), nn.BatchNorm1d(inner), nn.ReLU(), nn.Linear(inner, out_features)
-        )
+        mlp = nn.Sequential(nn.Linear(in_features, inner), BatchNorm(inner), nn.ReLU(), nn.Linear(inner, out_features))
         return GINConv(mlp, **{"weighted": True, **options})
 
 

@@ -39,7 +39,10 @@ class Inputs(nn.Module):
 
     def everywhere(self, graph: Graph) -> Tensor:
         """Return the rows of all nodes, ``[num_nodes, width]``."""
-        return self._joined(graph.ndata["feat"] if self.features else None, self.table)
+        x = graph.ndata["feat"] if self.features else None
+        if x is not None and self.table is not None:
+            x = x.to(self.table.device)
+        return self._joined(x, self.table)
 
     def _joined(self, x: Tensor | None, rows: Tensor | None) -> Tensor:
         if x is not None and self.dense and x.layout != torch.strided:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from nodeflow.training._entering import hash_of, inputs_of, message_graph, relat
 from nodeflow.training._methods import METHODS
 from nodeflow.training._models import MODELS, build_model
 from nodeflow.training._network import Network
+from nodeflow.training._sent_ahead import SentAhead
 from nodeflow.training._settings import Settings
 from nodeflow.training._targets import Loss, find_target
 from nodeflow.transform import DEGREES
@@ -170,10 +172,15 @@ class NodeTask:
         columns[layers] = [*columns[layers], "label"]
         edges = list(self.graph.edata) if self.settings.model not in MODELS else []
         edges = [self._types["edge_type"]] if self._types else edges
-        return NodeFlowLoader(
+        # a history is read as late as possible, so its batches cannot be sent ahead
+        make: Callable[..., NodeFlowLoader] = NodeFlowLoader
+        if cuda and self.method.has_history:
+            make = partial(NodeFlowLoader, device=self.device, pin_memory=True)
+        elif cuda:
+            make = partial(SentAhead, target=self.device)
+        return make(
             sampler, seeds, batch_size, shuffle, seed=seed, num_workers=self.settings.workers,
             ndata={i: names for i, names in columns.items() if names}, edata=edges or None,
-            device=self.device if cuda else None, pin_memory=cuda,
         )  # fmt: skip
 
     def _needs_weight(self) -> bool:

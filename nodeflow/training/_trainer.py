@@ -230,6 +230,8 @@ class Trainer:
         """Go on from ``state``; raises ValueError for the state of another data set or of other settings."""
         if state["fingerprint"] != self.task.fingerprint():
             raise ValueError("the state is of another data set, or of a changed one")
+        if ("cuda" in state["random"]) != (self.device.type == "cuda"):
+            raise ValueError(f"the state is of a run on another kind of device than {self.device.type!r}")
         fixed = () if self.settings.schedule == "constant" else ("epochs",)
         for name, value in self.settings.to_dict().items():
             if (name not in FREE or name in fixed) and state["settings"].get(name) != value:

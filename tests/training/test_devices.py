@@ -1,0 +1,148 @@
+"""Devices: batches sent ahead to a GPU, and runs on one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from _support.loader_tools import fingerprint, random_graph
+from _support.training_tools import FAST, planted
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeflow import NeighborSampler, NodeFlow, NodeFlowLoader
+from nodeflow.training import Checkpoints, Settings, Trainer
+from nodeflow.training._sent_ahead import SentAhead
+
+CPU = torch.device("cpu")
+
+
+class Log:
+    """In place of a lane to a GPU: batches stay where they are, and what happens is noted."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, int]] = []
+
+    def send(self, batch: NodeFlow) -> NodeFlow:
+        self.events.append(("sent", int(batch.seeds[0])))
+        return batch
+
+    def receive(self, batch: NodeFlow) -> NodeFlow:
+        self.events.append(("received", int(batch.seeds[0])))
+        return batch
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    log = Log()
+    monkeypatch.setattr(SentAhead, "_lane", lambda self: log)
+    return log
+
+
+def both(**options: Any) -> tuple[NodeFlowLoader, SentAhead]:
+    arguments = (NeighborSampler(random_graph(), [2, 3]), range(60), 16)
+    return NodeFlowLoader(*arguments, **options), SentAhead(*arguments, target=CPU, **options)
+
+
+def test_a_batch_is_sent_before_the_caller_gets_the_one_before(log: Log) -> None:
+    for batch in both()[1]:
+        log.events.append(("step", int(batch.seeds[0])))
+    one_of_each = [("sent", 0)]
+    for first in (0, 16, 32):
+        one_of_each += [("sent", first + 16), ("received", first), ("step", first)]
+    assert log.events == [*one_of_each, ("received", 48), ("step", 48)]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_sent_ahead_are_those_of_the_loader(workers: int, log: Log) -> None:
+    plain, ahead = both(shuffle=True, num_workers=workers, ndata=["x"])
+    assert len(plain) == len(ahead) == 4
+    for _ in range(2):
+        assert [fingerprint(batch) for batch in ahead] == [fingerprint(batch) for batch in plain]
+
+
+@given(at=st.integers(0, 4), epoch=st.integers(0, 2))
+def test_the_position_is_that_of_the_caller(at: int, epoch: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SentAhead, "_lane", lambda self: Log())
+        plain, ahead = both(shuffle=True)
+        for loader in (plain, ahead):
+            loader.set_epoch(epoch)
+        batches: Iterator[NodeFlow] = iter(ahead)
+        taken = [fingerprint(next(batches)) for _ in range(at)]
+        state = ahead.state_dict()
+        assert state["batch_number"] == at
+        whole = [fingerprint(batch) for batch in plain]
+        assert taken == whole[:at]
+        again = both(shuffle=True)[1]
+        again.load_state_dict(state)
+        if at < 4:
+            assert [fingerprint(batch) for batch in again] == whole[at:]
+        assert again.state_dict()["epoch"] == epoch
+
+
+def test_devices_that_are_not_there() -> None:
+    with pytest.raises(ValueError, match="device must be cpu, cuda, cuda:N or auto, got 'gpu'"):
+        Trainer(planted(), replace(FAST, device="gpu"))
+    count = torch.cuda.device_count()
+    with pytest.raises(ValueError, match=rf"device 'cuda:{count}' is not there: torch sees {count} GPUs"):
+        Trainer(planted(), replace(FAST, device=f"cuda:{count}"))
+
+
+def test_a_state_of_another_kind_of_device_is_refused() -> None:
+    trainer = Trainer(planted(), FAST)
+    state = trainer.state_dict()
+    state["random"] = {**state["random"], "cuda": state["random"]["cpu"]}
+    with pytest.raises(ValueError, match="the state is of a run on another kind of device than 'cpu'"):
+        trainer.load_state_dict(state)
+
+
+# on a GPU
+
+gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
+RUNS = {
+    "plain": FAST,
+    "both inputs": replace(FAST, inputs="both"),
+    "gin": replace(FAST, model="gin"),
+    "subgraphs": replace(FAST, sampler="saint", model="gcn"),
+    "history": replace(FAST, sampler="cv"),
+    "bf16": replace(FAST, precision="bf16"),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=gpu) for name in RUNS])
+def test_a_gpu_learns_what_a_cpu_learns(name: str) -> None:
+    settings = replace(RUNS[name], dropout=0.0)
+    here = Trainer(planted(), settings).run()
+    there = Trainer(planted(), replace(settings, device="cuda")).run()
+    tolerance = 0.05 if name == "bf16" else 1e-3
+    for one, other in zip(here.records, there.records, strict=True):
+        assert one.loss == pytest.approx(other.loss, rel=tolerance, abs=tolerance)
+
+
+@pytest.mark.parametrize("settings", [pytest.param(FAST, marks=gpu), pytest.param(RUNS["history"], marks=gpu)])
+def test_a_run_on_a_gpu_goes_on(settings: Settings, tmp_path: Path) -> None:
+    settings = replace(settings, device="cuda", epochs=4)
+    wanted = Trainer(planted(), settings).run()
+    cut = Trainer(planted(), settings)
+    cut.train_epoch()
+    Checkpoints(tmp_path).save(cut)
+    again = Trainer(planted(), settings)
+    assert Checkpoints(tmp_path).restore(again)
+    losses = [[record.loss for record in result.records] for result in (again.run(), wanted)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)  # sums on a GPU need not be in one order
+
+
+@pytest.mark.parametrize("sparse", [pytest.param(False, marks=gpu), pytest.param(True, marks=gpu)])
+def test_batches_on_a_gpu_are_those_on_the_cpu(sparse: bool) -> None:
+    data = planted(sparse=sparse)
+    here, there = (Trainer(data, replace(FAST, device=device)) for device in ("cpu", "cuda"))
+    assert isinstance(there.batches, SentAhead)
+    for one, other in zip(here.batches, there.batches, strict=True):
+        assert other.device.type == "cuda"
+        assert torch.equal(one.seeds, other.seeds.cpu())
+        assert torch.equal(one.ldata[-1]["label"], other.ldata[-1]["label"].cpu())
