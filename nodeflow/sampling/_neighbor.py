@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,12 +13,14 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_int
 from nodeflow._base.types import EdgeFilter, Fanouts
+from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._columns import edge_integers, edge_numbers
 from nodeflow.graph._edges import NOTHING, Edges
+from nodeflow.sampling._base import Draw
 from nodeflow.sampling._proportional import Proportional
 from nodeflow.sampling._rows import Drawn, Rows, RowSampler
-from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes
+from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes, sample_layers, seed_contexts
 
 
 class NeighborSampler(RowSampler):
@@ -51,6 +54,10 @@ class NeighborSampler(RowSampler):
             None: uniform.
         edge_type: name of an edge column of integers: every node draws for each type on its own, and its edges are
             grouped by type, ascending.
+        disjoint: True: every seed has a neighbourhood of its own, that of the seed sampled alone, which shares no row
+            with the others'. ``Layer.context`` is the number of the seed in ``batch.seeds``; a node reached from two
+            seeds is two rows, which draw on their own. What a seed draws depends on the seed, the epoch and the number
+            of the batch, if it has one, and not on the other seeds. Seeds that repeat have one neighbourhood.
         direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``.
 
     Cost: proportional to the number of drawn edges, whatever the degrees (all edges for -1). With ``prob``, a draw
@@ -85,6 +92,7 @@ class NeighborSampler(RowSampler):
         replace: bool = False,
         prob: str | None = None,
         edge_type: str | None = None,
+        disjoint: bool = False,
         direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
@@ -98,6 +106,7 @@ class NeighborSampler(RowSampler):
         self.replace = bool(replace)
         self.prob = prob
         self.edge_type = edge_type
+        self.disjoint = bool(disjoint)
         largest = max(max(f.values(), default=0) if isinstance(f, dict) else f for f in self.fanouts)
         if self.replace and largest >= 2**31:  # every node draws so many, and their sum must be a number
             raise ValueError(f"fanouts must be below 2**31 with replacement, got {largest}")
@@ -105,6 +114,20 @@ class NeighborSampler(RowSampler):
             graph, len(self.fanouts), direction=direction, include_dst=include_dst, reuse=reuse,
             edge_filter=edge_filter, weight=weight, seed=seed,
         )  # fmt: skip
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything that determines the draws, except the graph; ``disjoint`` where it is True."""
+        return {k: v for k, v in super().settings.items() if k != "disjoint" or v}
+
+    def _draw(self, epoch: int, batch_number: int | None, *identity: int) -> Draw:
+        # seeds that draw on their own have no need of a batch that is told from others
+        return super()._draw(epoch, batch_number, *(() if self.disjoint else identity))
+
+    def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
+        if not self.disjoint:
+            return super()._sample(seeds, draw, inputs, contexts)
+        return sample_layers(self, seeds, draw, inputs, seed_contexts(seeds), rooted=True)
 
     def _checked(self, fanouts: Fanouts) -> tuple[int, ...]:
         """Return the checked fanouts; a subclass may allow other values."""

@@ -24,7 +24,8 @@ class Rows(NamedTuple):
     Attributes:
         numbers: number of each row in the edge arrays, int64 ``[n]``.
         ident: the id that the random numbers of each row belong to, int64 ``[n]``. It is the number of the row in the
-            whole graph (the parent id, where a node has one row), plus the number of all rows for every context before.
+            whole graph (the parent id, where a node has one row), plus the number of all rows for every context before,
+            or where ``step.roots`` tells contexts apart, for every node before the root.
         contexts: the context of each row, int64 ``[n]``; None without contexts.
     """
 
@@ -104,7 +105,8 @@ class RowSampler(Sampler):
         rows = Rows(index, index, None)
         if step.contexts is not None:
             contexts = np.repeat(step.contexts.numpy(), edges.rows_per_node)
-            rows = Rows(index, index + edges.num_rows * contexts, contexts)
+            apart = contexts if step.roots is None else np.repeat(step.roots.numpy(), edges.rows_per_node)
+            rows = Rows(index, index + edges.num_rows * apart, contexts)
         draw = self.draw_rows if edges.patch is None else self._draw_patched
         return self._choice(draw(edges, rows, step))
 

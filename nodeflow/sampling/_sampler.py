@@ -33,6 +33,8 @@ class Step(NamedTuple):
         batch_number: number of the batch; None where a hash of its seeds tells it apart.
         contexts: context of every destination, int64 ``[num_dst]``, in samplers that have contexts, else None.
         inputs: the argument ``inputs`` of the call.
+        roots: parent id of the seed that every destination was reached from, int64 ``[num_dst]``, in samplers whose
+            contexts are seeds that draw on their own, else None.
     """
 
     flow: int
@@ -42,6 +44,7 @@ class Step(NamedTuple):
     batch_number: int | None
     contexts: Tensor | None
     inputs: Any
+    roots: Tensor | None = None
 
 
 class Sampler(BoundSampler):
@@ -113,13 +116,27 @@ class Sampler(BoundSampler):
         return sample_layers(self, seeds, draw, inputs, contexts)
 
 
-def sample_layers(sampler: Sampler, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None) -> NodeFlow:
-    """Return the NodeFlow of checked seeds, layer by layer; ``contexts`` ``[num_seeds]`` see ``assemble``."""
+def seed_contexts(seeds: Ints) -> Ints:
+    """Return the number of every seed among the distinct seeds, as they come: a context for each."""
+    _, first, index = np.unique(seeds, return_index=True, return_inverse=True)
+    number: Ints = np.argsort(np.argsort(first))[index]
+    return number
+
+
+def sample_layers(
+    sampler: Sampler, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None, *, rooted: bool = False
+) -> NodeFlow:
+    """Return the NodeFlow of checked seeds, layer by layer; ``contexts`` ``[num_seeds]`` see ``assemble``.
+
+    ``rooted``: the contexts are ``seed_contexts(seeds)``, and draws are told apart by the seed, not by its number.
+    """
+    root = torch.from_numpy(seeds[np.sort(np.unique(seeds, return_index=True)[1])]) if rooted else None
     of_batch, of_epoch = Random(derive_key(draw.key, -1)), Random(draw.epoch_key)
 
     def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
         random = Random(derive_key(draw.key, flow))
-        return sampler.choose(dst, Step(flow, random, of_batch, of_epoch, draw.batch_number, context, inputs))
+        roots = None if root is None else root[context]
+        return sampler.choose(dst, Step(flow, random, of_batch, of_epoch, draw.batch_number, context, inputs, roots))
 
     return assemble(
         sampler.graph, sampler.reader.edges, seeds, sampler.num_flows, choose,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
 from nodeflow._base.checks import Ints, as_count, as_int
@@ -18,7 +17,7 @@ from nodeflow.sampling._assemble import prefix
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._neighbor import NeighborSampler
-from nodeflow.sampling._sampler import sample_layers
+from nodeflow.sampling._sampler import sample_layers, seed_contexts
 from nodeflow.sampling._subgraph import induced_subgraph
 
 
@@ -90,10 +89,8 @@ class ShadowSampler(BoundSampler):
         self._hops = NeighborSampler(self.graph, [self.fanout] * max(self.depth, 1), **options)
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
-        _, first, index = np.unique(seeds, return_index=True, return_inverse=True)
-        number = np.argsort(np.argsort(first))[index]  # of the seed's scope: distinct seeds, as they come
         reader, size = self.reader, self.graph.num_nodes
-        reached = sample_layers(self._hops.with_reader(reader), seeds, draw, inputs, number)
+        reached = sample_layers(self._hops.with_reader(reader), seeds, draw, inputs, seed_contexts(seeds))
         back = reached.back
         rows = reached.front if self.depth > 0 else back.with_frame()
         assert rows.context is not None  # they were drawn with contexts

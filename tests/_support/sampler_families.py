@@ -56,6 +56,7 @@ LAYERED: dict[str, Make] = {
     "neighbor": lambda g, **o: NeighborSampler(g, [2, 3], **o),
     "neighbor, replace": lambda g, **o: NeighborSampler(g, [2, 3], replace=True, **o),
     "neighbor, reuse": lambda g, **o: NeighborSampler(g, [2, 3], reuse=True, **o),
+    "neighbor, disjoint": lambda g, **o: NeighborSampler(g, [2, 3], disjoint=True, **o),
     "neighbor, prob": lambda g, **o: NeighborSampler(g, [2, 3], prob="p", **o),
     "neighbor, prob, replace": lambda g, **o: NeighborSampler(g, [2, 3], prob="p", replace=True, **o),
     "neighbor, filter": lambda g, **o: NeighborSampler(g, [2, 3], edge_filter="old", **o),
@@ -100,9 +101,9 @@ CERTAIN = {"full", "temporal, recent", "cluster"}
 """Families that draw nothing at random: all batches of the same seeds are equal."""
 
 CONSTANT = {
-    "full", "neighbor", "neighbor, replace", "neighbor, reuse", "neighbor, filter", "bernoulli", "bernoulli, rates",
-    "labor", "labor, sequential", "labor, dependent layers", "labor, hajek", "layer", "temporal", "temporal, recent",
-    "shadow", "link",
+    "full", "neighbor", "neighbor, replace", "neighbor, reuse", "neighbor, disjoint", "neighbor, filter",
+    "bernoulli", "bernoulli, rates", "labor", "labor, sequential", "labor, dependent layers", "labor, hajek",
+    "layer", "temporal", "temporal, recent", "shadow", "link",
 }  # fmt: skip
 """Families whose weights are the same for all edges of a destination, so that a plain mean needs no weights."""
 

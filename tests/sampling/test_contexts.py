@@ -237,7 +237,7 @@ def test_append_refuses_other_contexts(graph, batch):
 def test_which_samplers_hold_a_node_twice(name: str) -> None:
     """The table in docs/nodeflow.md."""
     batch = sampled(name, FAMILIES[name](graph_of_all()))
-    in_contexts = name.startswith(("temporal", "shadow"))
+    in_contexts = name.startswith(("temporal", "shadow")) or "disjoint" in name
     for layer in batch.layers:
         assert (layer.context is not None) == in_contexts
         keys = layer.parent_nid if layer.context is None else torch.stack([layer.context, layer.parent_nid], 1)
