@@ -122,7 +122,7 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
     Raises ValueError with the line of an end that is no node.
     """
     pairs = (zip(table.columns["src"], table.columns["dst"], strict=True) for table in tables)
-    words = dict.fromkeys(chain.from_iterable(chain.from_iterable(pairs)))
+    words, codes = numbered(chain.from_iterable(chain.from_iterable(pairs)))
     if nodes is not None:
         numbering, what = nodes.numbering, f"a node of {nodes.path}"
     elif rows_of:
@@ -131,13 +131,14 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
         what = f"a number from 0 to {top}, for a row of {rows_of} (a file nodes.csv may give names to the rows)"
     else:
         numbering, what = number_nodes(words), "a name, or an integer from 0"
-    number = numbering.of(words)
-    if -1 in number.values():
-        _refuse_ends(tables, number, what)
-    src, dst = (
-        np.fromiter((number[word] for table in tables for word in table.columns[end]), np.int64)
-        for end in ("src", "dst")
-    )
+    ids = np.array(list(numbering.of(words).values()), np.int64)
+    if (at := first_true(ids[codes] < 0)) is not None:
+        row, end = divmod(at, 2)
+        for table in tables:
+            if row < len(table.columns["src"]):
+                raise table.error(row, f"{('src', 'dst')[end]} must be {what}, got {words[codes[at]]!r}")
+            row -= len(table.columns["src"])
+    src, dst = ids[codes[::2]], ids[codes[1::2]]
     columns: dict[str, Array] = {}
     categories = {}
     for title in tables[0].columns:
@@ -149,14 +150,6 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
             if names is not None:
                 categories[title] = names
     return Edges(numbering.num_nodes, src, dst, columns, numbering.names, categories)
-
-
-def _refuse_ends(tables: Sequence[Words], number: dict[str, int], what: str) -> None:
-    for table in tables:
-        for row, pair in enumerate(zip(table.columns["src"], table.columns["dst"], strict=True)):
-            for end, word in zip(("src", "dst"), pair, strict=True):
-                if number[word] < 0:
-                    raise table.error(row, f"{end} must be {what}, got {word!r}")
 
 
 def read_nodes(path: Path) -> Nodes:

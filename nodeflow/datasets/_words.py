@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,6 @@ from numpy.typing import NDArray
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow.datasets._files import reading
-from nodeflow.datasets._text import is_integer, is_number
 
 _PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "0": 0, "1": 1, "2": 2}
 _CHUNK = 256  # few enough that the garbage collector does not look at them twice
@@ -96,26 +97,30 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
         try:
             for fields in rows:
-                stripped = [field.strip() for field in fields]
+                stripped = [*map(str.strip, fields)]
                 if any(stripped):
                     yield rows.line_num, stripped
         except csv.Error as error:
             raise ValueError(f"line {rows.line_num}: {error}") from error
 
 
-def numbered(words: Sequence[str]) -> tuple[list[str], Ints]:
+def numbered(words: Iterable[str]) -> tuple[list[str], Ints]:
     """Return the different words, in the order in which they first occur, and the number of each, int64 ``[n]``."""
-    number = {word: at for at, word in enumerate(dict.fromkeys(words))}
-    return list(number), np.fromiter(map(number.__getitem__, words), np.int64, len(words))
+    number: defaultdict[str, int] = defaultdict(count().__next__)
+    codes = np.fromiter(map(number.__getitem__, words), np.int64)
+    return list(number), codes
 
 
 def typed(words: Sequence[str]) -> tuple[Array, tuple[str, ...] | None]:
     """Return a column as int64 or float64 numbers, or as the numbers of its categories, with their names."""
+    letters = "".join(words)
+    if not letters.strip("+-0123456789"):
+        with suppress(ValueError, OverflowError):
+            return np.fromiter(map(int, words), np.int64, len(words)), None
+    if "_" not in letters:  # Python's own separator of thousands, which no data file means
+        with suppress(ValueError):
+            return np.fromiter(map(float, words), np.float64, len(words)), None
     names, codes = numbered(words)
-    if all(map(is_integer, names)):
-        return np.array([int(name) for name in names], np.int64)[codes], None
-    if all(map(is_number, names)):
-        return np.array([float(name) for name in names], np.float64)[codes], None
     return codes, tuple(names)
 
 
