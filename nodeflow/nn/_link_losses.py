@@ -109,7 +109,7 @@ def self_adversarial_loss(
 
 def one_vs_all_loss(
     scores: Tensor,
-    answers: Tensor,
+    answers: Tensor | tuple[Tensor, Tensor],
     *,
     binary: bool = False,
     label_smoothing: float = 0.0,
@@ -126,7 +126,8 @@ def one_vs_all_loss(
     Args:
         scores: ``[..., N]``, such as ``decoder.score_all(h[src], rel, h)``; -inf leaves a candidate out.
         answers: the number of the one true answer, integers ``[...]``; or which candidates are true, bool ``[..., N]``,
-            at least one in a row without ``binary``.
+            at least one in a row without ``binary``; or, for scores ``[n, N]``, a pair of integers ``[a]``, rows and
+            candidates, each answer once, which takes no memory for the others.
         binary: a logistic loss.
         label_smoothing: epsilon from 0 to below 1: targets become ``(1 - epsilon) y + epsilon / N``.
         weight, reduction: as in ``softmax_loss``, with a weight per row.
@@ -143,13 +144,13 @@ def one_vs_all_loss(
     if not 0 <= label_smoothing < 1:
         raise ValueError(f"label_smoothing must be from 0 to below 1, got {label_smoothing}")
     sums, counts = _true(scores, answers, needed=not binary)
+    if not binary and not label_smoothing:
+        return _reduced(scores.logsumexp(-1) - sums / counts, weight, reduction)
     there = scores > -torch.inf
     size = there.sum(-1).clamp(min=1)
     if not binary:
-        target = sums / counts
-        if label_smoothing:
-            every = scores.masked_fill(~there, 0.0).sum(-1) / size
-            target = (1 - label_smoothing) * target + label_smoothing * every
+        every = scores.masked_fill(~there, 0.0).sum(-1) / size
+        target = (1 - label_smoothing) * sums / counts + label_smoothing * every
         return _reduced(scores.logsumexp(-1) - target, weight, reduction)
     target = (1 - label_smoothing) * sums
     if label_smoothing:
@@ -157,8 +158,14 @@ def one_vs_all_loss(
     return _reduced((-F.logsigmoid(-scores).sum(-1) - target) / size, weight, reduction)
 
 
-def _true(scores: Tensor, answers: Tensor, needed: bool) -> tuple[Tensor, Tensor]:
+def _true(scores: Tensor, answers: Tensor | tuple[Tensor, Tensor], needed: bool) -> tuple[Tensor, Tensor]:
     """Return the sum of the scores of the answers of every row, and their number."""
+    if isinstance(answers, tuple):
+        rows, columns = answers
+        counts = torch.bincount(rows, minlength=len(scores))
+        if needed and bool((counts == 0).any()):
+            raise ValueError("answers must have a true answer in every row, but one has none; use binary=True")
+        return scores.new_zeros(len(scores)).index_add(0, rows, scores[rows, columns]), counts
     if answers.dtype == torch.bool:
         if answers.shape != scores.shape:
             raise ValueError(

@@ -95,10 +95,10 @@ class SamplerBase(ABC):
 
     Args:
         graph: the parent graph; it is never written to.
-        num_flows: number of flows, L.
+        num_flows: number of flows, L; 0 for batches of the seeds alone.
         seed: any integer.
 
-    Raises TypeError if ``graph`` is not a Graph, ValueError if ``num_flows`` is below 1.
+    Raises TypeError if ``graph`` is not a Graph, ValueError if ``num_flows`` is below 0.
     """
 
     draws_as: ClassVar[str] = "custom"
@@ -124,7 +124,7 @@ class SamplerBase(ABC):
     def __init__(self, graph: Graph, num_flows: int, *, seed: int = 0) -> None:
         check_type(graph, "graph", Graph, "a nodeflow.Graph")
         self.graph = graph
-        self.num_flows = as_count(num_flows, "num_flows", 1)
+        self.num_flows = as_count(num_flows, "num_flows")
         self.seed = as_int(seed, "seed")
 
     @property

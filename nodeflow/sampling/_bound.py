@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_ids
+from nodeflow._base.checks import as_count, as_ids
 from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow.graph import Graph
 from nodeflow.graph._columns import EdgeMask, edge_mask
@@ -43,7 +43,7 @@ class BoundSampler(SamplerBase):
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(graph, num_flows, seed=seed)
+        super().__init__(graph, as_count(num_flows, "num_flows", 1), seed=seed)
         self.direction = direction
         self.edge_filter: EdgeMask | None = edge_mask(graph, edge_filter)
         self.weight = weight

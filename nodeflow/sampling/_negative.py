@@ -132,7 +132,7 @@ class Negatives(Frozen):
         """Return which of ``nodes`` ``[n, count]`` are known in the rows ``[n]``, each row's own node too."""
         indptr, known, _ = self._known
         nodes = nodes if self._rank is None else self._rank[nodes]
-        marks: NDArray[np.bool_] = kernels.negative.known_among(rows, indptr, known, nodes)
+        marks: NDArray[np.bool_] = kernels.negative.known_among(rows, indptr, known, nodes, self._num_nodes)
         return marks
 
     def log_chance(self, rows: Ints, nodes: Ints) -> Floats:

@@ -36,10 +36,12 @@ from nodeflow.training._folder import (
     save,
     write_log,
 )
+from nodeflow.training._nodes import NodeTask
 from nodeflow.training._predictions import check_predictions, write_predictions
 from nodeflow.training._result import EpochRecord
 from nodeflow.training._settings import read_toml
 from nodeflow.training._state import read_tensors
+from nodeflow.training._task import PARTS
 from nodeflow.training._trainer import FREE, Stopped, Trainer
 
 Say: TypeAlias = Callable[[str], None]
@@ -163,7 +165,7 @@ def evaluate(options: argparse.Namespace, say: Say) -> None:
     """Print all metrics of the best epoch of a run, on every part of the split."""
     trainer, dataset = _best(options)
     say(repr(dataset))
-    for part in ("train", "val", "test"):
+    for part in PARTS:
         say(_scores(part, trainer.evaluate(part)))
 
 
@@ -171,6 +173,8 @@ def predict(options: argparse.Namespace, say: Say) -> None:
     """Write the outputs of nodes into a file."""
     check_predictions(options.output)
     trainer, dataset = _best(options)
+    if not isinstance(trainer.task, NodeTask):
+        raise ValueError("predict writes outputs of nodes, but the run learned links; evaluate measures it")
     nodes = _nodes(options.nodes, dataset)
     write_predictions(options.output, nodes, trainer.outputs(nodes), dataset, trainer.task.target.task)
     say(f"wrote {options.output}: {len(nodes):,} nodes")

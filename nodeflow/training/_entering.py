@@ -18,23 +18,31 @@ from nodeflow.training._network import Inputs
 from nodeflow.training._settings import Settings
 from nodeflow.transform import add_reverse_edges, is_symmetric, reverse
 
-_MARK = "is_reverse"
 _TYPES = ("relation", "etype", "type", "kind")  # usual names of the column of edge types
 
 
-def message_graph(dataset: Dataset, settings: Settings) -> Graph:
+def message_graph(graph: Graph, settings: Settings) -> Graph:
     """Return the graph along whose edges messages go, with float32 features."""
-    graph = dataset.graph
     if settings.direction == "out":
         graph = reverse(graph)
     elif settings.direction == "both" and not is_symmetric(graph):
-        graph = add_reverse_edges(graph, mark=_MARK if settings.model == "rgcn" else None)
+        graph = _with_reverses(graph, edge_types(graph, settings.edge_type))
     x = graph.ndata.get("feat")
     if x is None or x.layout != torch.strided or x.dtype == torch.float32:  # sparse products convert their values
         return graph
     indptr, indices, edge_ids = graph.csc()
     columns = {**graph.ndata, "feat": x.to(torch.float32)}
     return Graph(indptr, indices, edge_ids=edge_ids, ndata=columns, edata=graph.edata, copy=False)
+
+
+def _with_reverses(graph: Graph, column: str | None) -> Graph:
+    """Return the graph with reverses, whose types in ``column`` are others than those of edges."""
+    both = add_reverse_edges(graph)
+    if column is not None and graph.num_edges:
+        types = graph.edata[column].long()
+        both.edata[column] = both.edata[column].long()
+        both.edata[column][graph.num_edges :] += int(types.max()) + 1
+    return both
 
 
 def inputs_of(dataset: Dataset, settings: Settings) -> Inputs:
@@ -52,22 +60,31 @@ def inputs_of(dataset: Dataset, settings: Settings) -> Inputs:
     return Inputs(dataset.graph.num_nodes, width, embedding, dense=not kind_of(settings.model).sparse)
 
 
+def edge_types(graph: Graph, name: str) -> str | None:
+    """Return the name of the edge column with the types of edges: ``name``, or a usual one; None where there is none.
+
+    Raises ValueError for a name that is no edge column, or a column without types.
+    """
+    column = name or next((usual for usual in _TYPES if usual in graph.edata), None)
+    if column is None:
+        return None
+    if column not in graph.edata:
+        raise ValueError(f"edge_type={column!r} is no edge column; the graph has {', '.join(graph.edata) or 'none'}")
+    types = graph.edata[column]
+    if types.ndim != 1 or types.is_floating_point() or (len(types) and int(types.min()) < 0):
+        raise ValueError(f"edge column {column!r} must hold types from 0, one integer per edge, got {describe(types)}")
+    return column
+
+
 def relations_of(graph: Graph, settings: Settings) -> dict[str, Any]:
     """Return the column of edge types and their number, for a relational model; reversed edges have their own."""
     if settings.model != "rgcn":
         return {}
-    column = settings.edge_type or next((name for name in _TYPES if name in graph.edata), "")
-    if column not in graph.edata:
-        have = ", ".join(name for name in graph.edata if name != _MARK) or "none"
-        raise ValueError(f"model 'rgcn' needs edge types: edge_type={column!r} is no edge column; the graph has {have}")
+    column = edge_types(graph, settings.edge_type)
+    if column is None:
+        raise ValueError("model 'rgcn' needs an edge column with types from 0: name it with edge_type")
     types = graph.edata[column]
-    if types.ndim != 1 or types.is_floating_point() or (len(types) and int(types.min()) < 0):
-        raise ValueError(f"edge column {column!r} must hold types from 0, one integer per edge, got {describe(types)}")
-    count = int(types.max()) + 1 if len(types) else 1
-    if _MARK in graph.edata:
-        graph.edata[column] = types.long() + count * graph.edata[_MARK].long()
-        count *= 2
-    return {"edge_type": column, "num_relations": count}
+    return {"edge_type": column, "num_relations": int(types.max()) + 1 if len(types) else 1}
 
 
 def check_features(name: str, x: Tensor) -> None:

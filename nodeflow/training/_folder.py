@@ -20,6 +20,7 @@ from nodeflow._base.version import __version__
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import STATE, Checkpoints
+from nodeflow.training._links import LinkNetwork, build_decoder
 from nodeflow.training._models import build_model
 from nodeflow.training._network import Inputs, Network
 from nodeflow.training._random_state import first_state, set_state
@@ -216,15 +217,25 @@ def load_model(checkpoint: Path | str) -> Network:
     facts, weights = read_tensors(path)
     try:
         settings, how = Settings.from_dict(facts["settings"]), facts["network"]
-        if how["model"] is None:
+        if how["model"] is None and settings.model != "none":
             raise ValueError("its model was made by its user: make it again, and load the tensors of the file")
         with torch.random.fork_rng(devices=[]):
             set_state(first_state(0, torch.device("cpu")), torch.device("cpu"))  # the weights drawn here are replaced
-            network = Network(Inputs(**how["inputs"]), build_model(settings, **how["model"]))
+            network = _network(settings, how)
         network.load_state_dict(weights)
     except (TypeError, KeyError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path} does not hold the model that it says it holds: {error}") from error
     return network.eval()
+
+
+def _network(settings: Settings, how: Mapping[str, Any]) -> Network:
+    inputs = Inputs(**how["inputs"])
+    model = None if how["model"] is None else build_model(settings, **how["model"])
+    if "decoder" in how:
+        return LinkNetwork(inputs, model, build_decoder(settings, **how["decoder"]), settings.dropout)
+    if model is None:
+        raise ValueError("model 'none' is for task 'link'")
+    return Network(inputs, model)
 
 
 def _without_nan(scores: Mapping[str, float]) -> dict[str, float | None]:

@@ -50,6 +50,10 @@ class Kind:
     with_history: Callable[..., nn.Module] | None = None
 
 
+def _no_model(*shape: Any, **options: Any) -> nn.Module:
+    raise ValueError("model 'none' is for task 'link': rows of nodes that the decoder compares")
+
+
 MODELS = {
     "sage": Kind(GraphSAGE, {"weighted": True}, with_history=VRGraphSAGE),
     "gcn": Kind(GCN, {"degrees": "parent"}, with_history=VRGCN),
@@ -57,6 +61,7 @@ MODELS = {
     "gat": Kind(GAT),
     "gatv2": Kind(GATv2),
     "rgcn": Kind(RGCN),
+    "none": Kind(_no_model),
 }
 
 
@@ -117,8 +122,6 @@ def build_model(
     elif weighted:
         options |= kind.weighted
     if make is RGCN:
-        if not num_relations:
-            raise ValueError("model 'rgcn' needs an edge column with types from 0: name it with edge_type")
         options |= {"num_relations": num_relations, "edge_type": edge_type}
     try:
         return make(*shape, **{**options, **settings.model_options})

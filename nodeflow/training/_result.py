@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nodeflow.training._network import Network
-    from nodeflow.training._nodes import NodeTask
     from nodeflow.training._settings import Settings
+    from nodeflow.training._task import Task
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Result:
     """
 
     settings: Settings
-    task: NodeTask = field(repr=False, compare=False)
+    task: Task = field(repr=False, compare=False)
     best_epoch: int
     metric: str
     records: list[EpochRecord] = field(default_factory=list)

@@ -15,7 +15,9 @@ from nodeflow.training._methods import METHODS
 from nodeflow.training._models import MODELS, check_model
 from nodeflow.training._options import count, flag, integer, number, one_of, option, table, text
 
-TASKS = ("auto", "classification", "multilabel", "regression")
+TASKS = ("auto", "classification", "multilabel", "regression", "link")
+DECODERS = ("dot", "distmult", "complex", "bilinear", "transe", "rotate", "mlp")
+LINK_LOSSES = ("softmax", "logistic", "margin", "self-adversarial", "one-vs-all")
 OPTIMIZERS = {
     "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad,
     "rmsprop": torch.optim.RMSprop,
@@ -49,8 +51,8 @@ class Settings:
 
     task: str = one_of(
         "auto", TASKS,
-        "what is learned; auto: by the labels (integers: classification, a matrix of 0 and 1: multilabel, other "
-        "floats: regression)",
+        "what is learned: labels of nodes, or link: which edges are there; auto: by the labels (integers: "
+        "classification, a matrix of 0 and 1: multilabel, other floats: regression)",
     )  # fmt: skip
     model: str = option(
         "sage", "the model, or module:factory, a function of your own with the arguments of nodeflow.nn.GraphSAGE",
@@ -104,6 +106,21 @@ class Settings:
         "for samplers of layers and subgraphs",
     )  # fmt: skip
     metric: str = text("", "the score of validation, by which the best epoch is chosen; empty: the task's first")
+    decoder: str = one_of("distmult", DECODERS, "for task link: the score of a pair of rows of width embedding")
+    decoder_options: dict[str, Any] = table(  # noqa: RUF009
+        "further arguments of the decoder, as name=value"
+    )
+    inverse: bool = flag("for task link: a source is asked for as the destination of an inverse relation of its own")
+    link_loss: str = one_of(
+        "softmax", LINK_LOSSES, "for task link: the loss of scores against negatives; one-vs-all: a softmax over all "
+        "nodes, with model none",
+    )  # fmt: skip
+    negatives: int = count(256, "for task link: negatives per edge and side that is replaced", least=1)
+    negative_law: str = one_of("uniform", ("uniform", "degree"), "for task link: how negatives are drawn")
+    chunk: int = count(256, "for task link: edges of a batch that share their negatives", least=1)
+    corrupt: str = one_of("both", ("destination", "source", "both"), "for task link: the end that negatives replace")
+    margin: float = number(1.0, "for task link: the margin of losses that have one")
+    temperature: float = number(1.0, "for task link: how much more hard negatives weigh, for self-adversarial")
     seed: int = integer(0, "the same seed gives the same result")
     workers: int = count(1, "threads that sample ahead; they change the speed only")
     direction: str = one_of(

@@ -18,11 +18,13 @@ from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric
 from nodeflow.training._checkpoints import Checkpoints
+from nodeflow.training._links import LinkTask
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._random_state import find_device, first_state, present_state, set_state
 from nodeflow.training._result import EpochRecord, Result
 from nodeflow.training._settings import OPTIMIZERS, Settings
 from nodeflow.training._targets import Loss
+from nodeflow.training._task import PARTS, Task
 
 Report = Callable[[EpochRecord], None]
 FREE = ("workers", "patience", "epochs")
@@ -69,7 +71,8 @@ class Trainer:
         self.device = find_device(settings.device)
         self._random, self._inside = first_state(settings.seed, self.device), False
         with self._own_random():
-            self.task = NodeTask(dataset, settings, self.device, model=model, loss=loss, metrics=metrics)
+            kind = LinkTask if settings.task == "link" else NodeTask
+            self.task: Task = kind(dataset, settings, self.device, model=model, loss=loss, metrics=metrics)
         self.network, self.batches = self.task.network, self.task.batches
         self._forward = torch.compile(self.network) if settings.compile else self.network
         self.optimizer = (optimizer or self._optimizer)(self.network.parameters())
@@ -127,7 +130,7 @@ class Trainer:
                 self._last_weights = self._weights()
             self.network.load_state_dict(self.best_weights)
         with self._own_random():
-            scores = {part: self.evaluate(part) for part in ("train", "val", "test")}
+            scores = {part: self.evaluate(part) for part in PARTS}
         return Result(self.settings, self.task, self.best_epoch, self.task.metric.name, self.records, scores)
 
     # ---- parts of a loop of your own
@@ -166,12 +169,10 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         self._waiting = 0
 
-    @torch.no_grad()
     def validate(self) -> dict[str, float]:
         """Return the metrics on the validation nodes, on the same draws every time; empty without such nodes."""
         return self._scores("val", full=self.task.validates_fully)
 
-    @torch.no_grad()
     def evaluate(self, part: str = "test") -> dict[str, float]:
         """Return the metrics on a part of the split from full neighbourhoods; empty where it has no nodes.
 
@@ -180,21 +181,30 @@ class Trainer:
         """
         return self._scores(part, full=True)
 
-    @torch.no_grad()
     def outputs(self, nodes: Tensor, *, full: bool = True) -> Tensor:
-        """Return the outputs of nodes, ``[n, width]``, float32 on the CPU."""
+        """Return the outputs of nodes, ``[n, width]``, float32 on the CPU; TypeError for a task of links."""
+        if not isinstance(self.task, NodeTask):
+            raise TypeError("outputs are of nodes with labels; a task of links has rows(): the rows of all nodes")
+        with self._evaluating():
+            return self.task.outputs(nodes, full=full)
+
+    def _scores(self, part: str, *, full: bool) -> dict[str, float]:
+        check_one_of(part, "part", PARTS)
+        if not self.task.has(part):
+            return {}
+        with self._evaluating():
+            return self.task.evaluate(part, full=full)
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """Within the block, the network computes for evaluation, in the precision of the run."""
         training = self.network.training
         self.network.eval()
         try:
-            with self.precision():
-                return self.task.outputs(nodes, full=full)
+            with torch.no_grad(), self.precision():
+                yield
         finally:
             self.network.train(training)
-
-    def _scores(self, part: str, *, full: bool) -> dict[str, float]:
-        check_one_of(part, "part", self.task.dataset.splits)
-        nodes = self.task.dataset.splits[part]
-        return self.task.scores(self.outputs(nodes, full=full), nodes) if len(nodes) else {}
 
     def precision(self) -> Any:
         """Return the context in which the network computes."""
@@ -302,7 +312,7 @@ class Trainer:
     def _choose(self, record: EpochRecord) -> None:
         """Keep the weights of an epoch that is better than all before, or of the last one without validation nodes."""
         best = self.records[self.best_epoch - 1].score if self.best_epoch else math.nan
-        unknown = not len(self.task.dataset.splits["val"])
+        unknown = not self.task.has("val")
         if unknown or (record.scores and (math.isnan(best) or self.task.metric.is_better(record.score, best))):
             self.best_epoch = record.epoch
             self.best_weights = self._weights()
@@ -380,8 +390,9 @@ class _Sums:
         """Add a batch of ``size`` nodes with a loss."""
         self.loss += loss * size
         self.nodes += size
-        self.seeds += batch.layer_sizes[-1]
-        self.edges += sum(batch.flow_sizes)
+        flows = isinstance(batch, NodeFlow)
+        self.seeds += batch.layer_sizes[-1] if flows else size
+        self.edges += sum(batch.flow_sizes) if flows else 0
         self.ages += int(ages.sum())
         self.rows += len(ages)
         self.seconds += seconds

@@ -112,9 +112,17 @@ def known_rows(own, indptr, indices, upto):
 
 
 @njit(nogil=True, cache=True)
-def known_among(rows, indptr, known, nodes):
+def known_among(rows, indptr, known, nodes, num_nodes):
     """Return whether ``nodes[i, j]`` is in row ``rows[i]`` of ``known`` (see ``known_rows``), bool as ``nodes``."""
     found = np.empty(nodes.shape, np.bool_)
+    if num_nodes <= nodes.size:  # a table of all nodes costs less than the searches
+        last = np.full(num_nodes, -1, np.int64)  # the last row that knows a node
+        for i in range(nodes.shape[0]):
+            for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+                last[known[p]] = i
+            for j in range(nodes.shape[1]):
+                found[i, j] = last[nodes[i, j]] == i
+        return found
     for i in range(nodes.shape[0]):
         end = indptr[rows[i] + 1]
         for j in range(nodes.shape[1]):

@@ -1,0 +1,285 @@
+"""The task of links: edges that were held out are ranked among all nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nodeflow._base.checks import Ints
+from nodeflow.datasets import Dataset
+from nodeflow.flow import Layer, NodeFlow
+from nodeflow.graph import Graph
+from nodeflow.metrics import Metric, Ranks, rank_links
+from nodeflow.nn import (
+    Bilinear,
+    ComplEx,
+    Decoder,
+    DistMult,
+    DotProduct,
+    FlowModel,
+    MLPDecoder,
+    RotatE,
+    TransE,
+    logistic_loss,
+    margin_loss,
+    self_adversarial_loss,
+    softmax_loss,
+)
+from nodeflow.random import derive_key
+from nodeflow.sampling import LinkSampler, SamplerBase
+from nodeflow.sampling._base import Draw
+from nodeflow.training._answers import AnswerBatch, Answers
+from nodeflow.training._entering import edge_types, hash_of, message_graph
+from nodeflow.training._network import Inputs, Network
+from nodeflow.training._settings import Settings
+from nodeflow.training._task import PARTS, Task
+from nodeflow.transform import random_split
+
+SPLIT = "split"
+"""Edge column with the part of every edge: 0 train, 1 validation, 2 test."""
+METRICS = ("mrr", "mean_rank", "hits@1", "hits@3", "hits@10")
+_DECODERS: dict[str, Callable[..., Decoder]] = {
+    "dot": DotProduct, "distmult": DistMult, "complex": ComplEx, "bilinear": Bilinear, "transe": TransE,
+    "rotate": RotatE, "mlp": MLPDecoder,
+}  # fmt: skip
+
+
+class NodesOnly(SamplerBase):
+    """Batches of the seeds alone, without flows: for rows of nodes that no messages reach."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph, 0)
+
+    def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
+        nodes, first, row = np.unique(seeds, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        place = np.empty(len(nodes), np.int64)
+        place[order] = np.arange(len(nodes))
+        layer = Layer(len(nodes), torch.from_numpy(nodes[order]))
+        return NodeFlow([layer], [], parent=self.graph, seed_index=torch.from_numpy(place[row]))
+
+
+class LinkNetwork(Network):
+    """The inputs, the model and the decoder of a run: ``network(batch)`` gives the rows that the decoder compares.
+
+    Args:
+        inputs: the rows that enter the model.
+        model: None for none: the rows that enter are compared, with dropout.
+        decoder: the scores of pairs of rows.
+        dropout: without a model, the probability that an entry is set to zero.
+    """
+
+    def __init__(self, inputs: Inputs, model: nn.Module | None, decoder: Decoder, dropout: float) -> None:
+        super().__init__(inputs, nn.Dropout(dropout) if model is None else model)
+        self.decoder, self.encodes = decoder, model is not None
+
+    def forward(self, batch: NodeFlow | AnswerBatch) -> Tensor:
+        """Return the rows of the seeds, ``[layer_sizes[-1], width]``; of all nodes for a batch of answers."""
+        if isinstance(batch, AnswerBatch):
+            out: Tensor = self.model(self.inputs.everywhere(batch.graph))
+        elif self.encodes:
+            out = super().forward(batch)
+        else:
+            out = self.model(self.inputs(batch))
+        return out
+
+
+class LinkTask(Task):
+    """Learn to rank the true end of an edge among all nodes, from rows of nodes and a decoder.
+
+    The parts of the edges are those of the edge column "split" (0, 1, 2: train, validation, test); without one, 80, 10
+    and 10 % at random, the same every time, where edges between the same nodes stay together. Messages go along
+    training edges only, and never along the seed edges of the batch or their reverses.
+
+    Args:
+        dataset: its graph has the edges, and an edge column of relations where there are any.
+        settings: see ``Settings``.
+        device: where the network is.
+        model: a model of your own, called as ``model(batch, h)``, whose rows have the width ``embedding``.
+        loss: ``loss(positive, negative)`` of scores ``[n]`` and ``[n, K]``, a scalar; None: that of the settings.
+
+    Raises ValueError for data and settings that cannot be trained with.
+    """
+
+    def __init__(
+        self, dataset: Dataset, settings: Settings, device: torch.device, *, model: nn.Module | None = None,
+        loss: Callable[[Tensor, Tensor], Tensor] | None = None, metrics: Any = (),
+    ) -> None:  # fmt: skip
+        if metrics:
+            raise ValueError(f"metrics of links are {', '.join(METRICS)}; metrics= is for tasks of nodes")
+        self.metrics = {name: Metric(name, _no_function, name != "mean_rank") for name in METRICS}
+        if settings.metric not in ("", *METRICS):
+            raise ValueError(f"metric must be one of {', '.join(METRICS)} for task 'link', got {settings.metric!r}")
+        self.metric = self.metrics[settings.metric or "mrr"]
+        self.relation = edge_types(dataset.graph, settings.edge_type)
+        self.triples = _triples(dataset, self.relation)
+        if not len(self.triples["train"]):
+            raise ValueError(f"data set {dataset.name!r} has no training edges")
+        self.known = torch.cat(list(self.triples.values()))
+        self.num_relations = 0 if self.relation is None else int(self.known[:, 1].max()) + 1
+        super().__init__(dataset, message_graph(self._training_graph(dataset), settings), settings, device)
+        self._check_sampler(model)
+        width, self._loss = settings.embedding, loss
+        encodes = model is not None or settings.model != "none"
+        if encodes:
+            model = self.build(model, width, lambda: self._nodes(0)(self._ends(settings.batch_size)))
+        else:
+            self.build_inputs()
+        decoder = self._decoder(width if encodes else self.inputs.width)
+        self.decoder = decoder.to(device)
+        self.network: LinkNetwork = LinkNetwork(self.inputs, model, decoder, settings.dropout).to(device)
+        if settings.link_loss == "one-vs-all":
+            if encodes:
+                raise ValueError("link_loss 'one-vs-all' scores all nodes in every step, so it needs model 'none'")
+            self.batches = Answers(self.graph, self.triples["train"], settings.batch_size, settings.seed)
+        else:
+            self.links = self._sampler(settings.seed)
+            self.batches = self.loader(
+                self.links, torch.arange(self.links.num_seeds), settings.batch_size, settings.seed, shuffle=True
+            )
+            if encodes:
+                self.try_first_batch(width)
+
+    # ---- training
+
+    def loss(self, outputs: Tensor, batch: Any) -> Tensor:
+        """Return the mean loss of the scores of a batch, a scalar."""
+        if isinstance(batch, AnswerBatch):
+            return batch.loss(self.decoder, outputs.float(), self.settings.label_smoothing)
+        positive, negative = self.decoder.score_chunks(outputs.float(), self.links.chunks_of(batch))
+        if self._loss is not None:
+            return self._loss(positive, negative)
+        settings = self.settings
+        if settings.link_loss == "softmax":
+            uniform = settings.negative_law == "uniform"
+            chance = -math.log(self.graph.num_nodes) if uniform else self.links.log_proposal(batch)
+            return softmax_loss(positive, negative, log_proposal=torch.as_tensor(chance))
+        if settings.link_loss == "logistic":
+            return logistic_loss(positive, negative)
+        if settings.link_loss == "margin":
+            return margin_loss(positive, negative, margin=settings.margin)
+        return self_adversarial_loss(positive, negative, margin=settings.margin, temperature=settings.temperature)
+
+    def size(self, batch: Any) -> int:
+        """Return the number of edges, or of queries, whose loss a batch has."""
+        return len(batch.node) if isinstance(batch, AnswerBatch) else len(batch.seed_ids)
+
+    def after_step(self, batch: Any) -> Tensor:
+        """Store nothing: there is no history."""
+        return torch.empty(0, dtype=torch.int64)
+
+    # ---- evaluation
+
+    def rows(self) -> Tensor:
+        """Return the rows of all nodes that the decoder compares, ``[num_nodes, width]``, from full neighbourhoods."""
+        x = self.inputs.everywhere(self.graph)
+        if not self.network.encodes:
+            return self.network.model(x).float()  # type: ignore[no-any-return]
+        model = self.network.model
+        if self.method.estimates and isinstance(model, FlowModel):
+            return model.inference(self.graph, x.to(self.device)).float()
+        nodes = torch.arange(self.graph.num_nodes)
+        batches = self.loader(self._nodes(1), nodes, self.settings.batch_size, self.settings.seed + 1)
+        return torch.cat([self.network(batch).float() for batch in batches])
+
+    def ranks(self, part: str) -> Ranks:
+        """Return the ranks of the edges of a part among all nodes, both sides, without other known edges."""
+        return rank_links(self.decoder, self.rows(), self.triples[part], known=self.known)
+
+    def has(self, part: str) -> bool:
+        """Return whether a part of the split has edges."""
+        return len(self.triples[part]) > 0
+
+    def evaluate(self, part: str, *, full: bool) -> dict[str, float]:
+        """Return MRR, mean rank and hits of a part; of the training edges 10,000, always the same."""
+        triples = self.triples[part]
+        if part == "train" and len(triples) > 10_000:
+            triples = triples[:: len(triples) // 10_000 + 1]
+        found = rank_links(self.decoder, self.rows(), triples, known=self.known).summary()
+        return {name: found[name] for name in self.metrics}
+
+    # ---- state
+
+    def fingerprint(self) -> str:
+        """Return a hash of the data and its split, by which a state of another data set is refused."""
+        x = self.graph.ndata.get("feat")
+        values = [] if x is None else [x if x.layout == torch.strided else x.values()]
+        return f"{derive_key(*(hash_of(tensor) for tensor in (*self.triples.values(), *values))):016x}"
+
+    def network_facts(self) -> dict[str, Any]:
+        """Return the arguments from which the network is made again."""
+        facts = {"num_relations": self.num_relations, "width": self.decoder.width}
+        return {**super().network_facts(), "decoder": facts}
+
+    # ---- inside
+
+    def _training_graph(self, dataset: Dataset) -> Graph:
+        train = self.triples["train"]
+        edata = {} if self.relation is None else {self.relation: train[:, 1].contiguous()}
+        return Graph.from_edges(
+            train[:, 0], train[:, -1], num_nodes=dataset.graph.num_nodes, ndata=dataset.graph.ndata, edata=edata
+        )
+
+    def _check_sampler(self, model: nn.Module | None) -> None:
+        if not self.method.by_node or self.method.has_history:
+            raise ValueError(
+                f"sampler must take nodes as seeds and keep no history with task 'link', got {self.settings.sampler!r}"
+            )
+
+    def _nodes(self, number: int) -> SamplerBase:
+        return self.method.sampler(self.settings.seed + number)
+
+    def _ends(self, count: int) -> Tensor:
+        return self.triples["train"][:count][:, [0, -1]].flatten()
+
+    def _sampler(self, seed: int) -> LinkSampler:
+        settings = self.settings
+        encodes = self.network.encodes
+        return LinkSampler(
+            self._nodes(0) if encodes else NodesOnly(self.graph), pairs=self.triples["train"], relation=self.relation,
+            num_negatives=settings.negatives * (2 if settings.corrupt == "both" else 1),
+            negatives=settings.negative_law, chunk=settings.chunk, corrupt=settings.corrupt, filter_known="mark",
+            exclude="reverse" if encodes else None, seed=seed,
+        )  # fmt: skip
+
+    def _decoder(self, width: int) -> Decoder:
+        return build_decoder(self.settings, width, self.num_relations)
+
+
+def build_decoder(settings: Settings, width: int, num_relations: int) -> Decoder:
+    """Return a new decoder of ``settings`` for rows of ``width``; ``num_relations`` 0: without relations.
+
+    Raises ValueError for a width that the decoder cannot have, or relations that it needs.
+    """
+    if settings.inverse and not num_relations:
+        raise ValueError("inverse relations need an edge column of relations: name it with edge_type")
+    options = {"inverse": True} if settings.inverse else {}
+    try:
+        return _DECODERS[settings.decoder](width, num_relations or None, **options, **settings.decoder_options)
+    except TypeError as error:
+        given = ", ".join(settings.decoder_options) or "none"
+        raise ValueError(f"decoder {settings.decoder!r} cannot be made: {error} (decoder_options: {given})") from error
+
+
+def _triples(dataset: Dataset, relation: str | None) -> dict[str, Tensor]:
+    """Return the edges of every part, ``[n, 3]`` (source, relation, destination), or without relations ``[n, 2]``."""
+    graph = dataset.graph
+    src, dst = graph.edges()
+    columns = [src, dst] if relation is None else [src, torch.as_tensor(graph.edata[relation]).long(), dst]
+    whole = torch.stack(columns, 1)
+    if SPLIT not in graph.edata:
+        parts = random_split(graph, [0.8, 0.1, 0.1], of="edges")
+        return {part: whole[ids] for part, ids in zip(PARTS, parts, strict=True)}
+    split = torch.as_tensor(graph.edata[SPLIT])
+    if split.is_floating_point() or ((split < 0) | (split > 2)).any():
+        raise ValueError(f"edge column {SPLIT!r} must hold 0 (train), 1 (validation) or 2 (test) for every edge")
+    return {part: whole[split == number] for number, part in enumerate(PARTS)}
+
+
+def _no_function(outputs: Tensor, targets: Tensor) -> float:
+    raise TypeError("metrics of links are ranks, see nodeflow.metrics.rank_links")

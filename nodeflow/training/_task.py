@@ -1,0 +1,190 @@
+"""Task: what a trainer asks about data, network and batches."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from nodeflow.datasets import Dataset
+from nodeflow.flow import NodeFlow
+from nodeflow.graph import Graph
+from nodeflow.loader import NodeFlowLoader
+from nodeflow.metrics import Metric
+from nodeflow.nn import IgnoredWeightWarning
+from nodeflow.sampling import SamplerBase
+from nodeflow.training._entering import inputs_of, relations_of
+from nodeflow.training._methods import METHODS
+from nodeflow.training._models import MODELS, build_model
+from nodeflow.training._network import Network
+from nodeflow.training._sent_ahead import SentAhead
+from nodeflow.training._settings import Settings
+from nodeflow.transform import DEGREES
+
+PARTS = ("train", "val", "test")
+"""The parts of a split."""
+
+
+class Batches(Protocol):
+    """The batches of epochs, in an order that depends on the epoch alone, such as a ``NodeFlowLoader``."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def set_epoch(self, epoch: int) -> None: ...
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+
+
+class Task(ABC):
+    """What a ``Trainer`` asks about its data, its network and its batches.
+
+    Args:
+        dataset: the data set.
+        graph: the graph along whose edges messages go.
+        settings: see ``Settings``.
+        device: where the network is.
+
+    Attributes: ``network``; ``batches``, those of training; ``metrics`` by name, and ``metric``, which chooses the best
+    epoch; ``weighted``, whether the edges of a batch have different estimator weights.
+    """
+
+    batches: Batches
+    network: Network
+    metrics: Mapping[str, Metric]
+    metric: Metric
+
+    def __init__(self, dataset: Dataset, graph: Graph, settings: Settings, device: torch.device) -> None:
+        self.dataset, self.settings, self.device = dataset, settings, device
+        self.method = METHODS[settings.sampler](graph, settings)
+        self.graph = self.method.graph
+        self._types = relations_of(self.graph, settings)
+        self._model_facts: dict[str, Any] | None = None
+
+    def build(self, model: nn.Module | None, out_features: int, probe: Callable[[], NodeFlow]) -> nn.Module:
+        """Return the model, a new one unless it is given, and make the network's inputs and the method's state.
+
+        ``probe`` draws a batch that says whether edges have different weights.
+        """
+        self.build_inputs()
+        self.weighted = not self.method.has_history and any(flow.needs_weight for flow in probe().flows)
+        if model is None:
+            self._model_facts = {
+                "in_features": self.inputs.width, "out_features": out_features, "weighted": self.weighted,
+                "history": self.method.has_history, **self._types,
+            }  # fmt: skip
+            model = build_model(self.settings, **self._model_facts)
+        self.method.start(model, self.inputs.everywhere(self.graph).detach())
+        return model
+
+    def build_inputs(self) -> None:
+        """Make the network's inputs, for no model."""
+        self.inputs, self.weighted = inputs_of(self.dataset, self.settings), False
+
+    def network_facts(self) -> dict[str, Any]:
+        """Return the arguments from which the network is made again; the model's are None for one of the user's own."""
+        return {"inputs": self.inputs.facts, "model": self._model_facts}
+
+    # ---- training
+
+    @abstractmethod
+    def loss(self, outputs: Tensor, batch: Any) -> Tensor:
+        """Return the loss of a batch, a scalar, from what ``network(batch)`` gave."""
+
+    @abstractmethod
+    def size(self, batch: Any) -> int:
+        """Return the number of items whose loss a batch has."""
+
+    def after_step(self, batch: Any) -> Tensor:
+        """Store what later batches read, after a step; return the ages of the rows of a history that it had read."""
+        return self.method.after_step(batch)
+
+    # ---- evaluation
+
+    @abstractmethod
+    def has(self, part: str) -> bool:
+        """Return whether a part of the split, "train", "val" or "test", has anything."""
+
+    @abstractmethod
+    def evaluate(self, part: str, *, full: bool) -> dict[str, float]:
+        """Return all metrics of a part that has something.
+
+        ``full``: from full neighbourhoods; else from batches that are drawn as in training, always the same.
+        """
+
+    @property
+    def validates_fully(self) -> bool:
+        """Whether validation uses full neighbourhoods."""
+        asked = self.settings.validate
+        return asked == "full" or (asked == "auto" and self.method.validates_fully)
+
+    # ---- state
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return a hash of the data and its split, by which a state of another data set is refused."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state that steps keep."""
+        return self.method.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from ``state``."""
+        self.method.load_state_dict(state)
+
+    # ---- for subclasses
+
+    def loader(
+        self, sampler: SamplerBase, seeds: Tensor, batch_size: int, seed: int, *, shuffle: bool = False,
+        seed_columns: tuple[str, ...] = (),
+    ) -> NodeFlowLoader:  # fmt: skip
+        """Return batches with the columns that the network reads, and ``seed_columns`` in the last layer."""
+        layers, cuda = sampler.num_flows, self.device.type == "cuda"
+        known = self.settings.model in MODELS
+        columns: dict[int, list[str]] = {i: [] for i in range(layers + 1)}
+        if self.weighted or not known:
+            columns = {i: list(DEGREES) for i in columns}
+        if self.inputs.features:
+            columns[0] = [*columns[0], "feat"]
+        columns[layers] = [*columns[layers], *seed_columns]
+        edges = [self._types["edge_type"]] if self._types else [] if known else list(self.graph.edata)
+        # a history is read as late as possible, so its batches cannot be sent ahead
+        make: Callable[..., NodeFlowLoader] = NodeFlowLoader
+        if cuda and self.method.has_history:
+            make = partial(NodeFlowLoader, device=self.device, pin_memory=True)
+        elif cuda:
+            make = partial(SentAhead, target=self.device)
+        return make(
+            sampler, seeds, batch_size, shuffle, seed=seed, num_workers=self.settings.workers,
+            ndata={i: names for i, names in columns.items() if names}, edata=edges or None,
+        )  # fmt: skip
+
+    def try_first_batch(self, width: int) -> None:
+        """Raise ValueError where the model cannot compute the first batch, or is biased for it.
+
+        ``width``: that of the outputs of the network.
+        """
+        state, training = self.batches.state_dict(), self.network.training
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("error", IgnoredWeightWarning)
+            self.network.eval()
+            batch = next(iter(self.batches))
+            try:
+                out = self.network(batch)
+            except IgnoredWeightWarning as warning:
+                layer = str(warning).partition(" ")[0]
+                raise ValueError(
+                    f"model {self.settings.model!r} would be biased with sampler {self.settings.sampler!r}, whose "
+                    f"edges have different weights: {layer} ignores them. Use model sage, gcn or gin, or sampler "
+                    "neighbor, labor, bernoulli or shadow"
+                ) from None
+        shape = (batch.layer_sizes[-1], width)
+        if not isinstance(out, Tensor) or tuple(out.shape) != shape:
+            got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+            raise ValueError(f"the model must return one row of {shape[1]} outputs per seed, {list(shape)}, got {got}")
+        self.network.train(training)
+        self.batches.load_state_dict(state)

@@ -1,0 +1,282 @@
+"""The task of links: data and split, batches, losses, evaluation, and what cannot be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.training_tools import FAST, planted, same_result
+from torch import Tensor
+
+from nodeflow import Graph
+from nodeflow.datasets import Dataset
+from nodeflow.metrics import rank_links
+from nodeflow.nn import ComplEx, GraphSAGE
+from nodeflow.training import Checkpoints, Settings, Stopped, Trainer, load_model, save
+from nodeflow.training._answers import Answers
+from nodeflow.training._links import NodesOnly
+from nodeflow.training._settings import DECODERS, LINK_LOSSES
+from nodeflow.training._state import read_state
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+LINKS = replace(
+    FAST, task="link", model="none", embedding=16, negatives=20, chunk=16, dropout=0.0, learning_rate=0.05,
+    direction="both", epochs=4,
+)  # fmt: skip
+
+
+def wheel(*, relations: bool = True, split: bool = True, features: bool = False) -> Dataset:
+    """60 nodes; relation r joins node v to v + 1 + 2 r: what was held out follows from the other edges."""
+    node = np.arange(60)
+    src = np.tile(node, 3)
+    relation = np.repeat([0, 1, 2], 60)
+    dst = (src + 1 + 2 * relation) % 60
+    part = np.random.default_rng(2).permutation(np.repeat([0, 1, 2], [140, 20, 20]))
+    edata: dict[str, Any] = {}
+    if relations:
+        edata["relation"] = relation.astype(np.int16)
+    if split:
+        edata["split"] = part.astype(np.int8)
+    angle = 2 * np.pi * node / 60
+    waves = [np.cos(k * angle) for k in (1, 2, 3, 5)] + [np.sin(k * angle) for k in (1, 2, 3, 5)]
+    ndata = {"feat": np.stack(waves, 1).astype(np.float32)} if features else {}
+    return Dataset("wheel", Graph.from_edges(src, dst, num_nodes=60, ndata=ndata, edata=edata), [], [], [], 0)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("loss", ["softmax", "one-vs-all"])
+def test_every_decoder_trains_without_an_encoder(decoder: str, loss: str) -> None:
+    result = Trainer(wheel(), replace(LINKS, decoder=decoder, link_loss=loss)).run()
+    assert result.metric == "mrr"
+    assert result.records[-1].loss < result.records[0].loss
+    assert set(result.scores["test"]) == {"mrr", "mean_rank", "hits@1", "hits@3", "hits@10"}
+
+
+@pytest.mark.parametrize("loss", LINK_LOSSES)
+@pytest.mark.parametrize("inverse", [False, True])
+def test_every_loss_trains(loss: str, inverse: bool) -> None:
+    trainer = Trainer(wheel(), replace(LINKS, decoder="complex", link_loss=loss, inverse=inverse, margin=2.0))
+    result = trainer.run()
+    assert result.records[-1].loss < result.records[0].loss
+    assert trainer.task.network.decoder.num_rows == (6 if inverse else 3)
+
+
+@pytest.mark.parametrize("model", ["sage", "gcn", "rgcn", "gat", "gin"])
+def test_every_encoder_trains(model: str) -> None:
+    settings = replace(LINKS, model=model, epochs=2, inputs="both", fanouts=(3, 3))
+    result = Trainer(wheel(features=True), settings).run()
+    assert all(math.isfinite(record.loss) for record in result.records)
+    assert result.records[0].edges_per_second > 0
+
+
+def test_it_learns() -> None:
+    """ComplEx can turn by an angle per relation; at random the mean of 1 / rank is about 0.08."""
+    settings = replace(LINKS, decoder="complex", link_loss="one-vs-all", embedding=32, epochs=60, batch_size=40)
+    result = Trainer(wheel(), settings).run()
+    assert result.scores["train"]["mrr"] > 0.9
+    sampled = replace(settings, link_loss="softmax", negatives=60)
+    assert Trainer(wheel(), sampled).run().scores["train"]["mrr"] > 0.9
+
+
+def test_the_softmax_over_drawn_negatives_estimates_that_over_all_nodes() -> None:
+    """With one relation per pair nothing is marked, and the mean of exp of the estimate is right."""
+    trainer = Trainer(wheel(), replace(LINKS, link_loss="softmax", negatives=400, chunk=140, batch_size=140))
+    task = trainer.task
+    batch = next(iter(trainer.batches))
+    rows = task.network(batch)
+    estimated = task.loss(rows, batch).item()
+    table, losses = task.rows().detach(), []
+    known = {(int(s), int(r), int(o)) for s, r, o in task.triples["train"]}
+    for s, r, o in known:
+        for side, given, true in (("destination", s, o), ("source", o, s)):
+            scores = task.decoder.score_all(table[[given]], torch.tensor([r]), table, side=side)[0].detach().double()
+            triples = [((given, r, v) if side == "destination" else (v, r, given)) for v in range(60)]
+            others = [v for v in range(60) if triples[v] not in known and v != given]
+            losses.append(float(torch.cat([scores[[true]], scores[others]]).logsumexp(0) - scores[true]))
+    assert estimated == pytest.approx(np.mean(losses), rel=0.05)
+
+
+# data
+
+
+def test_the_split_is_the_column_or_a_random_one() -> None:
+    task = Trainer(wheel(), LINKS).task
+    assert [len(task.triples[part]) for part in ("train", "val", "test")] == [140, 20, 20]
+    assert task.graph.num_edges == 280  # messages go along training edges, in both directions
+    assert task.graph.edata["relation"].unique().tolist() == [0, 1, 2, 3, 4, 5]
+    random = [Trainer(wheel(split=False), replace(LINKS, seed=seed)).task.triples for seed in (0, 1)]
+    assert [len(random[0][part]) for part in ("train", "val", "test")] == [144, 18, 18]
+    assert all(torch.equal(random[0][part], random[1][part]) for part in random[0])
+    assert torch.equal(
+        torch.cat(list(random[0].values())).unique(dim=0), torch.cat(list(task.triples.values())).unique(dim=0)
+    )
+
+
+def test_graphs_without_relations() -> None:
+    result = Trainer(wheel(relations=False), replace(LINKS, decoder="dot")).run()
+    assert result.task.triples["train"].shape == (140, 2)
+    assert result.scores["val"]["mrr"] > 0
+    with pytest.raises(ValueError, match="inverse relations need an edge column of relations"):
+        Trainer(wheel(relations=False), replace(LINKS, inverse=True))
+
+
+def test_messages_never_go_along_the_seed_edges() -> None:
+    trainer = Trainer(wheel(features=True), replace(LINKS, model="sage", fanouts=(-1, -1)))
+    for batch in trainer.batches:
+        asked = {tuple(sorted(pair)) for pair in trainer.task.triples["train"][batch.seed_ids][:, [0, 2]].tolist()}
+        for i in range(2):
+            src, dst = batch.flows[i].edges()
+            ends = batch.layers[i].parent_nid[src], batch.layers[i + 1].parent_nid[dst]
+            assert not asked & {tuple(sorted(pair)) for pair in torch.stack(ends, 1).tolist()}
+
+
+@pytest.mark.parametrize("direction", ["in", "out", "both"])
+def test_ranks_are_those_of_the_rows_of_all_nodes(direction: str) -> None:
+    trainer = Trainer(wheel(features=True), replace(LINKS, model="sage", direction=direction, epochs=1))
+    trainer.run()
+    task = trainer.task
+    table = task.network.model.inference(task.graph, task.graph.ndata["feat"])
+    triples = torch.cat([task.triples[part] for part in ("train", "val", "test")])
+    wanted = rank_links(task.decoder, table, task.triples["test"], known=triples)
+    assert trainer.evaluate("test")["mrr"] == wanted.mrr
+    assert torch.equal(task.ranks("test").ranks, wanted.ranks)
+
+
+# batches
+
+
+def test_answers_are_all_of_a_query_and_every_query_is_there_once() -> None:
+    triples = Trainer(wheel(), LINKS).task.triples["train"]
+    batches = Answers(wheel().graph, triples, 13, 5)
+    found, queries = set(), 0
+    for batch in batches:
+        queries += len(batch.node)
+        for query, answer in zip(batch.query.tolist(), batch.answer.tolist(), strict=True):
+            given, relation = int(batch.node[query]), int(batch.relation[query])
+            side = int(batch.side[query])
+            found.add((side, given, relation, answer))
+    wanted = {(0, s, r, o) for s, r, o in triples.tolist()} | {(1, o, r, s) for s, r, o in triples.tolist()}
+    assert found == wanted
+    assert queries == len({(side, given, relation) for side, given, relation, _ in wanted})
+    batches.set_epoch(3)
+    first = [batch.node.tolist() for batch in batches]
+    batches.set_epoch(3)
+    batches.load_state_dict({**batches.state_dict(), "batch_number": 2})
+    assert [batch.node.tolist() for batch in batches] == first[2:]
+    batches.set_epoch(4)
+    assert [batch.node.tolist() for batch in batches] != first
+
+
+def test_seeds_alone() -> None:
+    batch = NodesOnly(wheel().graph)([[5, 3], [3, 8]])
+    assert batch.num_flows == 0
+    assert batch.seeds.tolist() == [5, 3, 8]
+    assert batch.seed_index.tolist() == [[0, 1], [1, 2]]
+    batch.validate()
+
+
+# runs
+
+
+@pytest.mark.parametrize("loss", ["softmax", "one-vs-all"])
+def test_a_run_goes_on_bit_for_bit(loss: str, tmp_path: Path) -> None:
+    settings = replace(LINKS, link_loss=loss, dropout=0.2, epochs=2)
+    wanted = Trainer(wheel(), settings).run()
+    trainer = Trainer(wheel(), settings, checkpoints=Checkpoints(tmp_path, epochs=0))
+    step, seen = trainer.step, []
+
+    def spy(batch: Any) -> float:
+        seen.append(step(batch))
+        if len(seen) == 4:
+            trainer.stop()
+        return seen[-1]
+
+    trainer.step = spy  # type: ignore[method-assign]
+    with pytest.raises(Stopped):
+        trainer.run()
+    again = Trainer(wheel(), settings)
+    again.load_state_dict(read_state(tmp_path / "state.safetensors"))
+    assert same_result(again.run(), wanted)
+
+
+@pytest.mark.parametrize("model", ["none", "sage"])
+def test_a_saved_network_comes_back(model: str, tmp_path: Path) -> None:
+    result = Trainer(wheel(), replace(LINKS, model=model, decoder="complex", epochs=1, inverse=True)).run()
+    loaded = load_model(save(result, tmp_path)[0])
+    assert isinstance(loaded.decoder, ComplEx)
+    weights = result.network.state_dict()
+    assert all(torch.equal(weights[name], value) for name, value in loaded.state_dict().items())
+
+
+def test_a_model_and_a_loss_of_ones_own() -> None:
+    def loss(positive: Tensor, negative: Tensor) -> Tensor:
+        return (negative.logsumexp(1) - positive).mean()
+
+    model = GraphSAGE(16, 8, 16, num_layers=2)
+    result = Trainer(wheel(), replace(LINKS, model="sage"), model=model, loss=loss).run()
+    assert result.records[-1].loss < result.records[0].loss
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"metric": "accuracy"}, "metric must be one of mrr, mean_rank, .* for task 'link', got 'accuracy'"),
+        ({"edge_type": "kind"}, "edge_type='kind' is no edge column; the graph has relation, split"),
+        ({"sampler": "saint", "model": "sage"}, "sampler must take nodes as seeds .* with task 'link', got 'saint'"),
+        ({"model": "sage", "link_loss": "one-vs-all"}, "link_loss 'one-vs-all' .* needs model 'none'"),
+        ({"model": "gat", "sampler": "fastgcn"}, "model 'gat' would be biased with sampler 'fastgcn'"),
+        ({"decoder": "complex", "embedding": 7}, "even"),
+        ({"decoder_options": {"depth": 3}}, "decoder 'distmult' cannot be made: "),
+        ({"task": "auto"}, "data set 'wheel' has no labels"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Trainer(wheel(), replace(LINKS, **change))
+
+
+def test_splits_that_cannot_be() -> None:
+    data = wheel()
+    data.graph.edata["split"] = data.graph.edata["split"] + 1
+    with pytest.raises(ValueError, match=r"edge column 'split' must hold 0 \(train\), 1 \(validation\) or 2 \(test\)"):
+        Trainer(data, LINKS)
+
+
+def test_nodes_need_a_model() -> None:
+    with pytest.raises(ValueError, match="model 'none' is for task 'link'"):
+        Trainer(planted(), replace(FAST, model="none"))
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"decoder": "complex"},
+    {"decoder": "mlp", "decoder_options": {"hidden": 7}},
+    {"inverse": True},
+    {"link_loss": "logistic"},
+    {"negatives": 21},
+    {"negative_law": "degree"},
+    {"chunk": 15},
+    {"corrupt": "source"},
+    {"link_loss": "margin", "margin": 3.0},
+    {"link_loss": "self-adversarial", "temperature": 0.5},
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_another_setting_gives_another_result(change: dict[str, Any]) -> None:
+    base = {**change, "temperature": 1.0, "margin": 1.0, "decoder_options": {}}
+    plain = replace(LINKS, **base) if len(change) > 1 else LINKS
+    losses = [Trainer(wheel(), settings).run().records[-1].loss for settings in (plain, replace(LINKS, **change))]
+    assert losses[0] != losses[1]
+
+
+def test_every_setting_of_links_is_tried() -> None:
+    names = [field.name for field in fields(Settings)]
+    mine = names[names.index("decoder") : names.index("margin")] + ["margin", "temperature"]
+    assert {name for change in CHANGES for name in change} == set(mine)
