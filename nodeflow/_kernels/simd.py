@@ -96,6 +96,24 @@ def _widened(builder: Any, dtype: Any, bits: Any) -> Any:
     return builder.bitcast(builder.or_(value, builder.and_(bits, same(0x80000000))), singles)
 
 
+def _narrowed(builder: Any, dtype: Any, vector: Any) -> Any:
+    """Return numbers as an array of ``dtype`` stores them: in uint16 the bits of the nearest bfloat16, ties to even."""
+    if isinstance(dtype, types.Float):
+        return vector
+    if dtype != types.uint16:
+        raise ValueError(f"vectors are stored in arrays of floats and of uint16, got {dtype}")
+    words, lanes = ir.VectorType(_WORD, vector.type.count), vector.type.count
+
+    def same(number: int) -> Any:
+        return _constant(words, number)
+
+    bits = builder.bitcast(vector, words)
+    odd = builder.and_(builder.lshr(bits, same(16)), same(1))
+    high = builder.lshr(builder.add(bits, builder.add(odd, same(0x7FFF))), same(16))
+    high = builder.select(builder.fcmp_unordered("uno", vector, vector), same(0x7FC0), high)
+    return builder.trunc(high, ir.VectorType(ir.IntType(16), lanes))
+
+
 def _load_half(typingctx: Any, array: Any, index: Any, count: Any) -> Any:
     """As ``load``, for a count up to HALF: a vector of HALF numbers."""
     return _loaded(array, count, HALF)
@@ -129,16 +147,21 @@ def _loaded(array: Any, count: Any, most: int) -> Any:
 
 
 def _store(typingctx: Any, array: Any, index: Any, count: Any, vector: Any) -> Any:
-    """``array[index : index + count] = vector[:count]`` for a count as in ``load``; nothing else is written."""
+    """``array[index : index + count] = vector[:count]`` for a count as in ``load``; nothing else is written.
+
+    An array of uint16 gets the bits of the numbers rounded to bfloat16.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place = _place(context, builder, signature.args[0], args[0], args[1], vector.lanes)
+        numbers = _narrowed(builder, array.dtype, args[3])
         if isinstance(count, types.IntegerLiteral):
-            builder.store(args[3], place, align=array.dtype.bitwidth // 8)
+            builder.store(numbers, place, align=array.dtype.bitwidth // 8)
         else:
             align = ir.Constant(_WORD, array.dtype.bitwidth // 8)
-            name = f"{_overload('masked.store', vector)}.p0"
-            _call(builder, name, ir.VoidType(), args[3], place, align, _first(builder, args[2], vector.lanes))
+            letter = "f" if isinstance(array.dtype, types.Float) else "i"
+            name = f"llvm.masked.store.v{vector.lanes}{letter}{array.dtype.bitwidth}.p0"
+            _call(builder, name, ir.VoidType(), numbers, place, align, _first(builder, args[2], vector.lanes))
         return context.get_dummy_value()
 
     if _vector(array, count, vector.lanes) != vector:

@@ -18,6 +18,7 @@ from nodeflow.graph import Graph
 from nodeflow.nn._batch_norm import BatchNorm
 from nodeflow.nn._conv import FlowConv, draw_glorot, promised, promises
 from nodeflow.nn._linear_conv import LinearConv
+from nodeflow.ops import dropout as drop
 from nodeflow.ops import linear_sum, sparse_linear
 from nodeflow.propagation import Propagation
 from nodeflow.propagation._full_pass import FullPass, check_features
@@ -63,7 +64,7 @@ class FlowModel(nn.Module):
         for conv in convs:
             if isinstance(conv, FlowConv):
                 conv.advised = advised
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = _Dropout(dropout)
         self.activation = activation
         self.norms = self.residuals = self.jumping = None
         if norm is None and not residual and jumping is None:
@@ -226,6 +227,17 @@ class FlowModel(nn.Module):
         Arguments as for ``inference``; the propagation says along which edges, and with which weights.
         """
         yield from FullPass(self, propagation, chunk_size=chunk_size, progress=progress)(h)
+
+
+class _Dropout(nn.Dropout):
+    """``nn.Dropout``, of rows of bfloat16 on a CPU by ``ops.dropout``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return ``input`` with dropout while training, else as it is."""
+        return drop(input, self.p) if self.training else input
+
+    def _get_name(self) -> str:
+        return "Dropout"
 
 
 class Jumping(nn.Module):

@@ -2,18 +2,20 @@
 
 Layers are written with ``aggregate``, ``segment_reduce``, ``segment_softmax``, ``gather_src``, ``gather_dst`` and
 ``aggregate_beside_own``. ``message_reduce`` and ``message`` run any built-in message function, with or without a
-reduction. ``sparse_linear`` applies a weight matrix to sparse rows, ``linear_sum`` several to several.
-``split_messages``, ``split_rows`` and ``join_rows`` group destinations by degree for functions that take a mailbox.
+reduction. ``sparse_linear`` applies a weight matrix to sparse rows, ``linear_sum`` several to several. ``dropout`` is
+torch's, but faster for bfloat16. ``split_messages``, ``split_rows`` and ``join_rows`` group destinations by degree for
+functions that take a mailbox.
 
 Which file to change:
 
 - A sum of float32 or float64 is slow: ``_kernels/reduce/row_sums.py`` has the loop. ``_compiled`` calls it, and shares
   the work between threads.
-- A sum of float16 or bfloat16 over a flow is slow: ``_compiled.is_native`` does not take these types. Plain sums go to
-  torch (``_autograd.bag``), which is about twice as fast here as the loop. Means and weighted sums are
-  the slow ones: ``_messages._computed_in`` casts their rows to float32. To let a loop take a type for one reduction,
-  write a predicate beside ``is_native``, which sums, extremes and softmax share.
-  ``row_sums.sum_rows`` reads them as 16-bit integers ("words"), for sums over a whole graph; ``add_rows`` does not.
+- A sum of bfloat16 is slow: ``row_sums.sum_rows`` reads and writes it as 16-bit integers ("words"), and adds in
+  float32. ``_compiled.is_summed`` says which rows the loops of sums take. ``add_rows``, extremes, softmax and dots take
+  no words.
+- A sum of float16 over a flow is slow: plain sums go to torch (``_autograd.bag``). For means and weighted sums
+  ``_messages._computed_in`` casts the rows to float32, which costs most.
+- Products under autocast to bfloat16: ``_linear`` casts each matrix once.
 - Another pair of message and reduction is slow: ``_plan.choose`` decides which code runs it. ``_chunked`` runs every
   pair that has no faster code.
 - A gradient is wrong: ``_autograd`` (sums, dots, gathers), ``_chunked`` (extremes, products), ``_several``, ``_own``.
@@ -28,6 +30,7 @@ on every run; rows without edges give +0.0 and finite gradients. The tests in ``
 
 from nodeflow.ops._aggregate import aggregate
 from nodeflow.ops._buckets import join_rows, split_messages, split_rows
+from nodeflow.ops._dropout import dropout
 from nodeflow.ops._linear import linear_sum, sparse_linear
 from nodeflow.ops._messages import message, message_reduce
 from nodeflow.ops._opaque import opaque
@@ -44,6 +47,7 @@ __all__ = [
     "Structure",
     "aggregate",
     "aggregate_beside_own",
+    "dropout",
     "gather_dst",
     "gather_src",
     "join_rows",

@@ -56,20 +56,22 @@ def _flat(x: Tensor) -> Tensor:
 
 
 class Spmm(Op):
-    """``(structure, h, w [E], [E, groups] or None, end, mean)`` to a row per ``end``, over its edges.
+    """``(structure, h, w [E], [E, groups] or None, end, mean, dtype)`` to a row per ``end``, over its edges.
 
     ``h`` has a row per other end, whose consecutive numbers fall into ``groups`` of equal size; ``mean`` is for
-    destinations (``end="v"``) only and divides by the number of edges.
+    destinations (``end="v"``) only and divides by the number of edges. The result is of ``dtype``, where None is the
+    type of ``h``.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, structure: Structure, h: Tensor, w: Tensor | None, end: str = "v", mean: bool = False
-    ) -> Tensor:
-        ctx.structure, ctx.end, ctx.mean = structure, end, mean
+        ctx: Any, structure: Structure, h: Tensor, w: Tensor | None, end: str = "v", mean: bool = False,
+        dtype: torch.dtype | None = None,
+    ) -> Tensor:  # fmt: skip
+        ctx.structure, ctx.end, ctx.mean, ctx.dtype = structure, end, mean, h.dtype
         ctx.save_for_backward(h if ctx.needs_input_grad[2] else None, w)
-        if native.is_native(h, w):
-            return native.weighted_sum(structure, end, h, w, mean)
+        if native.is_summed(h, w):
+            return native.weighted_sum(structure, end, h, w, mean, dtype=dtype)
         by, edges = structure.grouped(end)
         if w is not None and edges is not None:
             w = w.index_select(0, edges)
@@ -79,7 +81,8 @@ class Spmm(Op):
             parts = h.reshape(len(h), w.shape[1], -1)
             out = torch.stack([bag(by.indptr, by.indices, parts[:, k], w[:, k]) for k in range(w.shape[1])], 1)
             out = out.reshape(len(out), *h.shape[1:]).clone()
-        return out.div_(structure.divisor(out)) if mean else out
+        out = out.div_(structure.divisor(out)) if mean else out
+        return out if dtype is None else out.to(dtype)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -87,13 +90,19 @@ class Spmm(Op):
         structure: Structure = ctx.structure
         grad_h = grad_w = None
         if ctx.mean:
-            g = g / structure.divisor(g)
+            g = divided(g, structure)
         if ctx.needs_input_grad[1]:
-            grad_h = Spmm.apply(structure, g, w, "u" if ctx.end == "v" else "v", False)
+            grad_h = Spmm.apply(structure, g, w, "u" if ctx.end == "v" else "v", False, ctx.dtype)
         if ctx.needs_input_grad[2]:
             a, b = (g, h) if ctx.end == "v" else (h, g)
             grad_w = EdgeDot.apply(structure, a, b, None if w.ndim == 1 else w.shape[1])
-        return None, grad_h, grad_w, None, None
+        return None, grad_h, grad_w, None, None, None
+
+
+def divided(g: Tensor, structure: Structure) -> Tensor:
+    """Return the rows of destinations divided by the number of edges, in float32 at least."""
+    g = g.to(torch.promote_types(g.dtype, torch.float32))
+    return g / structure.divisor(g)
 
 
 class EdgeDot(Op):

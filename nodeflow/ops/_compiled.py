@@ -1,7 +1,8 @@
 """Calls of the compiled loops: which tensors they take, where results are stored, how threads share the work.
 
-The loops take plain tensors of float32 and float64 in the processor's memory. Other devices and types, and tensors
-inside a functional transform, go through torch's own operations. Results have the same bits on every run and with every
+The loops take plain tensors of float32 and float64 in the processor's memory; sums and dropout take bfloat16 too, as
+words: 16-bit integers that hold its bits. Other devices and types, and tensors inside a functional transform, go
+through torch's own operations. Results have the same bits on every run and with every
 number of threads: threads do ranges of rows or columns, and each number is computed by one thread.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,9 @@ from nodeflow._runtime.threads import run_all
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import is_memory, is_watched
 
+_NUMPY: dict[torch.dtype, Any] = {torch.float32: np.float32, torch.float64: np.float64, torch.bfloat16: np.uint16}
+_SINGLE = (torch.float32, torch.bfloat16)
+_PIECE = 512  # numbers that ``dropout.drop`` does at a time
 THREAD_ELEMENTS = 2**19
 """The least count of numbers per thread: fewer are done before a second thread is awake."""
 NARROW = 256
@@ -38,14 +43,26 @@ def is_native(*tensors: Tensor | None) -> bool:
     return not is_watched() and all(tensor is None or _is_plain(tensor) for tensor in tensors)
 
 
+def is_summed(x: Tensor, weight: Tensor | None = None) -> bool:
+    """Whether the loops of sums take these tensors: those of ``is_native``, and bfloat16, which is added in float32."""
+    types = _SINGLE if x.dtype in _SINGLE else (torch.float64,)
+    return not is_watched() and all(
+        tensor is None or (tensor.device.type == "cpu" and tensor.dtype in types and is_memory(tensor))
+        for tensor in (x, weight)
+    )
+
+
 def _is_plain(tensor: Tensor) -> bool:
     return tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.float64) and is_memory(tensor)
 
 
 def weighted_sum(
-    structure: Structure, end: str, x: Tensor, weight: Tensor | None, mean: bool, own: bool = False
-) -> Tensor:
+    structure: Structure, end: str, x: Tensor, weight: Tensor | None, mean: bool, own: bool = False,
+    dtype: torch.dtype | None = None,
+) -> Tensor:  # fmt: skip
     """Sum the rows of ``x`` over the edges of each row of ``end`` ("u", "v"), as ``Spmm`` does; ``mean`` for "v" only.
+
+    The result is of ``dtype``, where None is the type of ``x``: bfloat16 or float32 for rows of either.
 
     With ``own``, for matrices and "v" only, the row of ``x`` with the destination's number comes before the sum:
     ``[num_dst, 2 * width]``.
@@ -55,11 +72,16 @@ def weighted_sum(
     size = x.shape[1:].numel()
     width = size // max(groups, 1)
     numbers = _flat(x)
-    weights = None if weight is None else _flat(weight)
+    dtype = x.dtype if dtype is None else dtype
+    weights = None if weight is None else _flat(weight.float() if weight.dtype == torch.bfloat16 else weight)
     shape = (rows, 2 * size) if own else (rows, *x.shape[1:])
     if 0 in (rows, size) or not (own or structure.num_edges):
-        return torch.from_numpy(np.zeros(shape, numbers.dtype))
-    narrow = size * numbers.itemsize <= NARROW and (groups == 1 or width >= kernels.simd.HALF)
+        return torch.zeros(shape, dtype=dtype)
+    narrow = (
+        dtype == x.dtype != torch.bfloat16
+        and size * numbers.itemsize <= NARROW
+        and (groups == 1 or width >= kernels.simd.HALF)
+    )
     if end == "u" and narrow and not structure.is_transposed:
         indptr, indices = _ints(structure.indptr), _ints(structure.indices)
         out = _new(shape, numbers.dtype)
@@ -74,7 +96,7 @@ def weighted_sum(
     by, order = structure.grouped(end)
     edges = None if order is None or weight is None else _ints(order)
     indptr, indices = _ints(by.indptr), _ints(by.indices)
-    return _sum_rows(indptr, indices, edges, numbers, weights, (groups, width), shape, mean=mean, own=own)
+    return _sum_rows(indptr, indices, edges, numbers, weights, (groups, width), shape, dtype, mean=mean, own=own)
 
 
 def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
@@ -84,23 +106,41 @@ def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
     if 0 in shape or not structure.num_edges:
         return torch.from_numpy(np.zeros(shape, numbers.dtype))
     indices = None if order is None else _ints(order)
-    return _sum_rows(_ints(by.indptr), indices, None, numbers, None, (1, x.shape[1:].numel()), shape)
+    return _sum_rows(_ints(by.indptr), indices, None, numbers, None, (1, x.shape[1:].numel()), shape, x.dtype)
 
 
 def _sum_rows(
     indptr: Ints, indices: Ints | None, edges: Ints | None, numbers: Array, weights: Array | None,
-    groups: tuple[int, int], shape: tuple[int, ...], *, mean: bool = False, own: bool = False,
+    groups: tuple[int, int], shape: tuple[int, ...], dtype: torch.dtype, *, mean: bool = False, own: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return the sums of rows of ``groups`` (how many, and numbers in each); threads do a range of rows each."""
-    out, size = _new(shape, numbers.dtype), math.prod(groups)
-    streamed = not own and groups[1] % kernels.simd.LANES == 0 and _is_streamed(out)
+    out, size = _new(shape, np.dtype(_NUMPY[dtype])), math.prod(groups)
+    streamed = not own and dtype != torch.bfloat16 and groups[1] % kernels.simd.LANES == 0 and _is_streamed(out)
     _in_threads(
         lambda a, b: kernels.row_sums.sum_rows(
             indptr, indices, edges, None, numbers, size, weights, *groups, mean, own, streamed, out.reshape(-1), a, b
         ),
         _row_ranges(indptr, size),
     )
-    return torch.from_numpy(out)
+    return _tensor(out, dtype)
+
+
+def drop(x: Tensor, key: int, rate: float) -> Tensor:
+    """Return ``x``, bfloat16, with the numbers that ``key`` chooses set to 0, and the others scaled by 1 / (1 - rate).
+
+    ``rate`` is rounded to a multiple of 2**-16.
+    """
+    words, least = _flat(x), round(rate * 2**16)
+    out = _new(tuple(x.shape), words.dtype)
+    scale = np.float32(2**16 / (2**16 - least) if least < 2**16 else 0)
+    pieces = -(-words.size // _PIECE)
+    count = min(_count(words.size), max(pieces, 1))
+    ends = [min(pieces * k // count * _PIECE, words.size) for k in range(count + 1)]
+    _in_threads(
+        lambda a, b: kernels.dropout.drop(words, np.uint64(key), np.uint64(least), scale, out.reshape(-1), a, b),
+        list(pairwise(ends)),
+    )
+    return _tensor(out, x.dtype)
 
 
 def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
@@ -236,8 +276,19 @@ def _ints(tensor: Tensor) -> Ints:
 
 
 def _flat(tensor: Tensor) -> Array:
-    array: Array = tensor.detach().contiguous().resolve_neg().view(-1).numpy()
+    flat = tensor.detach().contiguous().resolve_neg().view(-1)
+    array: Array = (flat.view(torch.uint16) if flat.dtype == torch.bfloat16 else flat).numpy()
     return array
+
+
+def _tensor(out: Array, dtype: torch.dtype) -> Tensor:
+    """Return an array as a tensor; one of words is no view either, which could not be changed in place outside."""
+    tensor = torch.from_numpy(out)
+    if dtype != torch.bfloat16:
+        return tensor
+    words = torch.empty(0, dtype=dtype)
+    words.set_(tensor.untyped_storage())
+    return words.resize_(out.shape)
 
 
 def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

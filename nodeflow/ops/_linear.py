@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -43,6 +44,10 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
         raise TypeError("x is sparse and requires a gradient, which sparse features do not get: pass x.detach()")
     parts = x.crow_indices().to(torch.int64), x.col_indices().to(torch.int64)
     structure = Structure(*parts, x.shape[1])
+    low = _autocast_type((weight, x.values(), *([] if bias is None else [bias])))
+    if low is not None:
+        out = _SparseLinear.apply(structure, weight, x.values().float())
+        return out if bias is None else out + bias.to(low)
     out = Spmm.apply(structure, weight.t().contiguous(), x.values().to(weight.dtype))
     return out if bias is None else out + bias
 
@@ -86,47 +91,81 @@ def linear_sum(*pairs: tuple[Tensor, Tensor], bias: Tensor | None = None, relu: 
     for k, which, what in ((0, "x", "rows"), (1, "w", "outputs")):
         if len({len(pair[k]) for pair in pairs}) > 1:
             raise ValueError(f"all {which} must have the same number of {what}, got {[len(pair[k]) for pair in pairs]}")
-    if not _plain(pairs, bias):
+    low = _autocast_type((*(tensor for pair in pairs for tensor in pair), *([] if bias is None else [bias])))
+    if not _plain(pairs, bias, low):
         (x, w), *others = pairs
         out = sparse_linear(x, w, bias)
         for x, w in others:
             out = out + sparse_linear(x, w)
         return out.relu() if relu else out
-    return _LinearSum.apply(relu, bias, *(tensor for pair in pairs for tensor in pair))
+    return _LinearSum.apply(low, relu, bias, *(tensor for pair in pairs for tensor in pair))
 
 
-def _plain(pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None) -> bool:
-    """Whether all are matrices of one type on the CPU, outside of autocast, transforms and compilation."""
+def _autocast_type(tensors: Iterable[Tensor]) -> torch.dtype | None:
+    """Return bfloat16 where autocast to it takes these tensors, of float32 or bfloat16 on the CPU; None elsewhere."""
+    types = (torch.float32, torch.bfloat16)
+    if not torch.is_autocast_enabled("cpu") or torch.get_autocast_dtype("cpu") != torch.bfloat16:
+        return None
+    fit = all(tensor.device.type == "cpu" and tensor.dtype in types for tensor in tensors)
+    return torch.bfloat16 if fit and not torch.compiler.is_compiling() and not is_transforming() else None
+
+
+def _plain(pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None, low: torch.dtype | None) -> bool:
+    """Whether all are matrices on the CPU of one type, which autocast may give, without transforms and compilation."""
     first = pairs[0][1]
-    kind = (first.dtype, torch.strided, "cpu")
     tensors = [*(tensor for pair in pairs for tensor in pair), *([] if bias is None else [bias])]
     return (
-        all((tensor.dtype, tensor.layout, tensor.device.type) == kind for tensor in tensors)
+        all(tensor.layout == torch.strided and tensor.device.type == "cpu" for tensor in tensors)
+        and (low is not None or all(tensor.dtype == first.dtype for tensor in tensors))
         and first.is_floating_point()
         and all(x.ndim == 2 for x, _ in pairs)
         and (bias is None or bias.shape == first.shape[:1])
-        and not torch.is_autocast_enabled("cpu")
+        and (low is not None or not torch.is_autocast_enabled("cpu"))
         and not torch.compiler.is_compiling()
         and not is_transforming()
     )
 
 
 def _outer(g: Tensor, x: Tensor) -> Tensor:
-    """Return ``g.T @ x`` for many rows: parts that threads need not share are faster than one product."""
+    """Return ``g.T @ x`` for many rows: parts that threads need not share are faster, but for bfloat16."""
     size = len(x) // PARTS
     whole = PARTS * size
-    if size < LEAST or not (g.is_contiguous() and x.is_contiguous()):
+    if size < LEAST or g.dtype == torch.bfloat16 or not (g.is_contiguous() and x.is_contiguous()):
         return g.t() @ x
     left, right = (rows[:whole].view(PARTS, size, rows.shape[1]) for rows in (x, g))
     out = torch.bmm(left.transpose(1, 2), right).sum(0)
     return (out if whole == len(x) else torch.addmm(out, x[whole:].t(), g[whole:])).t().contiguous()
 
 
-class _LinearSum(Op):
-    """``(relu, bias or None, x1, w1, x2, w2, ...)`` to ``[n, out]``."""
+class _SparseLinear(Op):
+    """``(structure, weight [out, k], values)`` to the products of the sparse rows, ``[n, out]``, in bfloat16.
+
+    Products and sums are made in float32; the gradient of the weight is float32.
+    """
 
     @staticmethod
-    def forward(ctx: Any, relu: bool, bias: Tensor | None, *flat: Tensor) -> Tensor:
+    def forward(ctx: Any, structure: Structure, weight: Tensor, values: Tensor) -> Tensor:
+        ctx.structure, ctx.dtype = structure, weight.dtype
+        ctx.save_for_backward(values)
+        return Spmm.apply(structure, weight.to(torch.bfloat16).t().contiguous(), values)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (values,) = ctx.saved_tensors
+        return None, Spmm.apply(ctx.structure, grads[0], values, "u", False, ctx.dtype).t().contiguous(), None
+
+
+class _LinearSum(Op):
+    """``(type or None, relu, bias or None, x1, w1, x2, w2, ...)`` to ``[n, out]``.
+
+    With a type, the products are computed in it; gradients are of the types of their tensors.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, low: torch.dtype | None, relu: bool, bias: Tensor | None, *flat: Tensor) -> Tensor:
+        ctx.types = [None if tensor is None else tensor.dtype for tensor in (bias, *flat)]
+        if low is not None:
+            bias, flat = None if bias is None else bias.to(low), tuple(tensor.to(low) for tensor in flat)
         rows, weights = flat[::2], flat[1::2]
         out = rows[0].new_empty((len(rows[0]), len(weights[0])))
         transposed = [w.t() for w in weights]
@@ -149,6 +188,8 @@ class _LinearSum(Op):
             g = torch.ops.aten.threshold_backward(g, out, 0)
         gradients: list[Tensor | None] = [None] * len(flat)
         for i, other in enumerate(flat):  # the gradient of x needs w, that of w needs x
-            if ctx.needs_input_grad[2 + (i ^ 1)]:
-                gradients[i ^ 1] = g @ other if i % 2 else _outer(g, other)
-        return None, g.sum(0) if ctx.needs_input_grad[1] else None, *gradients
+            if ctx.needs_input_grad[3 + (i ^ 1)]:
+                found = g @ other if i % 2 else _outer(g, other)
+                gradients[i ^ 1] = found.to(ctx.types[1 + (i ^ 1)])
+        bias = g.sum(0, dtype=ctx.types[0]) if ctx.needs_input_grad[2] else None
+        return None, None, bias, *gradients

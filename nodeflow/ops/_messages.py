@@ -5,12 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+import nodeflow.ops._compiled as native
 from nodeflow._base.checks import check_one_of
 from nodeflow.ops._autograd import EdgeDot, Gather
 from nodeflow.ops._chunked import EdgeSum
 from nodeflow.ops._edgewise import OPERATIONS
 from nodeflow.ops._operands import REDUCTIONS, Operands, check_operands
-from nodeflow.ops._plan import choose, scales
+from nodeflow.ops._plan import choose, is_one_sum, scales
 from nodeflow.ops._structure import Structure
 
 _LOW = (torch.float16, torch.bfloat16)
@@ -53,6 +54,8 @@ def message_reduce(
     if reduce == "mean" and not given.dtype.is_floating_point:
         raise TypeError(f"the mean needs floating numbers, got messages of {given.dtype}: convert with .float() first")
     dtype = _computed_in(given, reduce)
+    if dtype != given.dtype == torch.bfloat16 and is_one_sum(given, reduce) and native.is_summed(*given.tensors):
+        dtype = given.dtype  # the loops add in float32, and round once
     given = given._replace(tensors=tuple(tensor.to(dtype) for tensor in given.tensors))
     run = choose(op, given.kinds, scales(given), reduce, dtype, structure.device.type)
     out = run(structure, given)

@@ -11,7 +11,7 @@ from torch.autograd import Function
 import nodeflow.ops._compiled as native
 from nodeflow._base.checks import check_type
 from nodeflow.ops._aggregate import aggregate
-from nodeflow.ops._autograd import EdgeDot, Op, Spmm
+from nodeflow.ops._autograd import EdgeDot, Op, Spmm, divided
 from nodeflow.ops._operands import check_rows
 from nodeflow.ops._structure import Structure
 
@@ -72,7 +72,7 @@ def _is_joined(h: Tensor, weight: Tensor | None, structure: Structure, reduce: s
         weight.layout == torch.strided and weight.shape == (structure.num_edges,) and weight.dtype == h.dtype
     )
     simple = h.ndim == 2 and reduce in ("sum", "mean")
-    return simple and weighted and native.is_native(h, weight) and not torch.compiler.is_compiling()
+    return simple and weighted and native.is_summed(h, weight) and not torch.compiler.is_compiling()
 
 
 class _OwnBesideSum(Op):
@@ -90,8 +90,8 @@ class _OwnBesideSum(Op):
         structure: Structure = ctx.structure
         own, total = g[:, : ctx.width], g[:, ctx.width :]
         if ctx.mean:
-            total = total / structure.divisor(total)
-        grad_h = Spmm.apply(structure, total, w, "u") if ctx.needs_input_grad[1] else None
+            total = divided(total, structure)
+        grad_h = Spmm.apply(structure, total, w, "u", False, g.dtype) if ctx.needs_input_grad[1] else None
         if grad_h is not None:
             grad_h = _added(grad_h, own)
         grad_w = EdgeDot.apply(structure, total, h, None) if ctx.needs_input_grad[2] else None

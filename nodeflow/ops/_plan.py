@@ -47,6 +47,16 @@ def choose(
     return _summed
 
 
+def is_one_sum(given: Operands, reduce: str) -> bool:
+    """Whether one loop makes the sums or means of these messages: of rows of sources, as they are or times weights."""
+    if reduce not in ("sum", "mean"):
+        return False
+    if given.op == "copy":
+        return given.kinds == ("u",)
+    kinds = (("u", "e"), scales(given)[1]), (("e", "u"), scales(given)[0])
+    return given.op == "mul" and any(given.kinds == pair and scaled for pair, scaled in kinds)
+
+
 def scales(given: Operands) -> tuple[bool, ...]:
     """Say of each operand whether each of its numbers multiplies a block of consecutive numbers of the other's row.
 

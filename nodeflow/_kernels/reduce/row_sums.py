@@ -8,7 +8,8 @@ other. A number is always added in the same order, so ranges change no bit of an
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 
 from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import U64
@@ -83,6 +84,40 @@ def put(out, at, vector, streamed):
         store(out, at, LANES, vector)
 
 
+def held_sums(out, size):
+    """Return the array in which the sums of a row are made: ``out``, but for words another, since words would round."""
+    raise NotImplementedError("compiled code only")
+
+
+def start_of_sums(out, to):
+    """Return where the sums of the row ``out[to:]`` begin in that array."""
+    raise NotImplementedError("compiled code only")
+
+
+def round_row(sums, out, to, count):
+    """Write ``out[to : to + count] = sums[:count]`` if ``out`` holds words; else the sums are there already."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(held_sums)
+def _held_sums(out, size):
+    if isinstance(out.dtype, types.Float):
+        return lambda out, size: out
+    return lambda out, size: np.empty(size, np.float32)
+
+
+@overload(start_of_sums)
+def _start_of_sums(out, to):
+    return (lambda out, to: to) if isinstance(out.dtype, types.Float) else (lambda out, to: 0)
+
+
+@overload(round_row)
+def _round_row(sums, out, to, count):
+    if isinstance(out.dtype, types.Float):
+        return lambda sums, out, to, count: None
+    return lambda sums, out, to, count: copy_row(sums, 0, out, to, count)
+
+
 @njit(nogil=True, cache=True)
 def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mean, own, streamed, out, first, last):
     """Write ``out[i] = sum of weight[e] * x[indices[e]]`` over the edges e of row i, for ``first <= i < last``.
@@ -94,7 +129,8 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
     - ``rows``: row i has the edges of row ``rows[i]`` of ``indptr``, in any order; None: of row i.
     - ``weight``: None: 1.
 
-    Rows of ``x`` begin ``stride`` numbers after one another. Words (uint16, int16) are read as in ``simd.load``.
+    Rows of ``x`` begin ``stride`` numbers after one another. Words (uint16, int16) are read as in ``simd.load``. Where
+    ``out`` holds words (uint16), sums are made in float32 and rounded once.
 
     With ``mean`` a sum is divided by the number of its edges. With ``own`` the rows of ``out`` are twice as long, and
     row i of ``x`` comes before the sum. With ``streamed`` sums are written past the caches, which needs a ``width``
@@ -102,7 +138,9 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
 
     Edges are added one after another, in their order.
     """
-    number, size = out.dtype.type, groups * width
+    size = groups * width
+    sums = held_sums(out, size)
+    number = sums.dtype.type
     before, ahead = size if own else 0, prefetch_distance(size)
     end = np.int64(indptr[U64(last)] if rows is None else 0)
     zero, half = splat(number(0)), splat_half(number(0))
@@ -127,6 +165,7 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
         to = i * (before + size)
         copy_row(x, v * stride, out, to, before)
         to += before
+        base = start_of_sums(out, to)
         p = a
         while True:  # once for a row without edges
             q, begun = min(p + BLOCK, b), p > a
@@ -144,11 +183,11 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
             for group in range(groups):
                 at, c = group * width, 0
                 while c + 4 * LANES <= width:
-                    o = to + at + c
+                    o = base + at + c
                     s0, s1, s2, s3 = zero, zero, zero, zero
                     if begun:
-                        s0, s1 = load(out, o, LANES), load(out, o + LANES, LANES)
-                        s2, s3 = load(out, o + 2 * LANES, LANES), load(out, o + 3 * LANES, LANES)
+                        s0, s1 = load(sums, o, LANES), load(sums, o + LANES, LANES)
+                        s2, s3 = load(sums, o + 2 * LANES, LANES), load(sums, o + 3 * LANES, LANES)
                     for e in range(p, q):
                         j = row_of(indices, e) * stride + at + c
                         w = splat(number(weight_of(weight, edges, e, groups, group)))
@@ -158,40 +197,41 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
                         s3 = mul_add(w, load(x, j + 3 * LANES, LANES), s3)
                     if divided:
                         s0, s1, s2, s3 = div(s0, by), div(s1, by), div(s2, by), div(s3, by)
-                    put(out, o, s0, streams)
-                    put(out, o + LANES, s1, streams)
-                    put(out, o + 2 * LANES, s2, streams)
-                    put(out, o + 3 * LANES, s3, streams)
+                    put(sums, o, s0, streams)
+                    put(sums, o + LANES, s1, streams)
+                    put(sums, o + 2 * LANES, s2, streams)
+                    put(sums, o + 3 * LANES, s3, streams)
                     c += 4 * LANES
                 while c + LANES <= width:
-                    o = to + at + c
-                    s0 = load(out, o, LANES) if begun else zero
+                    o = base + at + c
+                    s0 = load(sums, o, LANES) if begun else zero
                     for e in range(p, q):
                         j = row_of(indices, e) * stride + at + c
                         w = splat(number(weight_of(weight, edges, e, groups, group)))
                         s0 = mul_add(w, load(x, j, LANES), s0)
-                    put(out, o, div(s0, by) if divided else s0, streams)
+                    put(sums, o, div(s0, by) if divided else s0, streams)
                     c += LANES
                 if c + HALF <= width:
-                    o = to + at + c
-                    h0 = load(out, o, HALF) if begun else half
+                    o = base + at + c
+                    h0 = load(sums, o, HALF) if begun else half
                     for e in range(p, q):
                         j = row_of(indices, e) * stride + at + c
                         h = splat_half(number(weight_of(weight, edges, e, groups, group)))
                         h0 = mul_add(h, load(x, j, HALF), h0)
-                    store(out, o, HALF, div(h0, splat_half(degree)) if divided else h0)
+                    store(sums, o, HALF, div(h0, splat_half(degree)) if divided else h0)
                     c += HALF
                 if c < width:
-                    n, o = width - c, to + at + c
-                    h0 = load_half(out, o, n) if begun else half
+                    n, o = width - c, base + at + c
+                    h0 = load_half(sums, o, n) if begun else half
                     for e in range(p, q):
                         j = row_of(indices, e) * stride + at + c
                         h = splat_half(number(weight_of(weight, edges, e, groups, group)))
                         h0 = mul_add(h, load_half(x, j, n), h0)
-                    store(out, o, n, div(h0, splat_half(degree)) if divided else h0)
+                    store(sums, o, n, div(h0, splat_half(degree)) if divided else h0)
             if q == b:
                 break
             p = q
+        round_row(sums, out, to, size)
     if streamed:
         fence()
 

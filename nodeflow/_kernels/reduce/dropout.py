@@ -1,0 +1,37 @@
+"""Dropout: each number is kept or not by bits that a key and its place decide, so a gradient needs no stored mask."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from nodeflow._kernels.rng import GOLDEN, U64, mix
+from nodeflow._kernels.simd import LANES, load, mul, store
+
+_QUARTER = 128
+_PIECE = 4 * _QUARTER  # numbers whose factors are made at a time
+_LOW = U64(0xFFFF)
+
+
+@njit(nogil=True, cache=True)
+def drop(x, key, least, scale, out, first, last):
+    """Write ``out[i] = scale * x[i]`` where the upper 32 bits of place i are ``least`` or more, else 0 * ``x[i]``.
+
+    Words (uint16) are read and written as in ``simd``. ``key`` is uint64, ``scale`` float32. A call does ``first <= i <
+    last``.
+    """
+    factors, nothing = np.empty(_PIECE, np.float32), np.float32(0)
+    for begin in range(first, last, _PIECE):
+        count = min(_PIECE, last - begin)
+        for i in range(_QUARTER):  # always a whole piece, which needs no remainder; 16 bits for each number
+            bits = mix(key + U64(begin + i) * GOLDEN)
+            factors[i] = scale if (bits >> U64(48)) >= least else nothing
+            factors[i + _QUARTER] = scale if ((bits >> U64(32)) & _LOW) >= least else nothing
+            factors[i + 2 * _QUARTER] = scale if ((bits >> U64(16)) & _LOW) >= least else nothing
+            factors[i + 3 * _QUARTER] = scale if (bits & _LOW) >= least else nothing
+        c = 0
+        while c + LANES <= count:
+            store(out, begin + c, LANES, mul(load(x, begin + c, LANES), load(factors, c, LANES)))
+            c += LANES
+        if c < count:
+            store(out, begin + c, count - c, mul(load(x, begin + c, count - c), load(factors, c, count - c)))

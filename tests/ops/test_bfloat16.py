@@ -1,0 +1,169 @@
+"""bfloat16 on a CPU: sums in float32 rounded once, linear maps under autocast, dropout by a key; against float64."""
+
+import pytest
+import torch
+from torch import nn
+
+from nodeflow.ops import Structure, aggregate, aggregate_beside_own, dropout, linear_sum, sparse_linear
+from nodeflow.ops._autograd import Spmm
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+ROUNDED = 2.0**-8
+"""Largest relative error of a number rounded to bfloat16."""
+DEGREES = [0, 1, 31, 32, 33, 64, 65, 0, 300]
+
+
+def structure(seed=0):
+    indptr = torch.tensor([0, *DEGREES]).cumsum(0)
+    make = torch.Generator().manual_seed(seed)
+    return Structure(indptr, torch.randint(0, 50, (int(indptr[-1]),), generator=make), 50)
+
+
+def low(*shape, seed=1):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).bfloat16()
+
+
+def near(found, exact, times=1, term=0.0):
+    """Whether ``found``, bfloat16, is ``exact`` up to so many roundings, the first before a term is added."""
+    assert found.dtype == torch.bfloat16
+    return bool(((found.double() - exact).abs() <= 1.01 * ROUNDED * (times * exact.abs() + term) + 1e-6).all())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduce", ["sum", "mean"])
+@pytest.mark.parametrize("call", [aggregate, aggregate_beside_own])
+@pytest.mark.parametrize("width", [3, 16, 47, 100])
+def test_sums_and_gradients_against_float64(width, call, reduce, weighted):
+    edges, h = structure(), low(50, width)
+    leaves = [h, low(len(structure().indices), seed=2)] if weighted else [h]
+    results = []
+    for exact in (False, True):
+        given = [leaf.detach().to(torch.float64 if exact else leaf.dtype).requires_grad_() for leaf in leaves]
+        out = call(edges, given[0], reduce, *given[1:])
+        out.backward(low(*out.shape, seed=3).to(out.dtype))
+        results.append([out.detach(), *(leaf.grad for leaf in given)])
+    found, expected = results
+    assert near(found[0], expected[0])
+    if call is aggregate:
+        assert all(near(a, b) for a, b in zip(found[1:], expected[1:], strict=True))
+    else:  # sums are rounded before gradients of own rows are added, which are 5 at most
+        assert all(near(a, b, 2, 5.0) for a, b in zip(found[1:], expected[1:], strict=True))
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean"])
+def test_sums_are_those_of_float32_rounded_once(reduce):
+    edges, h = structure(), low(50, 21)
+    assert torch.equal(aggregate(edges, h, reduce), aggregate(edges, h.float(), reduce).bfloat16())
+
+
+@pytest.mark.parametrize("count", [1000, 4096])
+def test_ones_add_up_in_both_directions(count):
+    edges = Structure(torch.tensor([0, count]), torch.zeros(count, dtype=torch.int64), 1)
+    h = torch.ones(1, 20, dtype=torch.bfloat16, requires_grad=True)
+    out = aggregate(edges, h, "sum")
+    assert out.unique().tolist() == [torch.tensor(float(count)).bfloat16()]
+    out.backward(torch.ones_like(out))
+    assert h.grad.unique().tolist() == out.unique().tolist()
+    fan = Structure(torch.arange(count + 1), torch.zeros(count, dtype=torch.int64), 1)  # one source, many destinations
+    aggregate(fan, h := torch.ones(1, 3, dtype=torch.bfloat16, requires_grad=True)).sum().backward()
+    assert h.grad.tolist() == [[torch.tensor(float(count)).bfloat16()] * 3]
+
+
+def test_every_rounding_to_the_nearest_number():
+    """Ties, denormal numbers, overflow to infinity and NaN, as torch rounds them."""
+    bits = torch.cat([torch.arange(0, 2**32, 65_521), torch.arange(2**16) * 2**16 + 2**15]).to(torch.int64)
+    x = bits.where(bits < 2**31, bits - 2**32).to(torch.int32).view(torch.float32)
+    each = Structure(torch.arange(len(x) + 1), torch.arange(len(x)), len(x))
+    found = Spmm.apply(each, x.view(-1, 1), None, "v", False, torch.bfloat16)
+    expected = (x.view(-1, 1) + 0.0).bfloat16()  # a sum begins at +0
+    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+    assert found.isnan().any()
+    assert found.isinf().any()
+
+
+def test_threads_change_no_bit():
+    make = torch.Generator().manual_seed(0)
+    edges = Structure(torch.arange(0, 60_001, 12), torch.randint(0, 5000, (60_000,), generator=make), 5000)
+    h, threads, results = low(5000, 64), torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            x = h.detach().requires_grad_()
+            torch.manual_seed(7)
+            out = dropout(aggregate(edges, x, "mean"), 0.3)
+            out.backward(low(5000, 64, seed=4))
+            results.append((out.detach(), x.grad))
+    finally:
+        torch.set_num_threads(threads)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_linear_maps_under_autocast(sparse, relu):
+    make = torch.Generator().manual_seed(5)
+    x = torch.randn(2100, 12, generator=make) * (torch.rand(2100, 12, generator=make) < 0.3)
+    weight, bias = torch.randn(9, 12, generator=make), torch.randn(9, generator=make)
+    results = []
+    for exact in (False, True):
+        dtype = torch.float64 if exact else torch.float32
+        rows = x.to(dtype)
+        leaves = [leaf.detach().to(dtype).requires_grad_() for leaf in (weight, bias)]
+        given = rows.to_sparse_csr() if sparse else (rows := rows.clone().requires_grad_())
+        with torch.autocast("cpu", torch.bfloat16, enabled=not exact):
+            out = linear_sum((given, leaves[0]), bias=leaves[1], relu=relu)
+            assert exact or out.dtype == torch.bfloat16
+        out.backward(torch.ones_like(out) / 2100)
+        results.append([out.detach(), *(leaf.grad for leaf in (*leaves, *([] if sparse else [rows])))])
+    assert all(tensor.dtype == torch.float32 for tensor in results[0][1:])
+    for found, expected in zip(*results, strict=True):
+        assert (found.double() - expected).norm() <= 8 * ROUNDED * expected.norm()  # a ReLU may flip near 0
+
+
+def test_sparse_gradients_are_summed_in_float32():
+    x = torch.ones(1000, 1).to_sparse_csr()
+    weight = torch.ones(4, 1, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        out = sparse_linear(x, weight)
+    out.backward(torch.ones_like(out))
+    assert weight.grad.tolist() == [[1000.0]] * 4  # no bfloat16: 1,001 is none either
+    (gradient,) = torch.autograd.grad((sparse_linear(x, weight)).sum(), weight)
+    assert torch.equal(gradient, weight.grad)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.6])
+def test_dropout_keeps_its_share_and_the_mean(rate):
+    torch.manual_seed(3)
+    n = 200_000
+    h = torch.full((n // 100, 100), 3.0, dtype=torch.bfloat16, requires_grad=True)
+    out = dropout(h, rate)
+    kept = out != 0
+    # the share of kept numbers is binomial: 5 standard deviations, beyond which 1 run in 1.7 million is
+    assert abs(kept.double().mean().item() - (1 - rate)) < 5 * (rate * (1 - rate) / n) ** 0.5
+    assert out[kept].unique().tolist() == [torch.tensor(3 / (1 - rate)).bfloat16()]
+    (gradient,) = torch.autograd.grad(out, h, torch.ones_like(out), create_graph=True)
+    assert torch.equal(gradient != 0, kept)
+    for shift in (1, 100, 128, 512):  # places are independent: also those that share a hash
+        both = (kept.view(-1)[:-shift] & kept.view(-1)[shift:]).double().mean().item()
+        assert abs(both - (1 - rate) ** 2) < 6 * (1 - rate) / n**0.5
+
+
+def test_dropout_is_decided_by_torchs_random_state():
+    h = torch.ones(300, 7, dtype=torch.bfloat16)
+    torch.manual_seed(1)
+    first, second = dropout(h, 0.5), dropout(h, 0.5)
+    torch.manual_seed(1)
+    assert torch.equal(first, dropout(h, 0.5))
+    assert not torch.equal(first, second)
+    assert torch.equal(dropout(h, 0.0), h)
+    assert dropout(h[:0], 0.5).shape == (0, 7)
+    assert not dropout(h, 1.0).any()
+
+
+def test_dropout_of_float32_is_that_of_torch():
+    h = torch.ones(50, 7)
+    torch.manual_seed(1)
+    found = dropout(h, 0.4)
+    torch.manual_seed(1)
+    assert torch.equal(found, nn.functional.dropout(h, 0.4))
