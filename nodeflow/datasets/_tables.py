@@ -76,7 +76,8 @@ def read_edges(path: Path) -> Words:
     table = read_words(path)
     titles = list(table.columns)
     if len(titles) < 2:
-        raise table_error(path, f"must name two or more columns, such as src and dst, got {titles}")
+        between = "commas" if ".csv" in path.suffixes else "tabs"
+        raise table_error(path, f"must name two or more columns, such as src and dst, with {between} between: {titles}")
     if {"src", "dst"} <= set(titles):
         return table
     src, dst = titles[:2]

@@ -89,3 +89,15 @@ def test_mask_instead_of_ids() -> None:
 def test_wrong_number_of_names(field: str, size: int) -> None:
     with pytest.raises(ValueError, match=f"{field} must be None or hold {size} names, got 1"):
         small(**{field: ("one",)})
+
+
+def test_names_of_categories() -> None:
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"relation": torch.tensor([0, 2, 0], dtype=torch.int8)})
+    data = Dataset("kinds", graph, [], [], [], 0, category_names={"relation": ("a", "b", "c")})  # type: ignore[arg-type]
+    assert data.relation_names == ("a", "b", "c")
+    assert "  relations   3, largest 'a' (2), smallest 'c' (1), 1 without edges\n" in data.info()
+    with pytest.raises(ValueError, match=r"category_names\['relation'\] must hold at least 3 names, got 1"):
+        dataclasses.replace(data, category_names={"relation": ("a",)})
+    with pytest.raises(KeyError, match="category_names has 'kind', which is no edge column"):
+        dataclasses.replace(data, category_names={"kind": ("a",)})
+    assert small().relation_names is None

@@ -337,7 +337,8 @@ NODES = "id,label,split,x\na,0,train,1\nb,1,val,2\nc,1,test,3\n"
     [
         ({"edges_csv": ""}, r"edges\.csv is empty; its first line must name its columns"),
         ({"edges_csv": "\n \n"}, r"edges\.csv is empty"),
-        ({"edges_csv": "src\na\n"}, r"first line must name two or more columns, such as src and dst, got \['src'\]"),
+        ({"edges_csv": "src\na\n"}, r"line must name two or more columns.* with commas between: \['src'\]"),
+        ({"edges_csv": "src;dst\na;b\n"}, r"with commas between: \['src;dst'\]"),
         ({"edges_csv": "0,1\n1,2\n"}, r"\['0', '1'\] reads like an edge; put the line src,dst before"),
         ({"edges_csv": "ann,bob\nann,cid\n"}, r"\['ann', 'bob'\] reads like an edge"),
         ({"edges_csv": "a,b,src\n0,1,2\n"}, r"must name source and destination src and dst, or have them first"),
