@@ -38,6 +38,7 @@ from nodeflow.sampling._bernoulli import BernoulliSampler
 from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._cluster import ClusterSampler, partition
+from nodeflow.sampling._induced import induced
 from nodeflow.sampling._labor import LaborSampler
 from nodeflow.sampling._layerwise import FastGCNSampler, LadiesSampler, LayerSampler
 from nodeflow.sampling._link import LinkSampler
@@ -83,6 +84,7 @@ __all__ = [
     "TemporalNeighborSampler",
     "assemble",
     "edges_along",
+    "induced",
     "induced_subgraph",
     "partition",
 ]
