@@ -17,6 +17,7 @@ from nodeflow.nn._link_losses import (
     softmax_loss,
 )
 from nodeflow.nn._model import FlowModel, Jumping, inference
+from nodeflow.nn._node_dropout import NodeDropout
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
 from nodeflow.nn._vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel
@@ -48,6 +49,7 @@ __all__ = [
     "Jumping",
     "LinearConv",
     "MLPDecoder",
+    "NodeDropout",
     "PropagationConv",
     "RGCNConv",
     "RotatE",

@@ -1,0 +1,84 @@
+"""NodeDropout: dropout whose mask belongs to the nodes of the parent graph, not to the rows of a batch."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nodeflow._base.checks import LARGEST, as_count, as_ids, as_int, as_number, check_num_rows
+from nodeflow._base.types import IdsLike
+from nodeflow.flow import Layer
+from nodeflow.random import Random, derive_key
+
+_DROPOUT = 0x64726F706F7574  # keeps the masks apart from what else is drawn with the same seed
+
+
+class NodeDropout(nn.Module):
+    """Dropout (Srivastava et al. 2014) whose mask depends on parent node, layer, step and seed alone.
+
+    A node that is in two batches of a step, or on two devices, has the same mask in both: gradients that are added up
+    over the batches of a step are those of one network. Masks are the same in any order of rows, on every run, and
+    after a resume. Nothing is stored: the module has no parameters and no state, and global random state is neither
+    read nor changed.
+
+    Entries are zeroed independently with probability ``p`` and the others divided by 1 - ``p``, so that the expected
+    result is the input, exactly. In evaluation mode, and with ``p=0``, the input is returned.
+
+    Args:
+        p: probability of an entry to be zeroed, at least 0 and below 1; exact to 2**-64.
+        seed: any integer.
+        whole: zero whole rows in place of single entries: a node that is dropped sends nothing.
+
+    Raises TypeError for a ``p`` or ``seed`` that is no number, ValueError for a ``p`` out of range.
+
+    >>> drop = NodeDropout(0.5, seed=1)
+    >>> drop(torch.ones(3, 4), [7, 5, 7], layer=1, step=0)
+    tensor([[2., 0., 2., 2.],
+            [2., 2., 0., 2.],
+            [2., 0., 2., 2.]])
+    """
+
+    def __init__(self, p: float = 0.5, seed: int = 0, *, whole: bool = False) -> None:
+        super().__init__()
+        self.p = as_number(p, "p", least=0, below=1)
+        self.seed = as_int(seed, "seed")
+        self.whole = bool(whole)
+
+    def forward(self, h: Tensor, nodes: Layer | IdsLike, *, layer: int, step: int) -> Tensor:
+        """Return ``h`` with entries zeroed and the others scaled, of the same shape and type; differentiable.
+
+        Args:
+            h: dense rows of nodes, ``[n, ...]``.
+            nodes: the layer that they are rows of, or parent ids ``[n]``. A node has one mask in all its contexts.
+            layer: number of the layer: another layer has other masks.
+            step: number of the training step, at least 0: every step has its own masks. Batches whose gradients are
+                added up before a step of the optimizer share its number.
+
+        Masks are made in main memory, and moved where ``h`` lies. The mask of a node depends on the number of its
+        entries too. Cost: one draw of 64 bits per entry, with ``whole`` per row.
+
+        Raises ValueError for another number of rows, sparse rows, and a layer without parent nodes; TypeError or
+        IndexError for what are no ids.
+        """
+        if h.layout != torch.strided:
+            raise ValueError(f"h must be dense, got layout {h.layout}: h.to_dense() makes it so")
+        ids = (
+            nodes.parent_nid.numpy(force=True) if isinstance(nodes, Layer) else as_ids(nodes, "nodes", LARGEST, "node")
+        )
+        check_num_rows(h.shape, "h", len(ids), "entry of nodes")
+        number, at = as_int(layer, "layer"), as_count(step, "step")
+        if not self.training or self.p == 0:
+            return h
+        width = 1 if self.whole else math.prod(h.shape[1:])
+        entries = (ids[:, None] * width + np.arange(width)).reshape(-1)
+        bits = Random(derive_key(_DROPOUT, self.seed, at, number, width)).bits(entries)
+        kept = torch.from_numpy(bits >= np.uint64(int(self.p * 2.0**64)))
+        shape = (len(ids), *(1 for _ in h.shape[1:])) if self.whole else h.shape
+        return h * (kept.view(shape).to(h.device, h.dtype) / (1 - self.p))
+
+    def extra_repr(self) -> str:
+        """Return the arguments, for ``repr``."""
+        return f"p={self.p}, seed={self.seed}" + ", whole=True" * self.whole
