@@ -94,7 +94,8 @@ class LinkTask(Task):
 
     The parts of the edges are those of the edge column "split" (0, 1, 2: train, validation, test); without one, 80, 10
     and 10 % at random, the same every time, where edges between the same nodes stay together. Messages go along
-    training edges only, and never along the seed edges of the batch or their reverses.
+    training edges only, and never along the seed edges of the batch or their reverses. In a graph without relations and
+    self-loops, a node is no candidate for its own other end.
 
     Args:
         dataset: its graph has the edges, and an edge column of relations where there are any.
@@ -122,6 +123,9 @@ class LinkTask(Task):
             raise ValueError(f"data set {dataset.name!r} has no training edges")
         self.known = torch.cat(list(self.triples.values()))
         self.num_relations = 0 if self.relation is None else int(self.known[:, 1].max()) + 1
+        if self.relation is None and not (self.known[:, 0] == self.known[:, 1]).any():
+            # a node is most alike to itself, so it would take the first place of every ranking
+            self.known = torch.cat([self.known, torch.arange(dataset.graph.num_nodes).unsqueeze(1).expand(-1, 2)])
         super().__init__(dataset, message_graph(self._training_graph(dataset), settings), settings, device)
         self._check_sampler(model)
         width, self._loss = settings.embedding, loss

@@ -122,6 +122,9 @@ def test_graphs_without_relations() -> None:
     result = Trainer(wheel(relations=False), replace(LINKS, decoder="dot")).run()
     assert result.task.triples["train"].shape == (140, 2)
     assert result.scores["val"]["mrr"] > 0
+    known = {tuple(pair) for pair in result.task.known.tolist()}
+    assert {(v, v) for v in range(60)} <= known  # no node is a candidate for itself
+    assert not any(s == o for s, _, o in Trainer(wheel(), LINKS).task.known.tolist())
     with pytest.raises(ValueError, match="inverse relations need an edge column of relations"):
         Trainer(wheel(relations=False), replace(LINKS, inverse=True))
 
