@@ -127,8 +127,9 @@ def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num
     if nodes is not None:
         numbering, what = nodes.numbering, f"a node of {nodes.path}"
     elif rows_of:
-        top = max((int(word) for word in words if is_integer(word)), default=-1) if num_rows is None else num_rows - 1
-        numbering = Numbering({number: number for number in range(top + 1)}, top + 1, None)
+        numbers = [int(word) for word in words if is_integer(word)]
+        top = max(numbers, default=-1) if num_rows is None else num_rows - 1
+        numbering = Numbering({number: number for number in numbers if 0 <= number <= top}, top + 1, None)
         what = f"a number from 0 to {top}, for a row of {rows_of} (a file nodes.csv may give names to the rows)"
     else:
         numbering, what = number_nodes(words), "a name, or an integer from 0"
