@@ -108,7 +108,8 @@ def _parser() -> argparse.ArgumentParser:
 
     one = command("evaluate", commands.evaluate, "measure the model of a run", "Measure the model of a finished run.")
     one.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of a run")
-    one.add_argument("--data", metavar="DATA", help="another data set than that of the run, with the same columns")
+    one.add_argument("--data", metavar="DATA", help="another data set than that of the run, with the same features")
+    one.add_argument("--device", metavar="NAME", help="where the model computes (default: that of the run)")
 
     one = command(
         "predict", commands.predict, "write the outputs of the model of a run",
@@ -118,7 +119,8 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of a run")
     one.add_argument("--output", type=Path, required=True, metavar="FILE", help="a file .csv, .parquet or .npy")
     one.add_argument("--nodes", metavar="WHICH", default="all", help="all, train, val, test, or a file .npy of ids")
-    one.add_argument("--data", metavar="DATA", help="another data set than that of the run, with the same columns")
+    one.add_argument("--data", metavar="DATA", help="another data set than that of the run, with the same features")
+    one.add_argument("--device", metavar="NAME", help="where the model computes (default: that of the run)")
 
     one = command("compare", commands.compare, "compare runs", "Print a table of runs, and draw their curves.")
     one.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="folders of finished runs")

@@ -36,6 +36,7 @@ from nodeflow.training._folder import (
     save,
     write_log,
 )
+from nodeflow.training._methods import with_columns
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._predictions import check_predictions, write_predictions
 from nodeflow.training._result import EpochRecord
@@ -164,9 +165,13 @@ def _stop_on_term(trainer: Trainer) -> Iterator[None]:
 def evaluate(options: argparse.Namespace, say: Say) -> None:
     """Print all metrics of the best epoch of a run, on every part of the split."""
     trainer, dataset = _best(options)
+    of_nodes = isinstance(trainer.task, NodeTask)
+    if of_nodes and "label" not in dataset.graph.ndata:
+        raise ValueError(f"data set {dataset.name!r} has no labels, so a model cannot be measured on it")
     say(repr(dataset))
     for part in PARTS:
-        say(_scores(part, trainer.evaluate(part)))
+        made_up = of_nodes and not len(dataset.splits[part])
+        say(_scores(part, {} if made_up else trainer.evaluate(part)))
 
 
 def predict(options: argparse.Namespace, say: Say) -> None:
@@ -176,7 +181,8 @@ def predict(options: argparse.Namespace, say: Say) -> None:
     if not isinstance(trainer.task, NodeTask):
         raise ValueError("predict writes outputs of nodes, but the run learned links; evaluate measures it")
     nodes = _nodes(options.nodes, dataset)
-    write_predictions(options.output, nodes, trainer.outputs(nodes), dataset, trainer.task.target.task)
+    outputs = trainer.outputs(nodes)
+    write_predictions(options.output, nodes, outputs, dataset, trainer.task.target.task)
     say(f"wrote {options.output}: {len(nodes):,} nodes")
 
 
@@ -187,14 +193,29 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     if not (folder / CHECKPOINT).is_file():
         raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
     dataset = run.dataset() if options.data is None else read_dataset(options.data)
-    trainer = Trainer(dataset, run.settings)
-    _, weights = read_tensors(folder / CHECKPOINT)
+    facts, weights = read_tensors(folder / CHECKPOINT)
+    settings = replace(run.settings, task=facts["task"], device=options.device or run.settings.device)
+    known = dataset if options.data is None or facts["task"] == "link" else _for_outputs(dataset, facts)
+    trainer = Trainer(known, settings)
     try:
         trainer.network.load_state_dict(weights)
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()  # of one of its tensors
         raise ValueError(f"the model in {folder} does not fit data set {dataset.name!r}: {reason}") from error
     return trainer, dataset
+
+
+def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
+    """Return a data set for a trainer that shall not train: what it lacks of labels and training nodes is made up."""
+    width = (facts["network"]["model"] or {}).get("out_features", dataset.num_classes)
+    graph, train = dataset.graph, dataset.train
+    if "label" not in graph.ndata:
+        one_each = facts["task"] == "classification"
+        label = torch.zeros(graph.num_nodes, dtype=torch.int64) if one_each else torch.zeros(graph.num_nodes, width)
+        graph = with_columns(graph, {"label": label})
+    if len(train) == 0:
+        train = next((nodes for nodes in dataset.splits.values() if len(nodes)), torch.arange(graph.num_nodes))[:1]
+    return replace(dataset, graph=graph, train=train, num_classes=max(dataset.num_classes, width))
 
 
 def _nodes(which: str, dataset: Dataset) -> torch.Tensor:

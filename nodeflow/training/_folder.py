@@ -23,6 +23,7 @@ from nodeflow.training._checkpoints import STATE, Checkpoints
 from nodeflow.training._links import LinkNetwork, build_decoder
 from nodeflow.training._models import build_model
 from nodeflow.training._network import Inputs, Network
+from nodeflow.training._nodes import NodeTask
 from nodeflow.training._random_state import first_state, set_state
 from nodeflow.training._result import EpochRecord, Result
 from nodeflow.training._settings import Settings, read_toml
@@ -169,6 +170,7 @@ def save(result: Result, folder: Path, *, curves: str | None = None) -> list[Pat
 def _write(result: Result, folder: Path) -> list[Path]:
     facts = {
         "dataset": result.task.dataset.name,
+        "task": result.task.target.task if isinstance(result.task, NodeTask) else result.settings.task,
         "metric": result.metric,
         "best_epoch": result.best_epoch,
         "best_val_score": None if math.isnan(result.best_val_score) else result.best_val_score,

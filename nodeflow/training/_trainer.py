@@ -219,7 +219,10 @@ class Trainer:
     # ---- state
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the whole state between two steps: that of a loaded trainer goes on bit for bit."""
+        """Return the whole state between two steps, from which another trainer goes on bit for bit.
+
+        Its tensors are those of this trainer, which change with the next step.
+        """
         return {
             "settings": self.settings.to_dict(),
             "fingerprint": self.task.fingerprint(),

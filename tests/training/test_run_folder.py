@@ -59,6 +59,7 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
     facts = json.loads(written[2].read_text(), parse_constant=refuse)
     expected = {
         "dataset": "planted",
+        "task": "classification",
         "metric": "accuracy",
         "best_epoch": result.best_epoch,
         "best_val_score": max(record.score for record in result.records),

@@ -63,6 +63,18 @@ def test_the_direction_is_that_of_the_edges() -> None:
             assert result.records[-1].score == result.test_score
 
 
+def test_sparse_features_with_few_zeros_become_dense() -> None:
+    for few, sparse in ((True, torch.strided), (False, torch.sparse_csr)):
+        data = planted(sparse=True)
+        x = data.graph.ndata["feat"].to_dense() * (1 if few else torch.arange(300)[:, None] < 60)
+        src, dst = data.graph.edges()
+        columns = {"feat": x.to_sparse_csr(), "label": data.graph.ndata["label"]}
+        made = Trainer(replace(data, graph=Graph.from_edges(src, dst, num_nodes=300, ndata=columns)), FAST)
+        feat = made.task.graph.ndata["feat"]
+        assert feat.layout == sparse
+        assert torch.equal(feat.to_dense(), x)
+
+
 def test_double_precision_and_integer_features_are_trained_in_float32() -> None:
     data = planted()
     for dtype in (np.float64, np.int64):

@@ -1,0 +1,331 @@
+"""What follows training: evaluate, predict, compare, longer runs, events, and stops of many kinds."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Self
+
+import numpy as np
+import pytest
+import torch
+from _support.cli_tools import status, train, two_communities
+from _support.training_tools import FAST, planted, same_result
+
+from nodeflow.training import Checkpoints, Trainer
+from nodeflow.training import _events as events
+from nodeflow.training._folder import EVENTS
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the data set "two" and its finished runs "sage" and "gcn"."""
+    place = tmp_path_factory.mktemp("runs")
+    data = two_communities(place / "two")
+    for model in ("sage", "gcn"):
+        assert train(data, place / model, "--model", model, "--no-plot") == 0
+    return place
+
+
+def failure(arguments: list[str | Path], capsys: pytest.CaptureFixture[str]) -> str:
+    """The line on standard error of a command that fails."""
+    capsys.readouterr()
+    assert status([str(word) for word in arguments]) == 2
+    return capsys.readouterr().err
+
+
+def scores_of(text: str) -> dict[str, str]:
+    return dict(
+        line.split(maxsplit=1) for line in text.splitlines() if line.split()[:1] in (["train"], ["val"], ["test"])
+    )
+
+
+# evaluate
+
+
+def test_evaluate_prints_the_scores_of_the_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["evaluate", str(place / "sage")]) == 0
+    shown = scores_of(capsys.readouterr().out)
+    scores = json.loads((place / "sage" / "result.json").read_text())["scores"]
+    assert shown == {p: "  ".join(f"{name} {value:.4f}" for name, value in scores[p].items()) for p in scores}
+
+
+def test_evaluate_on_another_data_set(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One class only, and no training nodes: the classes are those of the run."""
+    other = tmp_path / "other"
+    shutil.copytree(place / "two", other)
+    np.save(other / "labels.npy", np.zeros(120, dtype=np.int64))
+    np.save(other / "test.npy", np.arange(60))
+    assert status(["evaluate", str(place / "sage"), "--data", str(other)]) == 0
+    shown = scores_of(capsys.readouterr().out)
+    assert (shown["train"], shown["val"]) == ("no nodes", "no nodes")
+    assert shown["test"].startswith("accuracy 0.")
+
+
+def test_what_evaluate_refuses(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "is no folder of a run: it has no run.toml" in failure(["evaluate", tmp_path], capsys)
+    other = tmp_path / "other"
+    shutil.copytree(place / "two", other)
+    (other / "labels.npy").unlink()
+    message = failure(["evaluate", place / "sage", "--data", other], capsys)
+    assert message == "nodeflow evaluate: data set 'other' has no labels, so a model cannot be measured on it\n"
+    shutil.copy(place / "two" / "labels.npy", other)
+    np.save(other / "features.npy", np.ones((120, 5)))
+    message = failure(["evaluate", place / "sage", "--data", other], capsys)
+    assert f"the model in {place / 'sage'} does not fit data set 'other': size mismatch for model.convs.0" in message
+    message = failure(["evaluate", place / "sage", "--device", "cuda:99"], capsys)
+    assert "device 'cuda:99' is not there" in message
+
+
+# predict
+
+
+def test_predictions_are_those_of_the_model(place: Path, tmp_path: Path) -> None:
+    npy, table = tmp_path / "out.npy", tmp_path / "out.csv"
+    for file in (npy, table):
+        assert status(["predict", str(place / "gcn"), "--nodes", "test", "--output", str(file)]) == 0
+    outputs = torch.from_numpy(np.load(npy)).softmax(1)
+    with table.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [int(row["class"]) for row in rows] == outputs.argmax(1).tolist()
+    assert [float(row["probability"]) for row in rows] == pytest.approx(outputs.max(1).values.tolist())
+    label = np.load(place / "two" / "labels.npy")
+    accuracy = np.mean([label[int(row["node"])] == int(row["class"]) for row in rows])
+    scores = json.loads((place / "gcn" / "result.json").read_text())["scores"]
+    assert accuracy == pytest.approx(scores["test"]["accuracy"])
+
+
+def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(place: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    shutil.copytree(place / "two", bare)
+    (bare / "labels.npy").unlink()
+    np.save(tmp_path / "ids.npy", [7, 3, 7])
+    found = []
+    for data in (place / "two", bare):
+        options = ["--data", str(data), "--nodes", str(tmp_path / "ids.npy"), "--output", str(tmp_path / "x.npy")]
+        assert status(["predict", str(place / "sage"), *options]) == 0
+        found.append(np.load(tmp_path / "x.npy"))
+    assert found[0].shape == (3, 2)
+    assert np.array_equal(found[0][0], found[0][2])
+    assert np.array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--output x.txt", "output must end with .csv, .parquet or .npy, got 'x.txt'"),
+        ("--output no/x.csv", "there is no folder no to write x.csv into"),
+        ("--output x.csv --nodes some", "nodes must be all, train, val, test or a file .npy of ids, got 'some'"),
+        ("--output x.csv --nodes no.npy", "No such file or directory: 'no.npy'"),
+        ("--output x.csv --nodes far.npy", "far.npy"),
+        ("--output x.csv --nodes half.npy", "half.npy"),
+        ("--output x.csv --nodes text.npy", "text.npy is no .npy file of ids"),
+    ],
+)
+def test_what_predict_refuses(
+    options: str, message: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    np.save("far.npy", [0, 120])
+    np.save("half.npy", [0.5])
+    Path("text.npy").write_text("1 2 3")
+    shown = failure(["predict", place / "sage", *options.split()], capsys)
+    assert message in shown
+    assert len(shown.splitlines()) == 1
+    assert not Path("x.csv").exists()
+
+
+# compare
+
+
+def test_compare_shows_what_differs(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "both.png"
+    assert status(["compare", str(place / "sage"), str(place / "gcn"), "--output", str(picture)]) == 0
+    header, first, second, wrote = capsys.readouterr().out.splitlines()
+    assert header.split() == ["run", "test", "accuracy", "best", "val", "accuracy", "epoch", "seconds", "model"]
+    for line, model in ((first, "sage"), (second, "gcn")):
+        result = json.loads((place / model / "result.json").read_text())
+        name, test, val, epoch, _, shown = line.split()
+        assert (name, test, val) == (
+            str(place / model), f"{result['scores']['test']['accuracy']:.4f}", f"{result['best_val_score']:.4f}",
+        )  # fmt: skip
+        assert (int(epoch), shown) == (result["best_epoch"], model)
+    assert wrote == f"wrote {picture}"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_compare_names_data_sets_that_differ(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = shutil.copytree(place / "sage", tmp_path / "other")
+    result = json.loads((other / "result.json").read_text())
+    (other / "result.json").write_text(json.dumps({**result, "dataset": "three"}))
+    assert status(["compare", str(place / "sage"), str(other)]) == 0
+    header, first, second = capsys.readouterr().out.splitlines()
+    assert (header.split()[1], first.split()[1], second.split()[1]) == ("data", "two", "three")
+    (other / "result.json").write_text(json.dumps({**result, "metric": "rmse"}))
+    assert "different metrics, accuracy, rmse" in failure(["compare", place / "sage", other], capsys)
+    for damage in ("{", "{}", "[]"):
+        (other / "result.json").write_text(damage)
+        assert f"{other / 'result.json'} is damaged, or no result of a run" in failure(["compare", other], capsys)
+
+
+# longer runs
+
+
+def test_a_finished_run_trains_for_longer(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    long = shutil.copytree(place / "sage", tmp_path / "long")
+    assert status(["train", "--resume", str(long), "--epochs", "4", "--no-plot"]) == 0
+    assert train(place / "two", tmp_path / "whole", "--epochs", "4", "--no-plot") == 0
+    for name in ("checkpoint.safetensors", "result.json", "run.toml"):
+        assert (long / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert "epochs must be at least 4, those of the state, got 3" in failure(
+        ["train", "--resume", long, "--epochs", "3"], capsys
+    )
+    message = failure(["train", "--resume", long, "--hidden", "3"], capsys)
+    assert "but hidden was given too; leave it out. Only workers, patience, epochs may change" in message
+
+
+def test_epochs_of_a_schedule_stay() -> None:
+    state = Trainer(planted(), replace(FAST, schedule="cosine")).state_dict()
+    with pytest.raises(ValueError, match="the state is of a run with epochs = 6, got 7"):
+        Trainer(planted(), replace(FAST, schedule="cosine", epochs=7)).load_state_dict(state)
+
+
+def test_a_run_goes_on_after_its_result(tmp_path: Path) -> None:
+    """A result has the best weights, the run goes on with its last ones."""
+    settings = replace(FAST, learning_rate=0.3, epochs=4)
+    wanted = Trainer(planted(), settings).run()
+    trainer = Trainer(planted(), settings)
+    for _ in range(3):
+        trainer.train_epoch()
+        trainer.result()
+    Checkpoints(tmp_path).save(trainer)
+    other = Trainer(planted(), settings)
+    Checkpoints(tmp_path).restore(other)
+    assert same_result(trainer.run(), wanted)
+    assert same_result(other.run(), wanted)
+
+
+def test_restore_from_python(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    trainer = Trainer(planted(), FAST, checkpoints=checkpoints)
+    assert not checkpoints.restore(trainer)
+    trainer.train_epoch()
+    again = Trainer(planted(), FAST, checkpoints=Checkpoints(tmp_path))
+    assert Checkpoints(tmp_path).restore(again)
+    assert again.epoch == 1
+    (tmp_path / "state.safetensors").write_bytes(b"half")
+    with pytest.raises(ValueError, match=r"state\.safetensors is damaged"):
+        checkpoints.restore(again)
+
+
+def test_a_part_that_is_none() -> None:
+    with pytest.raises(ValueError, match="part must be 'train', 'val' or 'test', got 'valid'"):
+        Trainer(planted(), FAST).evaluate("valid")
+
+
+def test_the_command_runs_in_a_thread(place: Path, tmp_path: Path) -> None:
+    """Only the main thread may set handlers of signals, so there are none."""
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.append(train(place / "two", tmp_path / "out", "--no-plot")))
+    thread.start()
+    thread.join()
+    assert found == [0]
+    written = [(folder / "checkpoint.safetensors").read_bytes() for folder in (place / "sage", tmp_path / "out")]
+    assert written[0] == written[1]
+
+
+# events
+
+
+class Writer:
+    """In place of tensorboard's: it notes what it is given in a file of the usual name."""
+
+    made: list[Writer] = []  # noqa: RUF012
+
+    def __init__(self, folder: str, purge_step: int) -> None:
+        self.folder, self.purge_step, self.scalars = folder, purge_step, list[tuple[str, float, int]]()
+        (Path(folder) / EVENTS.replace("*", str(len(self.made)))).write_text("")
+        self.made.append(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.scalars.append(("closed", 0.0, 0))
+
+    def add_scalar(self, name: str, value: float, epoch: int) -> None:
+        self.scalars.append((name, value, epoch))
+
+    def flush(self) -> None:
+        pass
+
+
+def test_events_of_epochs(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module: Any = ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = Writer
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    monkeypatch.setattr(events, "find_spec", lambda name: object())
+    monkeypatch.setattr(Writer, "made", [])
+    out = tmp_path / "out"
+    assert train(place / "two", out, "--no-plot") == 0
+    assert status(["train", "--resume", str(out), "--epochs", "3", "--no-plot"]) == 0
+    first, second = Writer.made
+    assert (first.folder, first.purge_step, second.purge_step) == (str(out), 1, 3)
+    names = ["train/loss", "train/seeds per second", "val/accuracy", "val/f1_macro"]
+    assert [(name, epoch) for name, _, epoch in first.scalars] == [
+        *((name, epoch) for epoch in (1, 2) for name in names), ("closed", 0),
+    ]  # fmt: skip
+    assert len(list(out.glob(EVENTS))) == 2
+    assert train(place / "two", out, "--no-plot") == 0  # a new run: the events of the old one go
+    assert len(list(out.glob(EVENTS))) == 1
+
+
+def test_events_of_tensorboard_itself(place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    assert train(place / "two", tmp_path / "out", "--no-plot") == 0
+    assert len(list((tmp_path / "out").glob(EVENTS))) == 1
+
+
+def test_what_a_killed_save_left_goes_with_a_new_run(place: Path, tmp_path: Path) -> None:
+    left = tmp_path / "out" / ".unfinished-x"
+    left.mkdir(parents=True)
+    (left / "log.csv").write_text("")
+    assert train(place / "two", tmp_path / "out", "--no-plot") == 0
+    assert not left.exists()
+
+
+def test_the_bar_shows_the_time_left_of_all_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    class Bar:
+        disable = False
+
+        def __init__(self, **options: Any) -> None:
+            self.options, self.initial, self.start_t = options, options["initial"], 10.0 * len(made)
+            made.append(self)
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            pass
+
+        def set_postfix_str(self, text: str, refresh: bool) -> None:
+            assert text.startswith("loss ")
+
+        def update(self) -> None:
+            pass
+
+    monkeypatch.setattr("nodeflow.training._trainer.tqdm", Bar)
+    Trainer(planted(), replace(FAST, epochs=3)).run()
+    assert [(bar.options["total"], bar.options["initial"]) for bar in made] == [(6, 0), (6, 2), (6, 4)]
+    assert {(bar.start_t, bar.initial) for bar in made} == {(0.0, 0)}  # the rate is that since the first epoch
