@@ -181,3 +181,13 @@ def test_the_graph_is_symmetric_without_loops_or_repeats() -> None:
     assert adjacency.diagonal().sum() == 0
     assert adjacency.has_canonical_format
     assert (rmat(7, 4) != adjacency).nnz == 0
+
+
+def test_link_tasks_print_a_table(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    src, dst = random.integers(0, 40, (2, 300))
+    np.savez(tmp_path / "edges.npz", src=src, dst=dst, relation=random.integers(0, 3, 300))
+    files = [SCRIPTS / "settings" / f"{name}.toml" for name in ("fb15k237-complex",)]
+    rows = rows_of(run("link_tasks.py", *files, "--data", tmp_path, "--seeds", 2, "--epochs", 1))[1:]
+    assert [row[0] for row in rows] == ["fb15k237-complex"]
+    assert 0 < float(rows[0][1]) < 1
