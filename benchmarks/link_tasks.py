@@ -35,11 +35,10 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     dataset = debian() if options.data == "debian" else read_folder(options.data, labels=False)
-    print(
-        f"{dataset}; {options.threads} thread(s), {options.seeds} seed(s); {platform.machine()}, {os.cpu_count()} cores\n"
-    )
-    print("| settings | test MRR | deviation | hits@1 | hits@10 | best val MRR | epochs | seconds | CPU seconds |")
-    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    machine = f"{options.threads} thread(s), {options.seeds} seed(s); {platform.machine()}, {os.cpu_count()} cores"
+    print(f"{dataset}; {machine}\n")
+    titles = "settings", "test MRR", "deviation", "hits@1", "hits@10", "val MRR", "epochs", "seconds", "CPU seconds"
+    print(f"| {' | '.join(titles)} |\n{'|---' * len(titles)}|", flush=True)
     for file in options.settings:
         settings = Settings.from_dict({"task": "link", **tomllib.loads(file.read_text())})
         if options.epochs is not None:
