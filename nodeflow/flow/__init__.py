@@ -4,7 +4,7 @@ Where to change something:
 
 - ``_node_flow``, ``_layer``, ``_flow``: the three classes. A subject with several functions has a file of its own, and
   the class takes these functions as methods: ``_parent`` (ids and columns of the parent graph), ``_compute`` (message
-  passing), ``_append``, ``_validate``, ``_matrices``.
+  passing), ``_append``, ``_union``, ``_validate``, ``_matrices``.
 - ``_build``: NodeFlows made by hand. ``_full_flow``: the flows of ``Propagation``.
 - ``_views``: the objects behind ``layers``, ``flows``, ``ldata`` and ``fdata``.
 - ``_move``: moves to a device. ``_pickle``: a NodeFlow as arrays and back.

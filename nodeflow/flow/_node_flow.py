@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_index
 from nodeflow._base.frozen import Frozen
-from nodeflow.flow import _append, _validate
+from nodeflow.flow import _append, _union, _validate
 from nodeflow.flow import _parent as parent_graph
 from nodeflow.flow._compute import run
 from nodeflow.flow._dgl_names import HERE
@@ -250,6 +250,7 @@ class NodeFlow(Frozen):
         return self._rebuild(start, stop, parent=self.parent)
 
     append = _append.append
+    union = _union.union
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> NodeFlow:
         """Return this NodeFlow with structure, ids and columns on ``device``; frames of the parent stay."""

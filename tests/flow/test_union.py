@@ -1,0 +1,127 @@
+"""NodeFlow.union: one graph with layers and flows as bits, from which every layer and flow can be read again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+from _support.loader_tools import random_graph
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeflow import (
+    Graph,
+    LadiesSampler,
+    NeighborSampler,
+    NodeFlow,
+    TemporalNeighborSampler,
+    create_full_node_flow,
+    create_node_flow,
+    flow_from_edges,
+)
+from nodeflow.testing import graphs
+
+
+def nodes(layer: Any) -> list[tuple[int, int]]:
+    context = [0] * len(layer) if layer.context is None else layer.context.tolist()
+    return list(zip(layer.parent_nid.tolist(), context, strict=True))
+
+
+def assert_union(batch: NodeFlow) -> Graph:
+    """Layers as sets, and flows as multisets of (source, destination, parent edge, weight), are those of the batch."""
+    graph = batch.union(weights=True)
+    context = graph.ndata["context"] if "context" in graph.ndata else torch.zeros(graph.num_nodes, dtype=torch.int64)
+    node = list(zip(graph.ndata["parent_nid"].tolist(), context.tolist(), strict=True))
+    assert node == list(dict.fromkeys(pair for layer in batch.layers for pair in nodes(layer)))
+    for i, layer in enumerate(batch.layers):
+        held = (graph.ndata["layers"] >> i & 1).nonzero().flatten().tolist()
+        assert {node[k] for k in held} == set(nodes(layer))
+    src, dst = (end.tolist() for end in graph.edges())
+    most: Counter[Any] = Counter()
+    for k, flow in enumerate([flow for _, flow in batch.flows.items()]):
+        below, above = nodes(flow.src_layer), nodes(flow.dst_layer)
+        eid = flow.parent_eid.tolist() if flow.has_parent else [-1] * flow.num_edges
+        ends = zip(*(end.tolist() for end in flow.edges()), eid, flow.weight.tolist(), strict=True)
+        wanted = Counter((below[u], above[v], e, w) for u, v, e, w in ends)
+        column = graph.edata["parent_eid"].tolist() if "parent_eid" in graph.edata else [-1] * graph.num_edges
+        held = (graph.edata["flows"] >> k & 1).nonzero().flatten().tolist()
+        weight = graph.edata["weight"][:, k]
+        assert Counter((node[src[e]], node[dst[e]], column[e], float(weight[e])) for e in held) == wanted
+        gone = graph.edata["flows"] >> k & 1 == 0
+        assert not weight[gone].any()
+        most |= Counter((u, v, e) for u, v, e, _ in wanted.elements())
+    assert graph.num_edges == most.total()
+    return graph
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> NodeFlow:
+    graph = draw(graphs(min_nodes=1))
+    seeds = draw(st.lists(st.integers(0, graph.num_nodes - 1), max_size=5))
+    fanouts = draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=3))
+    graph.edata["time"] = torch.arange(graph.num_edges) % 5
+    if draw(st.booleans()):
+        times = draw(st.lists(st.integers(0, 5), min_size=len(seeds), max_size=len(seeds)))
+        return TemporalNeighborSampler(graph, fanouts)(seeds, times=times)
+    modes: list[dict[str, Any]] = [
+        {}, {"replace": True}, {"reuse": True}, {"include_dst": False}, {"disjoint": True}, {"direction": "out"},
+    ]  # fmt: skip
+    return NeighborSampler(graph, fanouts, **draw(st.sampled_from(modes)))(seeds)
+
+
+@given(batches())
+def test_layers_and_flows_can_be_read_again(batch):
+    assert_union(batch)
+
+
+def test_other_node_flows():
+    graph = random_graph()
+    assert_union(LadiesSampler(graph, [20, 10])(range(8)))
+    whole = assert_union(create_full_node_flow(graph, 3))
+    assert (whole.num_nodes, whole.num_edges) == (graph.num_nodes, graph.num_edges)
+    assert whole.edata["flows"].eq(7).all()
+    loops = assert_union(create_full_node_flow(graph, 2, add_self_loop=True))
+    assert loops.num_edges == graph.num_edges + graph.num_nodes
+    flows = [
+        flow_from_edges([0, 0, 1], [0, 0, 0], num_src=2, num_dst=1),
+        flow_from_edges([0], [0], num_src=1, num_dst=1),
+    ]
+    by_hand = assert_union(create_node_flow(flows, [[7, 3], [3], [7]]))
+    assert "parent_eid" not in by_hand.edata
+    assert by_hand.edata["flows"].tolist() == [2, 1, 1, 1]
+
+
+def test_flows_that_skip_layers_come_last():
+    flows = {(0, 1): ([0], [0], 2, 1), (1, 2): ([0], [0], 1, 1), (0, 2): ([0, 1], [0, 0], 2, 1)}
+    made = {pair: flow_from_edges(u, v, num_src=n, num_dst=m) for pair, (u, v, n, m) in flows.items()}
+    batch = create_node_flow(made, [[4, 5], [4], [4]])
+    graph = assert_union(batch)
+    assert graph.edata["flows"].tolist() == [7, 4]
+
+
+def test_types_of_bits():
+    graph = Graph.from_edges([0], [1])
+    kinds = {7: torch.uint8, 8: torch.int16, 16: torch.int32, 62: torch.int64}
+    for count, kind in kinds.items():
+        union = create_full_node_flow(graph, count).union()
+        assert union.ndata["layers"].dtype == kind
+        assert union.edata["flows"].tolist() == [2**count - 1]
+        assert list(union.edata) == ["flows", "parent_eid"]
+    with pytest.raises(ValueError, match="at most 63, and this NodeFlow has 64"):
+        create_full_node_flow(graph, 63).union()
+
+
+def test_layers_without_parent_nodes():
+    batch = create_node_flow([flow_from_edges([0], [0], num_src=1, num_dst=1)], [[0], None])
+    with pytest.raises(ValueError, match="no parent nodes"):
+        batch.union()
+
+
+def test_no_seeds_and_no_flows():
+    batch = NeighborSampler(random_graph(), [2, 2])([])
+    assert (batch.union().num_nodes, batch.union().num_edges) == (0, 0)
+    alone = NeighborSampler(random_graph(), [2])([3, 4])[1:].union()
+    assert alone.ndata["parent_nid"].tolist() == [3, 4]
+    assert alone.num_edges == 0
