@@ -4,7 +4,8 @@ python benchmarks/node_tasks.py --data debian FOLDER ... [--samplers labor ladie
 
 A data set is "debian" or a folder as ``nodeflow.datasets.read_folder`` reads it. Its settings are those of
 ``settings/NAME.toml`` beside this file, for all samplers; NAME is the name of the folder. Sets without a file have the
-default settings. ``fanouts`` are the sampler's own (see ``nodeflow train --help``), those of control variates are 2.
+default settings. ``fanouts`` are the sampler's own (see ``nodeflow train --help``); those of control variates are 2,
+and their models have no ``norm``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from nodeflow.training import Result, Settings, Trainer
 SAMPLERS = (
     "neighbor", "labor", "bernoulli", "fastgcn", "ladies", "random-walk", "saint", "cluster", "shadow", "cv",
 )  # fmt: skip
-FANOUTS = {"cv": (2, 2)}  # the point of control variates is that few draws are enough
+SPECIAL = {"cv": {"fanouts": (2, 2), "norm": "none"}}  # few draws are enough there; its models have no norm
 
 
 @dataclass
@@ -97,7 +98,7 @@ def print_table(dataset: Dataset, settings: Settings, samplers: tuple[str, ...],
 
 def run(dataset: Dataset, settings: Settings, sampler: str, seed: int) -> Result:
     """Train once."""
-    changed = {**settings.to_dict(), "sampler": sampler, "fanouts": FANOUTS.get(sampler), "seed": seed}
+    changed = {**settings.to_dict(), "sampler": sampler, "fanouts": None, "seed": seed, **SPECIAL.get(sampler, {})}
     return Trainer(dataset, Settings.from_dict(changed)).run()
 
 

@@ -118,6 +118,11 @@ def build_model(
         options["residual"] = True
     make = kind.make
     if history:
+        for name in ("norm", "residual"):
+            if name in options:
+                raise ValueError(
+                    f"sampler 'cv' trains models without {name}, got {name}={options[name]!r}; leave it out"
+                )
         make = kind.with_history or make
     elif weighted:
         options |= kind.weighted

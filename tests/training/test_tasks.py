@@ -62,6 +62,15 @@ def test_every_sampler_with_every_model(sampler: str, model: str) -> None:
     assert set(result.scores["test"]) == {"accuracy", "f1_macro"}
 
 
+@pytest.mark.parametrize(("name", "value"), [("norm", "'batch'"), ("residual", "True")])
+def test_models_with_a_history_are_plain(name: str, value: str) -> None:
+    settings = replace(FAST, sampler="cv", **{name: value.strip("'") if name == "norm" else True})
+    with pytest.raises(
+        ValueError, match=f"sampler 'cv' trains models without {name}, got {name}={value}; leave it out"
+    ):
+        Trainer(planted(), settings)
+
+
 @pytest.mark.parametrize("sampler", ["saint", "cluster", "fastgcn", "ladies", "shadow", "random-walk", "labor"])
 def test_it_learns(sampler: str) -> None:
     fanouts = (64, 64) if sampler in ("fastgcn", "ladies") else (4, 4)
