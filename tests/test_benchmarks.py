@@ -191,3 +191,14 @@ def test_link_tasks_print_a_table(tmp_path: Path) -> None:
     rows = rows_of(run("link_tasks.py", *files, "--data", tmp_path, "--seeds", 2, "--epochs", 1))[1:]
     assert [row[0] for row in rows] == ["fb15k237-complex"]
     assert 0 < float(rows[0][1]) < 1
+
+
+def test_precision_prints_times_and_accuracies(tmp_path: Path) -> None:
+    options = ["--scale", 14, *SMALL, "--data", tmp_path]
+    rows = rows_of(run("precision.py", "--sets", "rmat", "--threads", 1, "--rounds", 1, *options))[1:]
+    assert [row[:3] for row in rows] == [
+        [name, "1", what] for name in ("rmat", "rmat, no dropout") for what in ("step", "epoch")
+    ]
+    assert all(float(cell) > 0 for row in rows for cell in row[3:])
+    rows = rows_of(run("precision.py", "--sets", "rmat", "--accuracy", 2, "--epochs", 1, *options))[1:]
+    assert [row[1] for row in rows] == ["0", "1", "mean"]
