@@ -64,9 +64,9 @@ class GINConv(FlowConv):
         Raises ValueError when a destination is not in the source layer (sample with ``include_dst=True``), TypeError
         for sparse rows.
         """
+        own = (1 + self.eps) * flow.take_dst(h)
         weight = flow.weight.to(torch.promote_types(h.dtype, torch.float32)) if self.weighted else None
-        total = flow.aggregate(h, self.aggregator, weight=weight).to(h.dtype)
-        out: Tensor = self.mlp((1 + self.eps) * flow.take_dst(h) + total)
+        out: Tensor = self.mlp(own + flow.aggregate(h, self.aggregator, weight=weight).to(h.dtype))
         return out
 
     def extra_repr(self) -> str:
