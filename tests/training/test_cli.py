@@ -280,7 +280,7 @@ def test_info_describes_the_bundled_graph(capsys: pytest.CaptureFixture[str]) ->
     assert main(["info", "debian"]) == 0
     assert capsys.readouterr().out == plain
     subjects = [line.split()[0] for line in plain.splitlines()[1:]]
-    assert subjects == ["nodes", "edges", "in-degree", "out-degree", "features", "classes", "split"]
+    assert subjects == ["nodes", "edges", "in-degree", "out-degree", "kind", "features", "classes", "split"]
 
 
 def test_info_says_symmetric(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
