@@ -60,6 +60,7 @@ def test_the_picture_shows_a_real_node_flow() -> None:
     assert text.split("\n\n", 1)[1].rstrip() == picture(NeighborSampler(graph, fanouts=[2, 2])([7]))
 
 
+@pytest.mark.slow
 def test_the_training_loop_is_short_and_runs_as_printed(tmp_path: Path) -> None:
     (loop,) = (block.text for block in blocks(README) if block.language == "python")
     assert len(loop.splitlines()) <= 25

@@ -229,7 +229,7 @@ def test_sources_on_a_real_graph(shared_data):
 # ---- in the mean, with the public tool
 
 
-@pytest.mark.parametrize("method", ["poisson", "sequential"])
+@pytest.mark.parametrize("method", ["poisson", pytest.param("sequential", marks=SLOW)])
 @pytest.mark.parametrize("iterations", [0, pytest.param(1, marks=SLOW), pytest.param("converged", marks=SLOW)])
 def test_unbiased_in_every_flow(method, iterations):
     """With a signed weight column and repeated edges; a weight wrong by a tenth is found."""

@@ -136,7 +136,10 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("option", OPTIONS)
+QUICK = ("--model", "--fanouts", "--sampler-option")
+
+
+@pytest.mark.parametrize("option", [pytest.param(name, marks=[] if name in QUICK else SLOW) for name in OPTIONS])
 def test_an_option_is_used(option: str, data: Path, tmp_path: Path) -> None:
     value, name, expected = OPTIONS[option]
     for folder, more in (("plain", []), ("other", [option, *([] if value is None else [value])])):
@@ -353,10 +356,12 @@ def check_process(command: list[str], data: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.slow
 def test_python_m_nodeflow(data: Path, tmp_path: Path) -> None:
     check_process([sys.executable, "-m", "nodeflow"], data, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_installed_command(data: Path, tmp_path: Path) -> None:
     script = Path(sys.executable).parent / "nodeflow"
     if not script.exists():

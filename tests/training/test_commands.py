@@ -289,6 +289,7 @@ def test_events_of_epochs(place: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert len(list(out.glob(EVENTS))) == 1
 
 
+@pytest.mark.slow
 def test_events_of_tensorboard_itself(place: Path, tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     assert train(place / "two", tmp_path / "out", "--no-plot") == 0

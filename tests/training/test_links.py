@@ -75,6 +75,7 @@ def test_every_encoder_trains(model: str) -> None:
     assert result.records[0].edges_per_second > 0
 
 
+@pytest.mark.slow
 def test_it_learns() -> None:
     """ComplEx can turn by an angle per relation; at random the mean of 1 / rank is about 0.08."""
     settings = replace(LINKS, decoder="complex", link_loss="one-vs-all", embedding=32, epochs=60, batch_size=40)

@@ -71,6 +71,7 @@ def test_models_with_a_history_are_plain(name: str, value: str) -> None:
         Trainer(planted(), settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["saint", "cluster", "fastgcn", "ladies", "shadow", "random-walk", "labor"])
 def test_it_learns(sampler: str) -> None:
     fanouts = (64, 64) if sampler in ("fastgcn", "ladies") else (4, 4)

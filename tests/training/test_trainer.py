@@ -30,7 +30,7 @@ def result(one_thread: None) -> Result:
 
 
 @pytest.mark.parametrize("model", ["sage", "gcn"])
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("sparse", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
 def test_it_learns(model: str, sparse: bool, direction: str) -> None:
     data = planted(sparse=sparse)

@@ -58,7 +58,7 @@ def dense_accuracy(model: VRModel, data: Dataset, nodes: Tensor, kind: str, dire
 
 
 @pytest.mark.parametrize("model", KINDS)
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("sparse", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
 def test_it_learns(model: str, sparse: bool, direction: str) -> None:
     data = planted(sparse=sparse)
