@@ -25,7 +25,7 @@ def dropout(h: Tensor, rate: float) -> Tensor:
     >>> bool((dropout(torch.ones(1000, dtype=torch.bfloat16), 0.5).unique() == torch.tensor([0, 2])).all())
     True
     """
-    if h.dtype != torch.bfloat16 or not native.is_summed(h) or rate == 0 or torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or h.dtype != torch.bfloat16 or not native.is_summed(h) or rate == 0:
         return F.dropout(h, rate)
     return _Dropout.apply(h, int(torch.randint(2**63 - 1, ())), rate)
 

@@ -299,6 +299,7 @@ def test_bf16_computes_in_16_bits() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the compiler, about itself
 def test_a_compiled_model_trains() -> None:
     plain = train(planted(), replace(FAST, dropout=0.0, epochs=2))
     result = train(planted(), replace(FAST, dropout=0.0, epochs=2, compile=True))
