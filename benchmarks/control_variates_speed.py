@@ -99,7 +99,7 @@ def full_pass(data: Data, rounds: int) -> None:
     updater = Updater(model, history, data.x)
     h = torch.randn(data.graph.num_nodes, WIDTH)
     indptr, near, _ = data.graph.csc()
-    weights = Propagation(data.graph, weight="p")._weights
+    weights = Propagation(data.graph, weight="p").weights
     matrix = scipy.sparse.csr_array((weights.astype(np.float32), near, indptr), shape=2 * (data.graph.num_nodes,))
     parts = (torch.from_numpy(np.array(part, np.int64)) for part in (indptr, near))
     sparse = torch.sparse_csr_tensor(*parts, torch.from_numpy(matrix.data), matrix.shape, check_invariants=False)
