@@ -5,31 +5,47 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+
+def _ask_for(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> None:
+    """Write the instruction that asks for ``array[index]``, for an array of the type ``kind``."""
+    data = cgutils.create_struct_proxy(kind)(context, builder, array).data
+    address = builder.bitcast(builder.gep(data, [index]), ir.IntType(8).as_pointer())
+    word = ir.IntType(32)
+    function = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), word, word, word])
+    call = cgutils.get_or_insert_function(builder.module, function, "llvm.prefetch.p0")
+    builder.call(call, [address, word(0), word(1), word(1)])  # read, little reuse, data cache
 
 
 def _prefetch(typingctx: Any, array: Any, index: Any) -> Any:
     """Ask for ``array[index]`` to be loaded into the cache; never faults, whatever the index."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
-        address = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
-        word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), word, word, word])
-        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(call, [address, word(0), word(1), word(1)])  # read, little reuse, data cache
+        _ask_for(context, builder, signature.args[0], *args)
         return context.get_dummy_value()
 
     return types.void(array, types.intp), codegen
 
 
+def _prefetch_at(typingctx: Any, array: Any, positions: Any, i: Any) -> Any:
+    """Prefetch ``array[positions[i]]`` where there is an i-th position, as a loop over positions does ahead of use.
+
+    An instruction, not an inlined function: numba counts references to the arrays of that in every iteration.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind, index = signature.args[1], args[2]
+        held = cgutils.create_struct_proxy(kind)(context, builder, args[1])
+        with builder.if_then(builder.icmp_unsigned("<", index, builder.extract_value(held.shape, 0))):
+            found = builder.load(cgutils.get_item_pointer(context, builder, kind, held, [index]))
+            _ask_for(context, builder, signature.args[0], args[0], context.cast(builder, found, kind.dtype, types.intp))
+        return context.get_dummy_value()
+
+    return types.void(array, positions, types.intp), codegen
+
+
 prefetch: Any = intrinsic(_prefetch)  # called as prefetch(array, index)
-
-
-@njit(inline="always")
-def prefetch_at(array, positions, i):
-    """Prefetch ``array[positions[i]]`` where there is an i-th position, as a loop over positions does ahead of use."""
-    if i < positions.shape[0]:
-        prefetch(array, positions[i])
+prefetch_at: Any = intrinsic(_prefetch_at)  # called as prefetch_at(array, positions, i)
