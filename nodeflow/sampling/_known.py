@@ -66,17 +66,16 @@ class Known(NamedTuple):
     questions: Ints | None = None
 
     @classmethod
-    def collect(cls, num_nodes: int, parts: list[Links], side: str, asked: Links | None) -> Known:
-        """Join links, as answers for a side; ``asked`` are seeds, to which nothing may be known.
+    def collect(cls, num_nodes: int, links: Links, side: str, asked: Links) -> Known:
+        """Collect links as answers for a side; ``asked`` are seeds, to which nothing may be known.
 
         Cost: the links in sorted order; 24 bytes a link while they are sorted, and 4 (8 for many nodes) a link then.
         """
-        kept, far = (np.concatenate(ends) for ends in zip(*(part.ends(side) for part in parts), strict=True))
+        kept, far = links.ends(side)
         questions, rows, own = None, kept, np.arange(num_nodes)
-        if all(part.rel is not None for part in parts):
-            keys = question(kept, np.concatenate([part.rel for part in parts if part.rel is not None]))
-            also = [] if asked is None or asked.rel is None else [question(asked.ends(side)[0], asked.rel)]
-            questions = np.unique(np.concatenate([keys, *also]))
+        if links.rel is not None and asked.rel is not None:
+            keys = question(kept, links.rel)
+            questions = np.unique(np.concatenate([keys, question(asked.ends(side)[0], asked.rel)]))
             rows, own = np.searchsorted(questions, keys), questions // _MOST_RELATIONS
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(rows, minlength=len(own)))])
         narrow = np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64

@@ -68,16 +68,16 @@ class LinkSampler(SamplerBase):
         exclude: which edges no node of the batch may draw: "self" the seed edges; "reverse" all edges between the two
             ends of a seed edge, in both directions, parallel ones too. They are left out before the draw, so fanouts
             stay full. None: none, so a seed edge may be part of its own input.
-        filter_known: never draw a negative n for a source u when the graph has an edge u -> n (of the seed's relation,
-            with ``relation``), or when n is u. The other nodes keep the exact proportions of their probabilities;
+        filter_known: never draw a negative n for a source u when an edge u -> n is known (of the seed's relation, with
+            ``relation``), or when n is u. The other nodes keep the exact proportions of their probabilities;
             there are no repeated trials. "mark": they are drawn, and ``chunks_of`` says which ones they are; so also
             with ``chunk``.
-        known: pairs ``[n, 2]``, or triples with ``relation``, that ``filter_known`` takes for edges too, such as those
-            of validation.
+        known: pairs ``[n, 2]``, or triples with ``relation``, that ``filter_known`` looks at instead of the graph's
+            edges, as in ``metrics.rank_links``. None: the edges of the graph.
         seed: any integer; of the negatives only.
 
-    Settings of the sampler stay its own. ``filter_known`` looks at all edges of the graph, also those that the sampler
-    filters out. A graph without edges has no seeds.
+    Settings of the sampler stay its own. Known without ``known`` are all edges of the graph, also those that the
+    sampler filters out. A graph without edges has no seeds.
 
     Cost: that of the sampler for the 2 + K nodes per edge; per negative the logarithm of the number of nodes ("degree")
     and of the source's out-degree (``filter_known``); for ``exclude`` the degrees of the ends. Once, when made: a pass
@@ -102,23 +102,12 @@ class LinkSampler(SamplerBase):
     draws_as = "link"
 
     def __init__(
-        self,
-        sampler: SamplerBase,
-        *,
-        num_negatives: int = 1,
-        relation: str | None = None,
-        pairs: IdsLike | None = None,
-        labels: NumbersLike | None = None,
-        negatives: str | NumbersLike = "uniform",
-        power: float = 0.75,
-        chunk: int | None = None,
-        exclude: str | None = None,
-        filter_known: bool | str = False,
-        known: IdsLike | None = None,
-        corrupt: str = "destination",
-        birth: str | NumbersLike | None = None,
+        self, sampler: SamplerBase, *, num_negatives: int = 1, relation: str | None = None,
+        pairs: IdsLike | None = None, labels: NumbersLike | None = None, negatives: str | NumbersLike = "uniform",
+        power: float = 0.75, chunk: int | None = None, exclude: str | None = None, filter_known: bool | str = False,
+        known: IdsLike | None = None, corrupt: str = "destination", birth: str | NumbersLike | None = None,
         seed: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not isinstance(sampler, SamplerBase):
             raise TypeError(f"sampler must be a nodeflow sampler, got {describe(sampler)}")
         if sampler.seed_kind != "node":
@@ -182,15 +171,18 @@ class LinkSampler(SamplerBase):
         self._joined = joined if self.exclude == "reverse" else None
         self._edges = edges_along(self.graph, "in")
         self._relations = None if self.relation is None else relations_of(self.graph, self.relation)
-        links = [] if plain or not self.filter_known else [self._links(np.arange(self.graph.num_edges), edges=True)]
-        links += [] if self._known is None else [self._known]
+        asked, links = None, self._known
+        if self.filter_known and not plain:
+            edges = self._links_of_edges(np.arange(self.graph.num_edges))
+            asked = self._pairs or edges
+            links = links or edges
         self._negatives = {}
         for side in ("destination", "source") if self.corrupt == "both" else (self.corrupt,):
             known = None
             if self.filter_known and joined is not None and plain:
                 known = joined.known(side)
-            elif self.filter_known:
-                known = Known.collect(self.graph.num_nodes, links, side, self._pairs)
+            elif links is not None and asked is not None:
+                known = Known.collect(self.graph.num_nodes, links, side, asked)
             weights = None if self._weights is None else whole_weights(self._weights)
             if self.negatives == "degree":
                 graph = self.graph
@@ -233,14 +225,9 @@ class LinkSampler(SamplerBase):
         return f"{type(self).__name__}({self.sampler!r}{rest})"
 
     def __call__(
-        self,
-        seeds: SeedsLike,
-        *,
-        epoch: int = 0,
-        batch_number: int | None = None,
-        inputs: Any = None,
+        self, seeds: SeedsLike, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None,
         times: NumbersLike | None = None,
-    ) -> NodeFlow:
+    ) -> NodeFlow:  # fmt: skip
         """Sample the NodeFlow of the edges ``seeds``.
 
         The negatives of row b of ``seed_index`` are a pure function of this sampler's seed, the epoch, the batch and b.
@@ -402,12 +389,15 @@ class LinkSampler(SamplerBase):
         """Which negatives take the place of a side: of both, the first that of the destination, and so in turn."""
         return slice((side == "source") if len(self._negatives) > 1 else 0, None, len(self._negatives))
 
-    def _links(self, seeds: Ints, edges: bool = False) -> Links:
-        """Ends and relations of seeds, int64; of edges of the graph with ``edges``, also where seeds are pairs."""
-        if self._pairs is not None and not edges:
-            rel = None if self._pairs.rel is None else self._pairs.rel[seeds]
-            return Links(self._pairs.src[seeds], rel, self._pairs.dst[seeds])
-        positions = self._edges.positions_of(seeds)
+    def _links(self, seeds: Ints) -> Links:
+        """Ends and relations of seeds, int64."""
+        if self._pairs is None:
+            return self._links_of_edges(seeds)
+        rel = None if self._pairs.rel is None else self._pairs.rel[seeds]
+        return Links(self._pairs.src[seeds], rel, self._pairs.dst[seeds])
+
+    def _links_of_edges(self, ids: Ints) -> Links:
+        positions = self._edges.positions_of(ids)
         dst = np.searchsorted(self._edges.indptr, positions, side="right") - 1
-        rel = None if self._relations is None else self._relations[seeds].astype(np.int64)
+        rel = None if self._relations is None else self._relations[ids].astype(np.int64)
         return Links(self._edges.indices[positions].astype(np.int64), rel, dst)

@@ -61,14 +61,11 @@ def test_collected_answers_are_those_of_a_search_through_the_links(data):
         rows = np.array(data.draw(st.lists(triple, max_size=12), label=name), np.int64).reshape(-1, 3)
         return Links(rows[:, 0], None if rels is None else rows[:, 1], rows[:, 2])
 
-    parts, asked = [some("edges"), some("known")], some("asked")
+    links, asked = some("known"), some("asked")
     side = data.draw(st.sampled_from(["destination", "source"]))
-    found = Known.collect(nodes, parts, side, asked)
-    everything = [
-        tuple(map(int, t))
-        for p in parts
-        for t in zip(p.ends(side)[0], p.rel if rels else p.src * 0, p.ends(side)[1], strict=True)
-    ]
+    found = Known.collect(nodes, links, side, asked)
+    kinds = links.rel if rels else links.src * 0
+    everything = [tuple(map(int, t)) for t in zip(links.ends(side)[0], kinds, links.ends(side)[1], strict=True)]
     wanted = [(u, 0) for u in range(nodes)]
     if rels is not None:
         also = zip(asked.ends(side)[0].tolist(), asked.rel.tolist(), strict=True)
@@ -91,9 +88,10 @@ def test_no_negative_is_known(data):
     extra, pairs = (data.draw(st.lists(triple, max_size=5)) for _ in range(2))
     rows = [list(t) for t in zip(graph.edges()[0].tolist(), kinds, graph.edges()[1].tolist(), strict=True)]
     seeds = pairs if (of_pairs := data.draw(st.booleans())) else rows
-    everything = rows + [list(t) for t in extra]
+    everything = [list(t) for t in extra] if (given_known := data.draw(st.booleans())) else rows
     options = {"relation": "kind", "corrupt": data.draw(st.sampled_from(["destination", "source", "both"]))}
-    options["known"] = np.array(extra, np.int64).reshape(-1, 3)
+    if given_known:
+        options["known"] = np.array(extra, np.int64).reshape(-1, 3)
     if of_pairs:
         options["pairs"] = np.array(pairs, np.int64).reshape(-1, 3)
     sides = ["destination", "source"] if options["corrupt"] == "both" else [options["corrupt"]]
@@ -128,7 +126,7 @@ def test_no_negative_is_known(data):
 @pytest.mark.parametrize("side", ["destination", "source"])
 def test_the_law_of_negatives_by_relation(side, law, filter_known):
     """Enumerated: the probability of every node, for edge 0 -0-> 3, with triples that are no edges; then draws."""
-    more = {"filter_known": True, "known": EXTRA} if filter_known else {}
+    more = {"filter_known": True, "known": TRIPLES + EXTRA} if filter_known else {}
     links = LinkSampler(SAMPLER, relation="kind", negatives=law, corrupt=side, **more)
     left_out = known(TRIPLES + EXTRA, 0 if side == "destination" else 3, 0, side) if filter_known else set()
     wanted = chances(law, side, left_out)
@@ -143,9 +141,9 @@ def test_the_law_of_negatives_by_relation(side, law, filter_known):
 
 @pytest.mark.parametrize("side", ["destination", "source"])
 def test_known_pairs_without_relations(side):
-    links = LinkSampler(SAMPLER, filter_known=True, known=[[0, 5], [4, 3]], corrupt=side)
-    all_pairs = [[u, 0, v] for u, v in zip(SRC, DST, strict=True)] + [[0, 0, 5], [4, 0, 3]]
-    wanted = chances("uniform", side, known(all_pairs, 0 if side == "destination" else 3, 0, side))
+    pairs = [[0, 5], [0, 6], [4, 3]]
+    links = LinkSampler(SAMPLER, filter_known=True, known=pairs, corrupt=side)
+    wanted = chances("uniform", side, known([[u, 0, v] for u, v in pairs], 0 if side == "destination" else 3, 0, side))
     counts = np.bincount(drawn(links, [2] * MANY).ravel(), minlength=7)
     assert (counts[wanted == 0] == 0).all()
     assert chi_square(counts[wanted > 0], MANY * wanted[wanted > 0]) < 1
@@ -154,7 +152,7 @@ def test_known_pairs_without_relations(side):
 def test_without_given_positives_the_filter_is_as_before():
     """The general way and the one for edges alone draw the same negatives."""
     same = [LinkSampler(SAMPLER, num_negatives=5, filter_known=True, corrupt="both", known=k)
-            for k in (None, np.zeros((0, 2), np.int64))]  # fmt: skip
+            for k in (None, np.stack([SRC, DST], 1))]  # fmt: skip
     assert (drawn(same[0], range(10)) == drawn(same[1], range(10))).all()
     one = Graph.from_edges(SRC, DST, num_nodes=7, edata={"kind": torch.zeros(10, dtype=torch.int64)})
     by_relation = LinkSampler(
