@@ -12,11 +12,11 @@ from torch import Tensor
 from nodeflow._base.checks import as_count
 from nodeflow._base.types import Array
 from nodeflow.graph import Graph
+from nodeflow.metrics._triples import SIDES
 from nodeflow.nn import Decoder, one_vs_all_loss
 from nodeflow.random import Random, derive_key
 
 _ORDER = 0x616E7377657273  # makes the order of queries independent of other draws with the same seed
-SIDES = ("destination", "source")
 
 
 class AnswerBatch(NamedTuple):
@@ -44,12 +44,12 @@ class AnswerBatch(NamedTuple):
             asked = (self.side == number).nonzero().flatten()
             if not len(asked):
                 continue
-            relation = None if self.relation is None else self.relation[asked]
-            scores = decoder.score_all(table[self.node[asked]], relation, table, side=side)
+            relation = None if self.relation is None else self.relation[asked].to(table.device)
+            scores = decoder.score_all(table[self.node[asked].to(table.device)], relation, table, side=side)
             place = torch.full_like(self.node, -1)
             place[asked] = torch.arange(len(asked))
             mine = place[self.query] >= 0
-            answers = place[self.query[mine]], self.answer[mine]
+            answers = place[self.query[mine]].to(table.device), self.answer[mine].to(table.device)
             total = total + one_vs_all_loss(scores, answers, label_smoothing=label_smoothing, reduction="sum")
         return total / len(self.node)
 

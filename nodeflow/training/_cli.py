@@ -33,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     and 143 for a run that SIGTERM stopped. Options that cannot be parsed end the process with status 2. If standard
     output is closed (``| head -2``), the command goes on to its end without printing.
     """
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # for a module:factory in the present folder, as with python -m
     options = _parser().parse_args(arguments)
     try:
         options.run(options, say)

@@ -42,7 +42,6 @@ from nodeflow.training._predictions import check_predictions, write_predictions
 from nodeflow.training._result import EpochRecord
 from nodeflow.training._settings import read_toml
 from nodeflow.training._state import read_tensors
-from nodeflow.training._task import PARTS
 from nodeflow.training._trainer import FREE, Stopped, Trainer
 
 Say: TypeAlias = Callable[[str], None]
@@ -169,9 +168,9 @@ def evaluate(options: argparse.Namespace, say: Say) -> None:
     if of_nodes and "label" not in dataset.graph.ndata:
         raise ValueError(f"data set {dataset.name!r} has no labels, so a model cannot be measured on it")
     say(repr(dataset))
-    for part in PARTS:
+    for part, scores in trainer.scores().items():
         made_up = of_nodes and not len(dataset.splits[part])
-        say(_scores(part, {} if made_up else trainer.evaluate(part)))
+        say(_scores(part, {} if made_up else scores))
 
 
 def predict(options: argparse.Namespace, say: Say) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,7 @@ class LinkTask(Task):
         device: where the network is.
         model: a model of your own, called as ``model(batch, h)``, whose rows have the width ``embedding``.
         loss: ``loss(positive, negative)`` of scores ``[n]`` and ``[n, K]``, a scalar; None: that of the settings.
+        metrics: none, since the metrics of links are ranks.
 
     Raises ValueError for data and settings that cannot be trained with.
     """
@@ -127,16 +128,15 @@ class LinkTask(Task):
             # a node is most alike to itself, so it would take the first place of every ranking
             self.known = torch.cat([self.known, torch.arange(dataset.graph.num_nodes).unsqueeze(1).expand(-1, 2)])
         super().__init__(dataset, message_graph(self._training_graph(dataset), settings), settings, device)
-        self._check_sampler(model)
+        self._check_sampler()
         width, self._loss = settings.embedding, loss
         encodes = model is not None or settings.model != "none"
         if encodes:
             model = self.build(model, width, lambda: self._nodes(0)(self._ends(settings.batch_size)))
         else:
             self.build_inputs()
-        decoder = self._decoder(width if encodes else self.inputs.width)
-        self.decoder = decoder.to(device)
-        self.network: LinkNetwork = LinkNetwork(self.inputs, model, decoder, settings.dropout).to(device)
+        self.decoder = build_decoder(settings, width if encodes else self.inputs.width, self.num_relations)
+        self.network: LinkNetwork = LinkNetwork(self.inputs, model, self.decoder, settings.dropout).to(device)
         if settings.link_loss == "one-vs-all":
             if encodes:
                 raise ValueError("link_loss 'one-vs-all' scores all nodes in every step, so it needs model 'none'")
@@ -199,13 +199,16 @@ class LinkTask(Task):
         """Return whether a part of the split has edges."""
         return len(self.triples[part]) > 0
 
-    def evaluate(self, part: str, *, full: bool) -> dict[str, float]:
-        """Return MRR, mean rank and hits of a part; of the training edges 10,000, always the same."""
-        triples = self.triples[part]
-        if part == "train" and len(triples) > 10_000:
-            triples = triples[:: len(triples) // 10_000 + 1]
-        found = rank_links(self.decoder, self.rows(), triples, known=self.known).summary()
-        return {name: found[name] for name in self.metrics}
+    def evaluate(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
+        """Return MRR, mean rank and hits of the parts; of the training edges 10,000, always the same."""
+        rows, scores = self.rows(), {}
+        for part in parts:
+            triples = self.triples[part]
+            if part == "train" and len(triples) > 10_000:
+                triples = triples[:: len(triples) // 10_000 + 1]
+            found = rank_links(self.decoder, rows, triples, known=self.known).summary()
+            scores[part] = {name: found[name] for name in self.metrics}
+        return scores
 
     # ---- state
 
@@ -229,7 +232,7 @@ class LinkTask(Task):
             train[:, 0], train[:, -1], num_nodes=dataset.graph.num_nodes, ndata=dataset.graph.ndata, edata=edata
         )
 
-    def _check_sampler(self, model: nn.Module | None) -> None:
+    def _check_sampler(self) -> None:
         if not self.method.by_node or self.method.has_history:
             raise ValueError(
                 f"sampler must take nodes as seeds and keep no history with task 'link', got {self.settings.sampler!r}"
@@ -248,11 +251,9 @@ class LinkTask(Task):
             self._nodes(0) if encodes else NodesOnly(self.graph), pairs=self.triples["train"], relation=self.relation,
             num_negatives=settings.negatives * (2 if settings.corrupt == "both" else 1),
             negatives=settings.negative_law, chunk=settings.chunk, corrupt=settings.corrupt, filter_known="mark",
+            known=self.triples["train"],  # not the edges of the graph, which go the way of messages
             exclude="reverse" if encodes else None, seed=seed,
         )  # fmt: skip
-
-    def _decoder(self, width: int) -> Decoder:
-        return build_decoder(self.settings, width, self.num_relations)
 
 
 def build_decoder(settings: Settings, width: int, num_relations: int) -> Decoder:

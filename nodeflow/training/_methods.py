@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -29,23 +29,16 @@ from nodeflow.sampling import (
 from nodeflow.training._models import MODELS, kind_of
 from nodeflow.transform import add_self_loops, degrees, edge_norm
 
+if TYPE_CHECKING:
+    from nodeflow.training._settings import Settings
+
 _WEIGHT = "propagation"
-_RESERVED = ("self", "graph", "fanouts", "layer_sizes", "num_flows", "num_neighbors", "history", "seed", "direction")
-
-
-class Draws(Protocol):
-    """The settings that decide how batches are drawn."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def sampler(self) -> str: ...
-    @property
-    def sizes(self) -> tuple[int, ...]: ...
-    @property
-    def batch_size(self) -> int: ...
-    @property
-    def sampler_options(self) -> dict[str, Any]: ...
+_RESERVED = (
+    # what other settings say
+    "self", "graph", "fanouts", "layer_sizes", "num_flows", "num_neighbors", "history", "seed", "direction",
+    # what full neighbourhoods, degrees and own rows would not follow
+    "weight", "edge_filter", "include_dst",
+)  # fmt: skip
 
 
 class Method:
@@ -69,7 +62,7 @@ class Method:
     has_history: ClassVar[bool] = False
     """Whether the method keeps a history, whose age is in the records of epochs."""
 
-    def __init__(self, graph: Graph, settings: Draws) -> None:
+    def __init__(self, graph: Graph, settings: Settings) -> None:
         self.settings, self.weight = settings, None
         self.graph = self.prepared(graph)
         self.batch_size = settings.batch_size
@@ -78,15 +71,20 @@ class Method:
     """The edge column that sums over neighbours are weighted with, for ``inference``."""
 
     @classmethod
-    def check(cls, settings: Draws) -> None:
+    def check(cls, settings: Settings) -> None:
         """Raise ValueError for settings that this method cannot train with."""
         known = [name for name in inspect.signature(cls.make.__init__).parameters if name not in _RESERVED]
         for name, value in settings.sampler_options.items():
             if name not in known:
                 raise ValueError(
-                    f"sampler_options: sampler {settings.sampler!r} has no argument {name!r} (= {value!r}); it has "
-                    f"{', '.join(known)}"
+                    f"sampler_options: {name!r} (= {value!r}) is no option of sampler {settings.sampler!r} here; those "
+                    f"are {', '.join(known)}"
                 )
+        if settings.validate == "sampled" and not cls.by_node:
+            raise ValueError(
+                f"validate must be 'full' or 'auto' with sampler {settings.sampler!r}, whose batches are of all nodes "
+                "of a subgraph; got 'sampled'"
+            )
 
     def prepared(self, graph: Graph) -> Graph:
         """Return the graph with the columns that weighted means read."""
@@ -178,7 +176,7 @@ class Shadow(Method):
     make, estimates = ShadowSampler, False
 
     @classmethod
-    def check(cls, settings: Draws) -> None:
+    def check(cls, settings: Settings) -> None:
         """Raise ValueError also for fanouts that differ: every hop of a subgraph has the same."""
         super().check(settings)
         if len({*settings.sizes}) > 1:
@@ -200,7 +198,7 @@ class Saint(Method):
 
     make, by_node, validates_fully = SaintSampler, False, True
 
-    def __init__(self, graph: Graph, settings: Draws) -> None:
+    def __init__(self, graph: Graph, settings: Settings) -> None:
         super().__init__(graph, settings)
         self.batch_size, self.trained = 1, 0
 
@@ -225,7 +223,7 @@ class Cluster(Method):
 
     make, by_node, validates_fully = ClusterSampler, False, True
 
-    def __init__(self, graph: Graph, settings: Draws) -> None:
+    def __init__(self, graph: Graph, settings: Settings) -> None:
         super().__init__(graph, settings)
         parts = settings.sampler_options.get("parts", max(graph.num_nodes // max(settings.batch_size // 8, 1), 1))
         self._parts = parts
@@ -267,12 +265,12 @@ class ControlVariates(Method):
     make, has_history = ControlVariateSampler, True
     history: History
 
-    def __init__(self, graph: Graph, settings: Draws) -> None:
+    def __init__(self, graph: Graph, settings: Settings) -> None:
         super().__init__(graph, settings)
         self.weight = _WEIGHT
 
     @classmethod
-    def check(cls, settings: Draws) -> None:
+    def check(cls, settings: Settings) -> None:
         """Raise ValueError also for a single fanout: one layer sums features only, and their sums are exact."""
         super().check(settings)
         if kind_of(settings.model).with_history is None:

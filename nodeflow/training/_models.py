@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
 from nodeflow._base.checks import check_one_of, describe
 from nodeflow.nn import GAT, GCN, GIN, RGCN, VRGCN, GATv2, GraphSAGE, VRGraphSAGE
 
-
-class Shape(Protocol):
-    """The settings that decide the shape of a model."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def hidden(self) -> int: ...
-    @property
-    def num_layers(self) -> int: ...
-    @property
-    def dropout(self) -> float: ...
-    @property
-    def norm(self) -> str: ...
-    @property
-    def residual(self) -> bool: ...
-    @property
-    def model_options(self) -> dict[str, Any]: ...
+if TYPE_CHECKING:
+    from nodeflow.training._settings import Settings
 
 
 @dataclass(frozen=True)
@@ -75,8 +58,6 @@ def kind_of(name: str) -> Kind:
     if ":" not in name:
         check_model(name, "model")
     module, _, attribute = name.partition(":")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # a module beside the run, which the installed command would not find
     try:
         make = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
@@ -97,7 +78,7 @@ def check_model(value: object, name: str) -> None:
 
 
 def build_model(
-    settings: Shape, in_features: int, out_features: int, *, weighted: bool, num_relations: int = 0,
+    settings: Settings, in_features: int, out_features: int, *, weighted: bool, num_relations: int = 0,
     edge_type: str = "", history: bool = False,
 ) -> nn.Module:  # fmt: skip
     """Return a new model of ``settings``, with random weights.

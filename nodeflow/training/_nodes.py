@@ -113,11 +113,18 @@ class NodeTask(Task):
         """Return whether a part of the split has nodes."""
         return len(self.dataset.splits[part]) > 0
 
-    def evaluate(self, part: str, *, full: bool) -> dict[str, float]:
-        """Return all metrics of the nodes of a part."""
-        nodes = self.dataset.splits[part]
-        outputs, labels = self.outputs(nodes, full=full), self.graph.ndata["label"][nodes]
-        return {name: metric(outputs, labels) for name, metric in self.metrics.items()}
+    def evaluate(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
+        """Return all metrics of the nodes of each of the parts."""
+        nodes = [self.dataset.splits[part] for part in parts]
+        if full and self.method.estimates and parts:  # one pass over the graph serves all parts
+            found = self.outputs(torch.cat(nodes), full=True).split([len(ids) for ids in nodes])
+        else:
+            found = tuple(self.outputs(ids, full=full) for ids in nodes)
+        labels = self.graph.ndata["label"]
+        return {
+            part: {name: metric(outputs, labels[ids]) for name, metric in self.metrics.items()}
+            for part, ids, outputs in zip(parts, nodes, found, strict=True)
+        }
 
     # ---- state
 

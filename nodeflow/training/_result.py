@@ -6,7 +6,11 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from nodeflow.flow import NodeFlow
+
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from nodeflow.training._network import Network
     from nodeflow.training._settings import Settings
     from nodeflow.training._task import Task
@@ -29,6 +33,38 @@ class EpochRecord:
     edges_per_second: float
     age: float | None = None
     scores: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Sums:
+    """What is summed up over the batches of an epoch, and goes on with a state."""
+
+    loss: float = 0.0
+    seeds: int = 0
+    nodes: int = 0
+    edges: int = 0
+    ages: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+
+    def add(self, loss: float, size: int, batch: NodeFlow, ages: Tensor, seconds: float) -> None:
+        """Add a batch of ``size`` nodes with a loss."""
+        self.loss += loss * size
+        self.nodes += size
+        flows = isinstance(batch, NodeFlow)
+        self.seeds += batch.layer_sizes[-1] if flows else size
+        self.edges += sum(batch.flow_sizes) if flows else 0
+        self.ages += int(ages.sum())
+        self.rows += len(ages)
+        self.seconds += seconds
+
+    def record(self, epoch: int, scores: dict[str, float], metric: str) -> EpochRecord:
+        """Return the record of an epoch."""
+        seconds = max(self.seconds, 1e-9)
+        return EpochRecord(
+            epoch, self.loss / max(self.nodes, 1), scores.get(metric, math.nan), self.seconds, self.seeds / seconds,
+            self.edges / seconds, self.ages / self.rows if self.rows else None, scores,
+        )  # fmt: skip
 
 
 @dataclass

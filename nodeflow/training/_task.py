@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -110,8 +110,8 @@ class Task(ABC):
         """Return whether a part of the split, "train", "val" or "test", has anything."""
 
     @abstractmethod
-    def evaluate(self, part: str, *, full: bool) -> dict[str, float]:
-        """Return all metrics of a part that has something.
+    def evaluate(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
+        """Return all metrics of each of the parts, which have something.
 
         ``full``: from full neighbourhoods; else from batches that are drawn as in training, always the same.
         """
@@ -182,9 +182,10 @@ class Task(ABC):
                     f"edges have different weights: {layer} ignores them. Use model sage, gcn or gin, or sampler "
                     "neighbor, labor, bernoulli or shadow"
                 ) from None
+            finally:
+                self.network.train(training)
+                self.batches.load_state_dict(state)
         shape = (batch.layer_sizes[-1], width)
         if not isinstance(out, Tensor) or tuple(out.shape) != shape:
             got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
             raise ValueError(f"the model must return one row of {shape[1]} outputs per seed, {list(shape)}, got {got}")
-        self.network.train(training)
-        self.batches.load_state_dict(state)

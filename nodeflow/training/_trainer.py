@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from nodeflow.training._checkpoints import Checkpoints
 from nodeflow.training._links import LinkTask
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._random_state import find_device, first_state, present_state, set_state
-from nodeflow.training._result import EpochRecord, Result
+from nodeflow.training._result import EpochRecord, Result, Sums
 from nodeflow.training._settings import OPTIMIZERS, Settings
 from nodeflow.training._targets import Loss
 from nodeflow.training._task import PARTS, Task
@@ -81,7 +81,7 @@ class Trainer:
         self.records: list[EpochRecord] = []
         self.best_epoch, self.best_weights = 0, dict[str, Tensor]()
         self._last_weights: dict[str, Tensor] | None = None  # of a network that has the best ones
-        self._epoch, self._done, self._sums = 0, 0, _Sums()  # finished epochs, and batches of the present one
+        self._epoch, self._done, self._sums = 0, 0, Sums()  # finished epochs, and batches of the present one
         self._waiting = 0  # batches since the last step
         self._stop = False
         self._bar_start: tuple[float, float] | None = None  # time and batches of the whole run at the first bar
@@ -115,7 +115,7 @@ class Trainer:
             record = self._sums.record(epoch, self.validate() if self._validates(epoch) else {}, self.task.metric.name)
         self.records.append(record)
         self._choose(record)
-        self._epoch, self._done, self._sums = epoch, 0, _Sums()
+        self._epoch, self._done, self._sums = epoch, 0, Sums()
         if self.checkpoints is not None:
             self.checkpoints.after_epoch(self, epoch)
         return record
@@ -130,7 +130,7 @@ class Trainer:
                 self._last_weights = self._weights()
             self.network.load_state_dict(self.best_weights)
         with self._own_random():
-            scores = {part: self.evaluate(part) for part in PARTS}
+            scores = self.scores()
         return Result(self.settings, self.task, self.best_epoch, self.task.metric.name, self.records, scores)
 
     # ---- parts of a loop of your own
@@ -171,7 +171,7 @@ class Trainer:
 
     def validate(self) -> dict[str, float]:
         """Return the metrics on the validation nodes, on the same draws every time; empty without such nodes."""
-        return self._scores("val", full=self.task.validates_fully)
+        return self._scores(["val"], full=self.task.validates_fully)["val"]
 
     def evaluate(self, part: str = "test") -> dict[str, float]:
         """Return the metrics on a part of the split from full neighbourhoods; empty where it has no nodes.
@@ -179,7 +179,12 @@ class Trainer:
         Samplers that estimate no full neighbourhood (random-walk, shadow) are used instead, with draws of their own.
         Raises ValueError for a part that is not "train", "val" or "test".
         """
-        return self._scores(part, full=True)
+        check_one_of(part, "part", PARTS)
+        return self._scores([part], full=True)[part]
+
+    def scores(self) -> dict[str, dict[str, float]]:
+        """Return ``evaluate`` of all parts by name; what they share is computed once."""
+        return self._scores(PARTS, full=True)
 
     def outputs(self, nodes: Tensor, *, full: bool = True) -> Tensor:
         """Return the outputs of nodes, ``[n, width]``, float32 on the CPU; TypeError for a task of links."""
@@ -188,12 +193,11 @@ class Trainer:
         with self._evaluating():
             return self.task.outputs(nodes, full=full)
 
-    def _scores(self, part: str, *, full: bool) -> dict[str, float]:
-        check_one_of(part, "part", PARTS)
-        if not self.task.has(part):
-            return {}
+    def _scores(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
+        there = [part for part in parts if self.task.has(part)]
         with self._evaluating():
-            return self.task.evaluate(part, full=full)
+            found = self.task.evaluate(there, full=full) if there else {}
+        return {part: found.get(part, {}) for part in parts}
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
@@ -259,7 +263,7 @@ class Trainer:
         self.scheduler.load_state_dict(state["scheduler"])
         self.task.load_state_dict(state["task"])
         self._random = state["random"]
-        self._epoch, self._done, self._sums = state["epoch"], state["done"], _Sums(**state["sums"])
+        self._epoch, self._done, self._sums = state["epoch"], state["done"], Sums(**state["sums"])
         self.records = [EpochRecord(**record) for record in state["records"]]
         self.best_epoch, self.best_weights = state["best_epoch"], dict(state["best_weights"])
 
@@ -378,35 +382,3 @@ class Trainer:
                 yield
             finally:
                 self._random, self._inside = present_state(self.device), False
-
-
-@dataclass
-class _Sums:
-    """What is summed up over the batches of an epoch, and goes on with a state."""
-
-    loss: float = 0.0
-    seeds: int = 0
-    nodes: int = 0
-    edges: int = 0
-    ages: int = 0
-    rows: int = 0
-    seconds: float = 0.0
-
-    def add(self, loss: float, size: int, batch: NodeFlow, ages: Tensor, seconds: float) -> None:
-        """Add a batch of ``size`` nodes with a loss."""
-        self.loss += loss * size
-        self.nodes += size
-        flows = isinstance(batch, NodeFlow)
-        self.seeds += batch.layer_sizes[-1] if flows else size
-        self.edges += sum(batch.flow_sizes) if flows else 0
-        self.ages += int(ages.sum())
-        self.rows += len(ages)
-        self.seconds += seconds
-
-    def record(self, epoch: int, scores: dict[str, float], metric: str) -> EpochRecord:
-        """Return the record of an epoch."""
-        seconds = max(self.seconds, 1e-9)
-        return EpochRecord(
-            epoch, self.loss / max(self.nodes, 1), scores.get(metric, math.nan), self.seconds, self.seeds / seconds,
-            self.edges / seconds, self.ages / self.rows if self.rows else None, scores,
-        )  # fmt: skip

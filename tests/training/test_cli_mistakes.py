@@ -110,7 +110,7 @@ BAD_OPTIONS = {
     "--task multilabel": "task 'multilabel' needs labels [nodes, labels] of 0 and 1, got (120,)",
     "--task multilabel --label-smoothing 0.1": "label_smoothing is for classification, but the task is 'multilabel'",
     "--sampler-option replace": "argument --sampler-option: expected NAME=VALUE, got 'replace'",
-    "--sampler-option size=3": "sampler 'neighbor' has no argument 'size' (= 3); it has replace, prob, ",
+    "--sampler-option size=3": "'size' (= 3) is no option of sampler 'neighbor' here; those are replace, prob, ",
     "--model-option width=3": "model 'sage' cannot be made: ",
     "--checkpoint-every never": "checkpoint_every must be a number of epochs, or of minutes as in '10min', got 'never'",
     "--config nowhere.toml": "no file of settings at nowhere.toml",

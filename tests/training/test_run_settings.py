@@ -41,9 +41,15 @@ from nodeflow.training._settings import read_toml
         ({"precision": "int8"}, "precision must be 'float32' or 'bf16', got 'int8'"),
         (
             {"sampler_options": {"replce": True}},
-            "sampler 'neighbor' has no argument 'replce' .= True.; it has replace, ",
+            "'replce' .= True. is no option of sampler 'neighbor' here; those are replace, ",
         ),
-        ({"sampler_options": {"seed": 1}}, "has no argument 'seed'"),
+        ({"sampler_options": {"seed": 1}}, "'seed' .= 1. is no option of sampler 'neighbor' here"),
+        ({"sampler_options": {"weight": "w"}}, "'weight' .= 'w'. is no option of sampler 'neighbor' here"),
+        ({"sampler": "labor", "sampler_options": {"include_dst": False}}, "'include_dst' .= False. is no option of"),
+        (
+            {"sampler": "saint", "validate": "sampled"},
+            "validate must be 'full' or 'auto' with sampler 'saint', whose batches .*; got 'sampled'",
+        ),
         ({"sampler": "shadow", "fanouts": (4, 3)}, "fanouts must be one number, repeated .*'shadow'; got .4, 3."),
         ({"sampler": "cv", "fanouts": (4,)}, r"fanouts must have two numbers or more with sampler 'cv': .*; got \[4\]"),
         ({"sampler": "cv", "model": "gat"}, "sampler 'cv' needs a model with a history, sage or gcn; got model 'gat'"),
