@@ -1,62 +1,19 @@
-"""read_folder on text files: tables of edges and nodes, triples of knowledge graphs, and what it says of wrong ones."""
+"""read_folder on text files: tables of edges and nodes, and what it says of wrong ones."""
 
 from __future__ import annotations
 
-import csv
-import gzip
 import math
-import pickle
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from _support.text_folders import NAMES, ends, folder_of, fresh, read, write_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeflow.datasets import Dataset, read_folder
-
-NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=5).filter(
-    lambda name: name.strip() == name and name not in ("src", "dst")
-)
-
-
-def fresh(factory: pytest.TempPathFactory) -> Path:
-    folder = factory.getbasetemp() / "text"
-    folder.mkdir(exist_ok=True)
-    for file in folder.iterdir():
-        file.unlink()
-    return folder
-
-
-def folder_of(tmp_path: Path, **files: str | bytes) -> Path:
-    """Write files, named as ``edges_csv``, into a folder."""
-    folder = tmp_path / "text"
-    folder.mkdir(exist_ok=True)
-    for name, content in files.items():
-        data = content if isinstance(content, bytes) else content.encode()
-        (folder / name.replace("_", ".")).write_bytes(data)
-    return folder
-
-
-def read(tmp_path: Path, **files: str | bytes) -> Dataset:
-    return read_folder(folder_of(tmp_path, **files), labels=False)
-
-
-def ends(data: Dataset) -> list[list[int]]:
-    return [end.tolist() for end in data.graph.edges()]
-
-
-def write_rows(path: Path, rows: list[list[object]], newline: str, bom: bool) -> None:
-    opened = gzip.open if path.suffix == ".gz" else open
-    encoding = "utf-8-sig" if bom else "utf-8"
-    with opened(path, "wt", encoding=encoding, newline="") as file:
-        if ".csv" in path.name:
-            csv.writer(file, lineterminator=newline).writerows(rows)
-        else:
-            file.write("".join("\t".join(map(str, row)) + newline for row in rows))
-
+from nodeflow.datasets import read_folder
 
 FILES = st.tuples(
     st.sampled_from(["edges.csv", "edges.tsv", "edges.csv.gz"]), st.sampled_from(["\n", "\r\n"]), st.booleans()
@@ -251,83 +208,6 @@ def test_split_of_edges(tmp_path: Path) -> None:
     assert (data.graph.edata["split"].dtype, data.graph.edata["split"].tolist()) == (torch.int8, [0, 1, 2, 0])
 
 
-def test_triples(tmp_path: Path) -> None:
-    data = read(
-        tmp_path,
-        train_txt="paris\tcapital of\tfrance\nfrance\tin\teurope\n",
-        valid_txt="spain\tin\teurope\n",
-        test_txt="madrid\tcapital of\tspain\n",
-    )
-    assert data.node_names == ("paris", "france", "europe", "spain", "madrid")
-    assert data.relation_names == ("capital of", "in")
-    assert ends(data) == [[0, 1, 3, 4], [1, 2, 2, 3]]
-    assert data.graph.edata["relation"].tolist() == [0, 1, 1, 0]
-    assert data.graph.edata["split"].tolist() == [0, 0, 1, 2]
-    assert data.graph.edata["split"].dtype == torch.int8
-    lines = data.info().splitlines()
-    assert "  relations   2, largest 'capital of' (2), smallest 'capital of' (2)" in lines
-    assert "  edge split  train 2, val 1, test 1" in lines
-    assert pickle.loads(pickle.dumps(data)).relation_names == data.relation_names
-
-
-def test_triples_with_titles_by_number_and_without_validation(tmp_path: Path) -> None:
-    data = read(tmp_path, train_csv="Relation,Head,Tail\n5,0,1\n2,1,2\n", test_tsv="0\t2\t2\n")
-    assert (data.node_names, data.relation_names) == (None, None)
-    assert ends(data) == [[0, 1, 0], [1, 2, 2]]
-    assert data.graph.edata["relation"].tolist() == [5, 2, 2]
-    assert data.graph.edata["split"].tolist() == [0, 0, 2]
-    assert "  relations   6, largest relation 2 (2), smallest relation 5 (1), 4 without edges" in data.info()
-
-
-@settings(deadline=None)
-@given(triples=st.lists(st.tuples(NAMES, NAMES, NAMES, st.integers(0, 2))))
-def test_triples_are_read_back(
-    tmp_path_factory: pytest.TempPathFactory, triples: list[tuple[str, str, str, int]]
-) -> None:
-    folder = fresh(tmp_path_factory)
-    triples = sorted([("a b", "some relation", "c d", 0), *triples], key=lambda triple: triple[3])
-    for part, stem in enumerate(("train", "val", "test")):
-        rows = [list(triple[:3]) for triple in triples if triple[3] == part]
-        write_rows(folder / f"{stem}.tsv", rows, "\n", False)  # type: ignore[arg-type]
-    data = read_folder(folder, labels=False)
-    names, relations = data.node_names, data.relation_names
-    assert names is not None
-    assert relations is not None
-    columns = zip(*ends(data), data.graph.edata["relation"].tolist(), data.graph.edata["split"].tolist(), strict=True)
-    assert [(names[u], relations[r], names[v], part) for u, v, r, part in columns] == triples
-
-
-@pytest.mark.parametrize(("name", "relations"), [("fb15k237", 237), ("wn18rr", 11)])
-def test_real_knowledge_graphs(name: str, relations: int, real_folder) -> None:  # type: ignore[no-untyped-def]
-    data = read_folder(real_folder(name), labels=False)
-    with np.load(real_folder(name) / "edges.npz") as stored:
-        assert data.graph.num_nodes == stored["num_nodes"]
-        assert ends(data) == [stored["src"].tolist(), stored["dst"].tolist()]
-        sizes = np.bincount(stored["split"])
-    assert list(data.graph.edata) == ["relation", "split"]
-    lines = {line[2:13].strip(): line[14:] for line in data.info().splitlines()}
-    assert lines["relations"].startswith(f"{relations}, largest relation ")
-    assert lines["edge split"] == f"train {sizes[0]:,}, val {sizes[1]:,}, test {sizes[2]:,}"
-
-
-@pytest.mark.parametrize(
-    ("array", "values", "message"),
-    [
-        ("relation", [0, 3], r"array 'relation', must hold numbers from 0 to 2, but entry 1 is 3"),
-        ("relation", [0.0, 1.0], r"array 'relation', must hold numbers from 0 to 2: integers"),
-        ("split", [0, -1], r"array 'split', must hold numbers from 0 to 2, but entry 1 is -1"),
-        ("num_relations", [1, 2], r"array 'num_relations', must be one integer"),
-    ],
-)
-def test_arrays_of_a_knowledge_graph_out_of_range(
-    tmp_path: Path, array: str, values: list[float], message: str
-) -> None:
-    arrays = {"src": [0, 1], "dst": [1, 0], "relation": [0, 1], "split": [0, 1], "num_relations": 3, array: values}
-    np.savez(tmp_path / "edges.npz", **arrays)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=message):
-        read_folder(tmp_path, labels=False)
-
-
 EDGES = "src,dst\na,b\nb,c\n"
 NODES = "id,label,split,x\na,0,train,1\nb,1,val,2\nc,1,test,3\n"
 
@@ -381,24 +261,6 @@ def test_wrong_files(tmp_path: Path, files: dict[str, str | bytes], message: str
     folder = folder_of(tmp_path, **{"edges_csv": EDGES, **files})
     if "edges_csv_gz" in files:
         (folder / "edges.csv").unlink()
-    with pytest.raises(ValueError, match=message):
-        read_folder(folder, labels=False)
-
-
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ({"train_tsv": "a\tb\n"}, r"train\.tsv, line 1: expected 3 columns \(src, relation, dst\), got 2"),
-        ({"train_tsv": "a\tr\tb\n", "test_tsv": "a\tr\tb\na\t\tb\n"}, r"test\.tsv, line 2: .*'relation' is empty"),
-        ({"train_tsv": "0\t0\t1\n", "test_tsv": "\n1\t0\t-1\n"}, r"test\.tsv, line 2: dst must be a name.*got '-1'"),
-        (
-            {"train_tsv": "a\tr\tb\n", "val_tsv": "a\tr\tb\n", "valid_txt": ""},
-            r"must hold one of valid\.txt and val\.tsv, got both",
-        ),
-    ],
-)
-def test_wrong_triples(tmp_path: Path, files: dict[str, str], message: str) -> None:
-    folder = folder_of(tmp_path, **files)
     with pytest.raises(ValueError, match=message):
         read_folder(folder, labels=False)
 

@@ -1,4 +1,4 @@
-"""The command: what it prints and writes, that every option counts, and that it works as a process."""
+"""The command: what it prints and writes, and that every option counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import os
 import re
 import struct
-import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from _support.cli_tools import SMALL, status, train, two_communities
+from _support.cli_tools import FILES, status, train, two_communities
 
 import nodeflow
 from nodeflow import NeighborSampler
@@ -32,7 +31,6 @@ pytest.importorskip("matplotlib")
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 SLOW = pytest.mark.slow
-FILES = ["checkpoint.safetensors", "curves.png", "log.csv", "result.json", "run.toml", "state.safetensors"]
 WRITTEN = ["checkpoint.safetensors", "log.csv", "result.json", "curves.png"]
 ROOT = Path(nodeflow.__file__).resolve().parents[1]
 
@@ -197,6 +195,13 @@ def test_fanouts_are_in_flow_order(data: Path, tmp_path: Path, monkeypatch: pyte
     assert {sizes[0] for sizes in seen} == {5}
 
 
+def test_fanouts_with_commas_are_understood(data: Path, tmp_path: Path) -> None:
+    for name, words in (("spaces", ["2", "3"]), ("commas", ["2,3"]), ("both", ["2,", "3"])):
+        assert train(data, tmp_path / name, "--epochs", "1", "--hidden", "4", "--fanouts", *words) == 0
+    results = [(tmp_path / name / "result.json").read_text() for name in ("spaces", "commas", "both")]
+    assert results[0] == results[1] == results[2]
+
+
 def test_without_a_picture(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -329,73 +334,3 @@ def test_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["--version"]) == 0
     assert capsys.readouterr().out == f"nodeflow {nodeflow.__version__} (torch {torch.__version__})\n"
-
-
-# as a process
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", "OMP_NUM_THREADS": "1"}
-
-
-def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment(), check=False)
-
-
-def check_process(command: list[str], data: Path, tmp_path: Path) -> None:
-    done = run([*command, "train", str(data), *SMALL], tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "test accuracy" in done.stdout
-    assert sorted(path.name for path in (tmp_path / "runs" / "latest").iterdir()) == FILES
-    (data / "labels.npy").unlink()
-    failed = run([*command, "train", str(data), "--output", "other"], tmp_path)
-    assert (failed.returncode, failed.stdout) == (2, "")
-    assert re.fullmatch(
-        r"nodeflow train: data set .* has no labels, so a model cannot be trained on it\n", failed.stderr
-    )
-    assert not (tmp_path / "other").exists()
-
-
-@pytest.mark.slow
-def test_python_m_nodeflow(data: Path, tmp_path: Path) -> None:
-    check_process([sys.executable, "-m", "nodeflow"], data, tmp_path)
-
-
-@pytest.mark.slow
-def test_the_installed_command(data: Path, tmp_path: Path) -> None:
-    script = Path(sys.executable).parent / "nodeflow"
-    if not script.exists():
-        pytest.skip("the package is not installed here")
-    done = run([str(script), "info", str(data)], tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize(
-    "what", ["--version", *(pytest.param(what, marks=SLOW) for what in ("train", "info", "--help"))]
-)
-def test_a_reader_that_leaves_early_is_no_error(what: str, data: Path, tmp_path: Path) -> None:
-    options = {"train": [str(data), *SMALL], "info": [str(data)]}.get(what, [])
-    reader, writer = os.pipe()
-    os.close(reader)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "nodeflow", what, *options],
-            stdout=writer,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=tmp_path,
-            env=environment(),
-            check=False,
-        )
-    finally:
-        os.close(writer)
-    assert (done.returncode, done.stderr) == (0, "")
-    if what == "train":
-        assert sorted(path.name for path in (tmp_path / "runs" / "latest").iterdir()) == FILES
-
-
-def test_fanouts_with_commas_are_understood(data: Path, tmp_path: Path) -> None:
-    for name, words in (("spaces", ["2", "3"]), ("commas", ["2,3"]), ("both", ["2,", "3"])):
-        assert train(data, tmp_path / name, "--epochs", "1", "--hidden", "4", "--fanouts", *words) == 0
-    results = [(tmp_path / name / "result.json").read_text() for name in ("spaces", "commas", "both")]
-    assert results[0] == results[1] == results[2]
