@@ -338,7 +338,7 @@ class LinkSampler(SamplerBase):
         for side in self._negatives:
             known = None
             if self.filter_known == "mark":
-                marks = self._negatives[side].marked(*self._drawn(batch, side, links))
+                marks = self._negatives[side].marked(*self._drawn(batch, side, links, size), size)
                 known = torch.from_numpy(marks).to(index.device)
             parts += chunks(side, index, self._columns(side), size, rel, known)
         return parts
@@ -365,9 +365,9 @@ class LinkSampler(SamplerBase):
         wide = np.concatenate([np.pad(part, ((0, 0), (0, most - part.shape[1]))) for part in found])
         return torch.from_numpy(wide.astype(np.float32)).to(batch.seed_index.device)
 
-    def _drawn(self, batch: NodeFlow, side: str, links: Links) -> tuple[Ints, Ints]:
-        """Rows of known positives of the seeds of a batch, and the parent ids of their negatives of a side."""
-        nodes = batch.seeds[batch.seed_index[:, 2:][:, self._columns(side)]].numpy(force=True)
+    def _drawn(self, batch: NodeFlow, side: str, links: Links, size: int = 1) -> tuple[Ints, Ints]:
+        """Rows of known positives of the seeds of a batch; parent ids of a side's negatives of every ``size``-th."""
+        nodes = batch.seeds[batch.seed_index[::size, 2:][:, self._columns(side)]].numpy(force=True)
         return self._negatives[side].rows_of(links.ends(side)[0], links.rel), nodes
 
     def _none_left(self, side: str, node: int, seed: int, times: Array | None, row: int) -> str:

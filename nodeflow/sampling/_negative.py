@@ -128,11 +128,14 @@ class Negatives(Frozen):
             out = self._order[out]
         return (out if size == 1 else out[np.arange(n) // size]), -1
 
-    def marked(self, rows: Ints, nodes: Ints) -> NDArray[np.bool_]:
-        """Return which of ``nodes`` ``[n, count]`` are known in the rows ``[n]``, each row's own node too."""
+    def marked(self, rows: Ints, nodes: Ints, size: int) -> NDArray[np.bool_]:
+        """Return which nodes are known in the rows ``[n]``, each row's own node too, ``[n, count]``.
+
+        ``nodes`` ``[n / size, count]`` has a row for ``size`` rows in turn, which share it.
+        """
         indptr, known, _ = self._known
         nodes = nodes if self._rank is None else self._rank[nodes]
-        marks: NDArray[np.bool_] = kernels.negative.known_among(rows, indptr, known, nodes, self._num_nodes)
+        marks: NDArray[np.bool_] = kernels.negative.known_among(rows, indptr, known, nodes, size, self._num_nodes)
         return marks
 
     def log_chance(self, rows: Ints, nodes: Ints) -> Floats:

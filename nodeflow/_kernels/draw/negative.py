@@ -112,22 +112,23 @@ def known_rows(own, indptr, indices, upto):
 
 
 @njit(nogil=True, cache=True)
-def known_among(rows, indptr, known, nodes, num_nodes):
-    """Return whether ``nodes[i, j]`` is in row ``rows[i]`` of ``known`` (see ``known_rows``), bool as ``nodes``."""
-    found = np.empty(nodes.shape, np.bool_)
-    if num_nodes <= nodes.size:  # a table of all nodes costs less than the searches
+def known_among(rows, indptr, known, nodes, size, num_nodes):
+    """Return whether ``nodes[i // size, j]`` is in row ``rows[i]`` of ``known``, bool; see ``known_rows``."""
+    found = np.empty((rows.shape[0], nodes.shape[1]), np.bool_)
+    if num_nodes <= found.size:  # a table of all nodes costs less than the searches
         last = np.full(num_nodes, -1, np.int64)  # the last row that knows a node
-        for i in range(nodes.shape[0]):
+        for i in range(rows.shape[0]):
             for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
                 last[known[p]] = i
             for j in range(nodes.shape[1]):
-                found[i, j] = last[nodes[i, j]] == i
+                found[i, j] = last[nodes[i // size, j]] == i
         return found
-    for i in range(nodes.shape[0]):
+    for i in range(rows.shape[0]):
         end = indptr[rows[i] + 1]
         for j in range(nodes.shape[1]):
-            p = first_at_least(known, indptr[rows[i]], end, nodes[i, j])
-            found[i, j] = p < end and known[p] == nodes[i, j]
+            node = nodes[i // size, j]
+            p = first_at_least(known, indptr[rows[i]], end, node)
+            found[i, j] = p < end and known[p] == node
     return found
 
 
