@@ -12,6 +12,8 @@ from torch.utils.checkpoint import checkpoint
 
 from nodeflow._base.checks import as_count, check_one_of, describe
 from nodeflow.nn._conv import draw_glorot
+from nodeflow.ops import Structure
+from nodeflow.ops._autograd import EdgeDot
 from nodeflow.sampling import LinkChunk
 
 _SLICE = 1 << 22  # numbers of one slice of a comparison that needs a number per pair and column
@@ -100,16 +102,17 @@ class Decoder(nn.Module):
                 f"given and table must have shapes [..., n, {self.width}] and [..., K, {self.width}], got "
                 f"{tuple(given.shape)} and {tuple(table.shape)}; give one row x as x.unsqueeze(0)"
             )
-        turned = self._turned(side)
-        query = self.query(given, self._relations(rel, side, given.device), "destination" if turned else side)
-        return self.compare_all(query, self.candidates(table, "destination" if turned else side))
+        end = "destination" if self._turned(side) else side
+        query = self.query(given, self._relations(rel, side, given.device), end)
+        return self.compare_all(query, self.candidates(table, end))
 
     def score_chunks(self, h: Tensor, chunks: Iterable[LinkChunk]) -> tuple[Tensor, Tensor]:
         """Return the scores of the seeds of a batch and of their negatives, ``[S * B]`` and ``[S * B, K]``.
 
         Args:
             h: rows of the nodes of the last layer, ``[batch.layer_sizes[-1], width]``.
-            chunks: ``links.chunks_of(batch)``; each chunk's seeds meet its negatives by one ``score_all``.
+            chunks: ``links.chunks_of(batch)``; each chunk's seeds meet its negatives by one ``score_all``, or where
+                every seed has its own by ``compare_own``.
 
         The B seeds are in their order, once per side that is replaced (S is 2 with ``corrupt="both"``, first
         destinations). Known positives, and places of a side with fewer negatives, have -inf, which losses leave out.
@@ -128,7 +131,12 @@ class Decoder(nn.Module):
             asked, rel = h[given], None if chunk.rel is None else chunk.rel.to(h.device)
             src, dst = (h[true], asked) if chunk.side == "source" else (asked, h[true])
             positives.append(self(src, dst, rel, side=chunk.side).flatten())
-            scores = self.score_all(asked, rel, h[chunk.negatives], side=chunk.side)
+            if asked.shape[1] == 1:  # nothing is shared
+                end = "destination" if self._turned(chunk.side) else chunk.side
+                query = self.query(asked, self._relations(rel, chunk.side, h.device), end).squeeze(1)
+                scores = self.compare_own(query, self.candidates(h, end), chunk.negatives).unsqueeze(1)
+            else:
+                scores = self.score_all(asked, rel, h[chunk.negatives], side=chunk.side)
             if chunk.known is not None:
                 scores = scores.masked_fill(chunk.known.to(h.device), -torch.inf)
             negatives.append(scores.flatten(0, 1))
@@ -168,6 +176,13 @@ class Decoder(nn.Module):
             ],
             -1,
         )
+
+    def compare_own(self, query: Tensor, table: Tensor, chosen: Tensor) -> Tensor:
+        """Return the scores ``[n, K]`` of queries ``[n, q]``, each with candidates of its own.
+
+        These are the rows ``chosen`` ``[n, K]`` of a table ``[m, q]``. By ``compare_all``.
+        """
+        return self.compare_all(query.unsqueeze(1), table[chosen]).squeeze(1)
 
     def extra_repr(self) -> str:
         """Return the settings, for ``repr``."""
@@ -216,6 +231,13 @@ class _Product(Decoder):
     def compare_all(self, query: Tensor, table: Tensor) -> Tensor:
         return query @ table.mT
 
+    def compare_own(self, query: Tensor, table: Tensor, chosen: Tensor) -> Tensor:
+        # as along edges from the candidates to the queries: no row is copied
+        indptr = chosen.shape[1] * torch.arange(len(chosen) + 1, device=chosen.device)
+        edges = Structure(indptr, chosen.flatten(), len(table))
+        scores: Tensor = EdgeDot.apply(edges, query, table, None)
+        return scores.reshape(chosen.shape)
+
 
 class DotProduct(_Product):
     """The scalar product ``sum_i s_i d_i``; a relation has no effect, and both sides are alike.
@@ -256,6 +278,26 @@ class DistMult(_Product):
     def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
         return given * F.embedding(rel, self.relation).to(given.dtype)
 
+    def n3(self, src: Tensor, rel: Tensor | int | None, dst: Tensor, *, side: str = "destination") -> Tensor:
+        """Return the cubed norms of triples, ``sum_i |s_i|^3 + |r_i|^3 + |d_i|^3``, ``[...]``.
+
+        The N3 regularisation (Lacroix, Usunier, Obozinski 2018, section 4.2) adds their mean over the triples of a
+        batch, times a weight, to the loss. Arguments and errors are those of ``score``; numbers are complex in
+        ``ComplEx``.
+
+        >>> decoder = ComplEx(2)
+        >>> decoder.relation.data[:] = 0
+        >>> decoder.n3(torch.tensor([[3.0, 4.0]]), None, torch.zeros(1, 2)).detach()  # |3 + 4i|^3
+        tensor([125.])
+        """
+        self._check(src, "src")
+        self._check(dst, "dst")
+        relation = F.embedding(self._relations(rel, side, src.device), self.relation).to(src.dtype)
+        return sum((self._cubes(rows) for rows in (relation, dst)), self._cubes(src))
+
+    def _cubes(self, rows: Tensor) -> Tensor:
+        return rows.abs().pow(3).sum(-1)
+
 
 class ComplEx(DistMult):
     """``Re(sum_i s_i r_i conj(d_i))`` over complex numbers (Trouillon, Welbl, Riedel, Gaussier, Bouchard 2016, eq. 9).
@@ -279,6 +321,10 @@ class ComplEx(DistMult):
     def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
         real, imaginary = F.embedding(rel, self.relation).to(given.dtype).chunk(2, -1)
         return complex_product(given, real, imaginary, conjugate=side == "source")
+
+    def _cubes(self, rows: Tensor) -> Tensor:
+        real, imaginary = rows.chunk(2, -1)
+        return (real * real + imaginary * imaginary).pow(1.5).sum(-1)
 
 
 class Bilinear(_Product):

@@ -243,6 +243,28 @@ def test_compiled_distances_differentiate_twice():
     assert torch.autograd.gradcheck(lambda t: decoder.compare_all(query.detach(), t), table, fast_mode=True)
 
 
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("kind", ["distmult", "complex"])
+def test_cubed_norms_are_those_of_the_formula(kind, inverse):
+    decoder = make(kind, inverse=inverse)
+    src, dst, rel = rows(2, 4), rows(4, seed=1), torch.tensor([2, 0, 1, 2])
+    for side in ("destination", "source"):
+        found = decoder.n3(src, rel, dst, side=side)
+        assert found.shape == (2, 4)
+        for i, j in np.ndindex(2, 4):
+            r = int(rel[j]) + (RELATIONS if inverse and side == "source" else 0)
+            read = complex_numbers if kind == "complex" else list
+            numbers = [x for row in (src[i, j], decoder.relation[r], dst[j]) for x in read(row.tolist())]
+            assert found[i, j].item() == pytest.approx(math.fsum(abs(x) ** 3 for x in numbers), rel=1e-12)
+    inputs = (src.requires_grad_(), dst.requires_grad_(), decoder.relation)
+    assert torch.autograd.gradcheck(lambda s, d, _: decoder.n3(s, rel, d), inputs)
+    zero = torch.zeros(1, WIDTH, dtype=torch.float64, requires_grad=True)
+    decoder.n3(zero, 0, zero).sum().backward()
+    assert zero.grad.abs().max() == 0
+    with pytest.raises(ValueError, match="dst must have rows of width 6"):
+        decoder.n3(src, rel, dst[:, :4])
+
+
 def test_distances_score_below_zero_and_true_answers_highest():
     for kind in ("transe1", "transe2", "rotate1", "rotate2"):
         decoder = make(kind)
