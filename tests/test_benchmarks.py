@@ -113,17 +113,20 @@ def test_layerwise_prints_ratios(tmp_path: Path) -> None:
     assert [line.split(":")[0] for line in text.splitlines()] == ["LADIES", "FastGCN"]
 
 
-def test_link_evaluation_prints_a_table(tmp_path: Path) -> None:
+def test_the_speed_of_links_prints_tables(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     columns = {"src": 30, "dst": 30, "relation": 3, "split": 3}
     triples = {name: rng.integers(0, size, 200) for name, size in columns.items()}
     np.savez(tmp_path / "edges.npz", num_nodes=30, num_relations=3, **triples)
     options = ["--widths", 8, "--rounds", 1, "--triples", 20]
-    text = run("link_evaluation.py", tmp_path / "edges.npz", *options)
+    text = run("link_speed.py", "evaluate", tmp_path / "edges.npz", *options)
     rows = rows_of(text)[1:]
     assert [row[:3] for row in rows] == [["distmult", "8", "20"], ["complex", "8", "20"]]
     assert all(float(row[3]) > 0 and float(row[8]) > 0 for row in rows)
     assert "PyKEEN is left out" in text
+    rows = rows_of(run("link_speed.py", "train", tmp_path / "edges.npz", *options, "--decoders", "complex"))[1:]
+    assert [row[:3] for row in rows] == [["complex", "8", "20"], ["complex, shared negatives", "8", "20"]]
+    assert all(float(row[3]) > 0 for row in rows)
 
 
 def test_estimators_print_a_table_and_draw(tmp_path: Path) -> None:
