@@ -13,7 +13,7 @@ from nodeflow._base.checks import as_count
 from nodeflow._base.types import Array
 from nodeflow.graph import Graph
 from nodeflow.metrics._triples import SIDES
-from nodeflow.nn import Decoder, one_vs_all_loss
+from nodeflow.nn import Decoder, DistMult, one_vs_all_loss
 from nodeflow.random import Random, derive_key
 
 _ORDER = 0x616E7377657273  # makes the order of queries independent of other draws with the same seed
@@ -52,6 +52,18 @@ class AnswerBatch(NamedTuple):
             answers = place[self.query[mine]].to(table.device), self.answer[mine].to(table.device)
             total = total + one_vs_all_loss(scores, answers, label_smoothing=label_smoothing, reduction="sum")
         return total / len(self.node)
+
+    def n3(self, decoder: DistMult, table: Tensor) -> Tensor:
+        """Return the mean of the cubed norms over the answers, a scalar."""
+        total = table.new_zeros(())
+        for number, side in enumerate(SIDES):
+            mine = self.side[self.query] == number
+            query, rows = self.query[mine], table[self.answer[mine].to(table.device)]
+            relation = None if self.relation is None else self.relation[query].to(table.device)
+            given = table[self.node[query].to(table.device)]
+            ends = (given, relation, rows) if side == "destination" else (rows, relation, given)
+            total = total + decoder.n3(*ends, side=side).sum()
+        return total / len(self.query)
 
 
 class Answers:

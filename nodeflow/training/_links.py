@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -14,6 +13,7 @@ from nodeflow._base.checks import Ints
 from nodeflow.datasets import Dataset
 from nodeflow.flow import Layer, NodeFlow
 from nodeflow.graph import Graph
+from nodeflow.graph._numbering import Numbering
 from nodeflow.metrics import Metric, Ranks, rank_links
 from nodeflow.nn import (
     Bilinear,
@@ -56,12 +56,10 @@ class NodesOnly(SamplerBase):
         super().__init__(graph, 0)
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
-        nodes, first, row = np.unique(seeds, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        place = np.empty(len(nodes), np.int64)
-        place[order] = np.arange(len(nodes))
-        layer = Layer(len(nodes), torch.from_numpy(nodes[order]))
-        return NodeFlow([layer], [], parent=self.graph, seed_index=torch.from_numpy(place[row]))
+        with Numbering(self.graph.num_nodes) as numbering:
+            rows = numbering.extend(seeds.copy())
+        layer = Layer(len(numbering.nodes), torch.from_numpy(numbering.nodes))
+        return NodeFlow([layer], [], parent=self.graph, seed_index=torch.from_numpy(rows))
 
 
 class LinkNetwork(Network):
@@ -135,7 +133,9 @@ class LinkTask(Task):
             model = self.build(model, width, lambda: self._nodes(0)(self._ends(settings.batch_size)))
         else:
             self.build_inputs()
-        self.decoder = build_decoder(settings, width if encodes else self.inputs.width, self.num_relations)
+        self.decoder: Any = build_decoder(settings, width if encodes else self.inputs.width, self.num_relations)
+        if settings.n3 and not hasattr(self.decoder, "n3"):
+            raise ValueError(f"n3 is for decoders distmult and complex, got decoder {settings.decoder!r}")
         self.network: LinkNetwork = LinkNetwork(self.inputs, model, self.decoder, settings.dropout).to(device)
         if settings.link_loss == "one-vs-all":
             if encodes:
@@ -153,12 +153,22 @@ class LinkTask(Task):
 
     def loss(self, outputs: Tensor, batch: Any) -> Tensor:
         """Return the mean loss of the scores of a batch, a scalar."""
+        h, settings = outputs.float(), self.settings
         if isinstance(batch, AnswerBatch):
-            return batch.loss(self.decoder, outputs.float(), self.settings.label_smoothing)
-        positive, negative = self.decoder.score_chunks(outputs.float(), self.links.chunks_of(batch))
+            loss = batch.loss(self.decoder, h, settings.label_smoothing)
+            return loss + settings.n3 * batch.n3(self.decoder, h) if settings.n3 else loss
+        chunks = self.links.chunks_of(batch)
+        positive, negative = self.decoder.score_chunks(h, chunks)
+        loss = self._loss_of_scores(positive, negative, batch)
+        if settings.n3:
+            n3 = [self.decoder.n3(h[part.src], part.rel, h[part.dst], side=part.side).flatten() for part in chunks]
+            loss = loss + settings.n3 * torch.cat(n3).mean()
+        return loss
+
+    def _loss_of_scores(self, positive: Tensor, negative: Tensor, batch: NodeFlow) -> Tensor:
+        settings = self.settings
         if self._loss is not None:
             return self._loss(positive, negative)
-        settings = self.settings
         if settings.link_loss == "softmax":
             uniform = settings.negative_law == "uniform"
             chance = -math.log(self.graph.num_nodes) if uniform else self.links.log_proposal(batch)

@@ -120,6 +120,10 @@ class Settings:
     chunk: int = count(256, "for task link: edges of a batch that share their negatives", least=1)
     corrupt: str = one_of("both", ("destination", "source", "both"), "for task link: the end that negatives replace")
     margin: float = number(1.0, "for task link: the margin of losses that have one")
+    n3: float = number(
+        0.0, "for task link: weight of the N3 regularisation, the cubed norms of a triple's rows; decoder distmult or "
+        "complex",
+    )  # fmt: skip
     temperature: float = number(1.0, "for task link: how much more hard negatives weigh, for self-adversarial")
     seed: int = integer(0, "the same seed gives the same result")
     workers: int = count(1, "threads that sample ahead; they change the speed only")

@@ -346,8 +346,9 @@ class Trainer:
 
     def _optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         make = OPTIMIZERS[self.settings.optimizer]
-        # One pass over each weight; with float32 rather the bits that torch gives by default.
-        fused = self.settings.precision != "float32" and self.settings.optimizer in ("adam", "adamw")
+        # One pass over each weight, which counts for tables of rows; else rather the bits that torch gives by default.
+        large = self.settings.precision != "float32" or self.task.inputs.table is not None
+        fused = large and self.settings.optimizer in ("adam", "adamw", "adagrad", "sgd")
         made: torch.optim.Optimizer = make(
             parameters, lr=self.settings.learning_rate, weight_decay=self.settings.weight_decay,
             **({"fused": True} if fused else {}),

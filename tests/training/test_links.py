@@ -112,6 +112,23 @@ def test_the_softmax_over_drawn_negatives_estimates_that_over_all_nodes(directio
     assert estimated == pytest.approx(np.mean(losses), rel=0.01)
 
 
+@pytest.mark.parametrize("loss", ["softmax", "one-vs-all"])
+@pytest.mark.parametrize("corrupt", ["source", "both"])
+def test_the_n3_regularisation_is_the_mean_of_cubed_norms(loss: str, corrupt: str) -> None:
+    settings = replace(LINKS, decoder="complex", link_loss=loss, inverse=True, corrupt=corrupt, batch_size=1000)
+    losses = []
+    for n3 in (0.0, 0.5):
+        trainer = Trainer(wheel(), replace(settings, n3=n3))
+        batch = next(iter(trainer.batches))
+        losses.append(trainer.loss(batch).item())
+    task: Any = trainer.task
+    rows = task.rows().detach()
+    sides = ["source"] if loss == "softmax" and corrupt == "source" else ["destination", "source"]
+    s, r, o = task.triples["train"].T
+    wanted = torch.cat([task.decoder.n3(rows[s], r, rows[o], side=side).detach() for side in sides]).mean()
+    assert losses[1] - losses[0] == pytest.approx(0.5 * wanted.item(), rel=1e-4)
+
+
 # data
 
 
@@ -242,6 +259,7 @@ def test_a_model_and_a_loss_of_ones_own() -> None:
         ({"metric": "accuracy"}, "metric must be one of mrr, mean_rank, .* for task 'link', got 'accuracy'"),
         ({"edge_type": "kind"}, "edge_type='kind' is no edge column; the graph has relation, split"),
         ({"sampler": "saint", "model": "sage"}, "sampler must take nodes as seeds .* with task 'link', got 'saint'"),
+        ({"n3": 0.1, "decoder": "transe"}, "n3 is for decoders distmult and complex, got decoder 'transe'"),
         ({"model": "sage", "link_loss": "one-vs-all"}, "link_loss 'one-vs-all' .* needs model 'none'"),
         ({"model": "gat", "sampler": "fastgcn"}, "model 'gat' would be biased with sampler 'fastgcn'"),
         ({"decoder": "complex", "embedding": 7}, "even"),
