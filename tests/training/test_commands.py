@@ -103,6 +103,16 @@ def test_predictions_are_those_of_the_model(place: Path, tmp_path: Path) -> None
     assert accuracy == pytest.approx(scores["test"]["accuracy"])
 
 
+def test_a_parquet_file_has_the_columns_of_the_table(place: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for file in ("out.csv", "out.parquet"):
+        assert status(["predict", str(place / "gcn"), "--nodes", "val", "--output", str(tmp_path / file)]) == 0
+    with (tmp_path / "out.csv").open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    stored = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [{name: str(value) for name, value in row.items()} for row in stored] == rows
+
+
 def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(place: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     shutil.copytree(place / "two", bare)
