@@ -18,7 +18,7 @@ settings.register_profile(
     "nodeflow",
     deadline=None,  # a first call compiles kernels
     print_blob=True,
-    max_examples=40,
+    max_examples=25,
     derandomize=bool(os.environ.get("CI")),
     suppress_health_check=[HealthCheck.too_slow],  # compiled kernels again: time says nothing about a strategy
 )

@@ -22,7 +22,7 @@ def rank(score: float, negatives: list[float], ties: str) -> float:
     return 1 + above + {"realistic": same / 2, "optimistic": 0, "pessimistic": same}[ties]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(SCORES, max_size=8),
     st.integers(0, 6),
@@ -38,7 +38,7 @@ def test_ranks_are_those_of_the_definition(positive: list[float], k: int, data: 
     assert found.ranks.flatten().tolist() == [rank(score, row, ties) for score, row in zip(positive, own, strict=True)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(SCORES, min_size=1, max_size=8), st.lists(SCORES, min_size=1, max_size=8))
 def test_auc_and_average_precision_are_those_of_the_definition(positive: list[float], negative: list[float]) -> None:
     pairs = [(p > n) + (p == n) / 2 for p in positive for n in negative]
@@ -51,7 +51,7 @@ def test_auc_and_average_precision_are_those_of_the_definition(positive: list[fl
     assert metrics.average_precision(np.array(positive), np.array(negative)) == pytest.approx(area)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(SCORES, min_size=1, max_size=8), st.lists(SCORES, max_size=8), st.integers(1, 6))
 def test_pessimistic_hits_among_shared_negatives_are_ogbs(positive: list[float], shared: list[float], k: int) -> None:
     """OGB: above the k-th highest negative; all are hits where there are fewer than k."""

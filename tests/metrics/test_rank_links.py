@@ -68,7 +68,7 @@ def rows_of(triples: list[tuple[int, int, int]]) -> Tensor:
     return torch.tensor(triples, dtype=torch.int64).reshape(-1, 3)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(cases(), st.booleans())
 def test_ranks_are_those_of_the_definition(case: dict[str, Any], some: bool) -> None:
     """With ties, repeated triples, self-loops, known positives that are the answer, and empty lists."""

@@ -42,7 +42,7 @@ def test_every_pair_against_a_loop(op, left, right, reduce):
             np.testing.assert_allclose(got.numpy(), expected, rtol=1e-12, atol=1e-12, err_msg=repr(edges))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     some_edges(),
     st.sampled_from(MESSAGES),

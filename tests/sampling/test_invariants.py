@@ -40,7 +40,7 @@ def cases(draw: st.DrawFn):
     return graph, edges, fanouts, seeds, options, run
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(cases())
 def test_a_batch_is_what_the_reference_says(case):
     graph, edges, fanouts, seeds, options, run = case
@@ -50,7 +50,7 @@ def test_a_batch_is_what_the_reference_says(case):
     assert [picked_positions(batch, i) for i in range(batch.num_flows)] == flows
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(cases())
 def test_every_batch_is_valid(case):
     graph, edges, fanouts, seeds, options, run = case
@@ -84,7 +84,7 @@ def test_every_batch_is_valid(case):
     assert [array.tobytes() for array in (graph.indptr, graph.indices, graph.stored_edge_ids)] == before
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(cases())
 def test_a_batch_is_the_same_again_and_elsewhere(case):
     graph, _, fanouts, seeds, options, run = case
@@ -117,7 +117,7 @@ class Scripted(Sampler):
         return Choice(indptr, places)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(cases(), st.lists(st.integers(0, 5), min_size=1, max_size=20))
 def test_any_choice_is_assembled_right(case, numbers):
     graph, edges, fanouts, seeds, options, _ = case

@@ -47,7 +47,7 @@ def cases(draw: st.DrawFn):
     return graph, fanouts, draw(seed_lists(graph)), labor_options(draw), run
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(cases())
 def test_a_batch_is_what_the_reference_says(case):
     """Ids, order and weights, on multigraphs with self-loops; the order of edges is that of the graph."""

@@ -162,6 +162,7 @@ FAULTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
+@pytest.mark.slow  # what the planted faults below are measured against; the tests of each sampler look at its weights
 @pytest.mark.parametrize("name", LAYERED)
 def test_the_real_weights_pass(name):
     check_unbiased(name)

@@ -54,7 +54,7 @@ def test_scores_of_any_size(scores, size, draw, key):
     assert prob.max() <= 1
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=12), st.integers(1, 8), st.sampled_from(DRAWS), st.data())
 def test_the_draws_are_those_of_the_reference(scores, size, draw, data):
     ids = data.draw(st.permutations(range(100, 100 + len(scores))))

@@ -203,17 +203,8 @@ def wait_for_epochs(process: subprocess.Popen[str], count: int) -> None:
         count -= line.split()[:1] != [] and line.split()[0].isdigit()
 
 
-def test_sigterm_saves_the_state_and_resume_goes_on(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert status(["train", str(data), *LONG, "--output", str(tmp_path / "whole")]) == 0
-    process = start(str(data), *LONG, "--output", str(tmp_path / "cut"))
-    wait_for_epochs(process, 2)
-    process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 143
-    assert err.startswith("nodeflow train: stopped in epoch ")
-    assert err.endswith(f"its state is saved: nodeflow train --resume {tmp_path / 'cut'}\n")
+def check_cut_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The run in "cut" says that it is not finished, and goes on to the results of "whole"."""
     assert not (tmp_path / "cut" / "checkpoint.safetensors").exists()
     for command in (["evaluate"], ["compare"]):
         assert status([*command, str(tmp_path / "cut")]) == 2
@@ -224,6 +215,40 @@ def test_sigterm_saves_the_state_and_resume_goes_on(
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert status(["train", "--resume", str(tmp_path / "cut"), "--no-plot"]) == 0
     assert "is finished; its files are written again" in capsys.readouterr().out
+
+
+def test_sigterm_saves_the_state_and_resume_goes_on(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert status(["train", str(data), *SMALL, "--no-plot", "--output", str(tmp_path / "whole")]) == 0
+    step, count = Trainer.step, itertools.count(1)
+
+    def terminated(trainer: Trainer, batch: nodeflow.NodeFlow) -> float:
+        if next(count) == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return step(trainer, batch)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with monkeypatch.context() as change:
+        change.setattr(Trainer, "step", terminated)
+        assert status(["train", str(data), *SMALL, "--no-plot", "--output", str(tmp_path / "cut")]) == 143
+    assert signal.getsignal(signal.SIGTERM) == before
+    err = capsys.readouterr().err
+    assert err.startswith("nodeflow train: stopped in epoch ")
+    assert err.endswith(f"its state is saved: nodeflow train --resume {tmp_path / 'cut'}\n")
+    check_cut_run(tmp_path, capsys)
+
+
+@pytest.mark.slow
+def test_a_terminated_process_saves_its_state(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["train", str(data), *LONG, "--output", str(tmp_path / "whole")]) == 0
+    process = start(str(data), *LONG, "--output", str(tmp_path / "cut"))
+    wait_for_epochs(process, 2)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert err.startswith("nodeflow train: stopped in epoch ")
+    check_cut_run(tmp_path, capsys)
 
 
 @pytest.mark.slow
