@@ -86,7 +86,7 @@ def subsets(sampler: LaborSampler, seeds: list[int], starts: list[int], draws: i
     return np.array(found)
 
 
-@pytest.mark.parametrize("iterations", [0, 1])
+@pytest.mark.parametrize("iterations", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_subset_has_its_probability(iterations):
     """The joint law of two destinations with common sources: every pair of subsets, against integration.
 
@@ -142,7 +142,9 @@ def test_destinations_share_what_they_draw():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"method": "sequential"}, pytest.param({"iterations": 1}, marks=pytest.mark.slow)], ids=str
+    "options",
+    [{}, *(pytest.param(options, marks=pytest.mark.slow) for options in ({"method": "sequential"}, {"iterations": 1}))],
+    ids=str,
 )
 def test_flows_epochs_and_batches_are_independent(options):
     """Joint tables of the subsets of 2 of 4 edges: 6 x 6 (16 x 16 for Poisson) cells, 1,500 pairs."""

@@ -173,7 +173,7 @@ def test_unbiased_reproducible_and_the_same_elsewhere(kind, draw):
     )
 
 
-@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("draw", [DRAWS[0], *(pytest.param(draw, marks=pytest.mark.slow) for draw in DRAWS[1:])])
 def test_draws_of_epochs_batches_and_flows_are_independent(draw):
     """Pairs of draws, 1 of 5 each: 25 cells, 500 pairs; one pair in 4 that were a copy would surely be found."""
     sampler, calls = LayerSampler(star(5), [1], draw=draw), 500
@@ -231,6 +231,7 @@ def authors_program(rows: scipy.sparse.csr_array, dst: np.ndarray, size: int, rn
     return estimate.multiply(1 / np.where(scale > 0, scale, 1)[:, None]).tocsr()
 
 
+@pytest.mark.slow
 def test_no_bias_on_cora(shared_data: Path):
     """Mean over 300 draws against the full sum: 256 of the neighbours of 256 nodes, mean aggregation.
 

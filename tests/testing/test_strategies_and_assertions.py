@@ -192,6 +192,7 @@ def test_assert_valid_says_what_is_broken(graph: Graph) -> None:
         assert_valid(batch)
 
 
+@pytest.mark.slow
 def test_without_hypothesis_the_error_says_what_to_install() -> None:
     # the package itself does not need it
     code = """
