@@ -34,7 +34,8 @@ class Decoder(nn.Module):
 
     Shapes: rows of nodes ``[..., width]``; relations, integers ``[...]``, that broadcast with them.
 
-    For a decoder of your own write ``query`` and ``compare``; ``compare_all`` and ``candidates`` have defaults.
+    For a decoder of your own write ``query`` and ``compare``; ``compare_all``, ``compare_own`` and ``candidates`` have
+    defaults.
 
     >>> class Cosine(Decoder):
     ...     def query(self, given, rel, side):
