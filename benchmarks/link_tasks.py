@@ -1,14 +1,17 @@
 """Train link prediction by files of settings, and print a table of filtered ranks and seconds.
 
 python benchmarks/link_tasks.py --data FOLDER settings/fb15k237-complex.toml ... [--seeds 3] [--threads 2]
+python benchmarks/link_tasks.py settings/debian-links.toml --vary model none sage gcn rgcn --vary decoder dot distmult
 
-A data set is "debian" or a folder as ``nodeflow.datasets.read_folder`` reads it. Settings are those of ``nodeflow train
+``--vary`` trains with every combination of values of some settings, in place of those of the files. A data set is
+"debian" or a folder as ``nodeflow.datasets.read_folder`` reads it. Settings are those of ``nodeflow train
 --config``. Ranks are of the test edges among all nodes, both sides, without other known edges.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import platform
 import resource
@@ -18,6 +21,7 @@ import time
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -31,6 +35,9 @@ def main() -> None:
     parser.add_argument("--data", default="debian", metavar="FOLDER", help='a folder, or "debian"')
     parser.add_argument("--seeds", type=int, default=3, help="runs with each file, with seeds 0, 1, ...")
     parser.add_argument("--epochs", type=int, help="instead of those of the settings")
+    parser.add_argument(
+        "--vary", nargs="+", action="append", default=[], metavar=("NAME", "VALUE"), help="values of a setting"
+    )
     parser.add_argument("--threads", type=int, default=2, help="threads of torch")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -39,8 +46,10 @@ def main() -> None:
     print(f"{dataset}; {machine}\n")
     titles = "settings", "test MRR", "deviation", "hits@1", "hits@10", "val MRR", "epochs", "seconds", "CPU seconds"
     print(f"| {' | '.join(titles)} |\n{'|---' * len(titles)}|", flush=True)
-    for file in options.settings:
-        settings = Settings.from_dict({"task": "link", **tomllib.loads(file.read_text())})
+    names = [name for name, *_ in options.vary]
+    for file, *values in itertools.product(options.settings, *(values for _, *values in options.vary)):
+        changes = dict(zip(names, map(value_of, values), strict=True))
+        settings = Settings.from_dict({"task": "link", **tomllib.loads(file.read_text()), **changes})
         if options.epochs is not None:
             settings = replace(settings, epochs=options.epochs)
         runs = []
@@ -58,8 +67,16 @@ def main() -> None:
             f"{statistics.mean(len(result.records) for result, _, _ in runs):.0f}",
             *(f"{statistics.mean(run[i] for run in runs):.0f}" for i in (1, 2)),
         ]  # fmt: skip
-        print(f"| {file.stem} | {' | '.join(cells)} |", flush=True)
+        print(f"| {', '.join([file.stem, *values])} | {' | '.join(cells)} |", flush=True)
     print("\nseconds: a whole run with validation and evaluation; means over the seeds")
+
+
+def value_of(text: str) -> Any:
+    """Return what TOML reads, else the text itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
 
 
 def report(record: EpochRecord) -> None:

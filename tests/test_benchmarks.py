@@ -191,9 +191,10 @@ def test_link_tasks_print_a_table(tmp_path: Path) -> None:
     src, dst = random.integers(0, 40, (2, 300))
     np.savez(tmp_path / "edges.npz", src=src, dst=dst, relation=random.integers(0, 3, 300))
     files = [SCRIPTS / "settings" / f"{name}.toml" for name in ("fb15k237-complex",)]
-    rows = rows_of(run("link_tasks.py", *files, "--data", tmp_path, "--seeds", 2, "--epochs", 1))[1:]
-    assert [row[0] for row in rows] == ["fb15k237-complex"]
-    assert 0 < float(rows[0][1]) < 1
+    options = ["--data", tmp_path, "--seeds", 2, "--epochs", 1, "--vary", "decoder", "distmult", "complex"]
+    rows = rows_of(run("link_tasks.py", *files, *options))[1:]
+    assert [row[0] for row in rows] == ["fb15k237-complex, distmult", "fb15k237-complex, complex"]
+    assert all(0 < float(row[1]) < 1 for row in rows)
 
 
 def test_precision_prints_times_and_accuracies(tmp_path: Path) -> None:
