@@ -121,6 +121,29 @@ def test_no_negative_is_known(data):
     assert position == len(seeds) * len(sides)
 
 
+@pytest.mark.parametrize("chunk", [None, 2])
+@pytest.mark.parametrize("negatives", [40, 400])  # fewer marks than nodes are searched for, more are looked up
+def test_marks_on_a_graph_of_many_nodes(negatives, chunk):
+    random = np.random.default_rng(4)
+    triples = np.unique(
+        np.stack([np.repeat(np.arange(5), 200), *random.integers(0, [[2], [300]], (2, 1000))], 1), axis=0
+    )
+    graph = Graph.from_edges([0], [1], num_nodes=300, edata={"kind": torch.tensor([0])})
+    links = LinkSampler(
+        NeighborSampler(graph, [1]), num_negatives=negatives, relation="kind", pairs=triples[::200], known=triples,
+        filter_known="mark", chunk=chunk,
+    )  # fmt: skip
+    batch = links([4, 0, 3, 1, 2])
+    marked = 0
+    for part in links.chunks_of(batch):
+        src, shared = batch.seeds[part.src], batch.seeds[part.negatives]
+        for c, k in np.ndindex(*part.src.shape):
+            answers = known(triples.tolist(), int(src[c, k]), int(part.rel[c, k]), "destination")
+            assert part.known[c, k].tolist() == [int(v) in answers for v in shared[c]]
+            marked += int(part.known[c, k].sum())
+    assert marked > 20
+
+
 @pytest.mark.parametrize("filter_known", [False, True])
 @pytest.mark.parametrize("law", ["uniform", "degree"])
 @pytest.mark.parametrize("side", ["destination", "source"])
