@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -35,7 +36,11 @@ class Inputs(nn.Module):
     def forward(self, batch: NodeFlow) -> Tensor:
         """Return the rows of the input layer, ``[layer_sizes[0], width]``."""
         x = batch.ldata[0]["feat"] if self.features else None
-        return self._joined(x, None if self.table is None else self.table[batch.layers[0].parent_nid])
+        if self.table is None:
+            return self._joined(x, None)
+        return self._joined(
+            x, F.embedding(batch.layers[0].parent_nid, self.table)
+        )  # several times faster than indexing
 
     def everywhere(self, graph: Graph) -> Tensor:
         """Return the rows of all nodes, ``[num_nodes, width]``."""
