@@ -175,6 +175,7 @@ def _sample(graph: Graph) -> NodeFlow:
     return NeighborSampler(graph, [2, 1], seed=4)([2, 1, 2])
 
 
+@pytest.mark.slow
 def test_batches_travel_between_processes(graph: Graph) -> None:
     batch = _sample(graph)
     with multiprocessing.get_context("spawn").Pool(1) as pool:

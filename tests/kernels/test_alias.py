@@ -80,6 +80,7 @@ def test_equal_weights_fill_their_own_cells(size):
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", ["heavy", *(pytest.param(kind, marks=SLOW) for kind in ("uniform", "one large", "half zero", "sorted"))]
 )

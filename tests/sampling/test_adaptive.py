@@ -245,6 +245,7 @@ def test_a_batch_grows_from_the_newest_activations():
     assert not torch.equal(grown(1)[0].flows[0].parent_eid, batch.flows[0].parent_eid)
 
 
+@pytest.mark.slow
 def test_growing_is_what_one_call_would_give():
     """The law of two steps is that of a sampler with two flows: sizes of layers, over many draws."""
     graph = Graph.from_edges([1, 2, 3, 4, 5, 5], [0, 0, 1, 1, 2, 2], num_nodes=6)

@@ -72,6 +72,7 @@ def test_pickled(name):
     assert fingerprint(pickle.loads(pickle.dumps(batch))) == fingerprint(batch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", START)
 def test_in_other_processes(method):
     if method == "spawn":  # a new interpreter: imports, kernels and constants from nothing

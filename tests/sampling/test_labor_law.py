@@ -240,6 +240,7 @@ def test_unbiased_in_every_flow(method, iterations):
     assert_unbiased(sampler, [1, 2, 3], draws=600)
 
 
+@pytest.mark.slow
 def test_dependence_of_batches_and_layers_does_not_bias():
     graph = Graph.from_edges(np.tile(np.arange(12), 4), np.repeat(np.arange(4), 12))
     for options in ({"layer_dependency": True}, {"batch_dependency": None}):

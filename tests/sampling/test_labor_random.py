@@ -214,6 +214,7 @@ def test_a_loader_numbers_dependent_batches():
     assert reached[None] < reached[8] < reached[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dependent", "wanted"), [pytest.param(False, 4, marks=pytest.mark.slow), (True, 6)])
 def test_shared_numbers_bias_sums_over_two_flows(dependent, wanted):
     # Both neighbours of node 0 have each other and themselves. With N ~ Bin(2, 1/2) sources below 1/2, shared numbers

@@ -170,6 +170,7 @@ def test_negatives_are_independent(name):
     assert chi_square(np.bincount(first * 7 + second, minlength=49)) < 1
 
 
+@pytest.mark.slow
 def test_negatives_are_independent_of_what_the_node_sampler_draws():
     """Both have seed 0 and the same batch number, so only their keys keep them apart."""
     nodes = np.arange(7)

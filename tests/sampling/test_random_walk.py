@@ -172,6 +172,7 @@ def test_every_outcome_comes_as_often_as_it_should(walks, length, restart, most,
     assert chi_square(*np.array(pairs).T) < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("walks", [1, 40])
 def test_hub_of_70_000(walks):
     """64 bins over the neighbours of a hub: a modulo of 16 random bits is found, see ``test_uniform.py``."""

@@ -129,6 +129,7 @@ def test_every_subset_is_equally_likely(over):
     assert chi_square(table) < 1  # and each draw is independent of the one before
 
 
+@pytest.mark.slow
 def test_scopes_of_two_hops_come_as_often_as_they_should():
     """All scopes of one seed, with probabilities from an enumeration in fractions; 3000 epochs."""
     graph = Graph.from_edges([1, 2, 3, 2, 3, 4, 0, 4, 5, 1, 4], [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3])

@@ -46,6 +46,7 @@ def test_every_subset_is_equally_likely(degree, fanout):
     assert chi_square(subset_counts(drawn(degree, fanout, hubs=hubs), degree, fanout)) < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("degree", "fanout"), [(5, 2), pytest.param(6, 3, marks=pytest.mark.slow)])
 def test_every_subset_is_equally_likely_for_one_node(degree, fanout):
     """Over epochs, batches and seeds, where the test above went over nodes."""
@@ -201,6 +202,7 @@ def test_two_destinations_of_one_batch_are_independent():
     assert table(first, second, 10) < 1
 
 
+@pytest.mark.slow
 def test_batches_that_share_a_node_draw_it_independently():
     """The hash of the seeds takes the place of a batch number: another neighbour in the batch, another draw."""
     sampler = NeighborSampler(star(5, hubs=10_001), [1])
