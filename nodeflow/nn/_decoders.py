@@ -103,8 +103,7 @@ class Decoder(nn.Module):
                 f"given and table must have shapes [..., n, {self.width}] and [..., K, {self.width}], got "
                 f"{tuple(given.shape)} and {tuple(table.shape)}; give one row x as x.unsqueeze(0)"
             )
-        end = "destination" if self._turned(side) else side
-        query = self.query(given, self._relations(rel, side, given.device), end)
+        query, end = self._asked(given, rel, side)
         return self.compare_all(query, self.candidates(table, end))
 
     def score_chunks(self, h: Tensor, chunks: Iterable[LinkChunk]) -> tuple[Tensor, Tensor]:
@@ -134,9 +133,8 @@ class Decoder(nn.Module):
             src, dst = (answers, asked) if chunk.side == "source" else (asked, answers)
             positives.append(self(src, dst, rel, side=chunk.side).flatten())
             if asked.shape[1] == 1:  # nothing is shared
-                end = "destination" if self._turned(chunk.side) else chunk.side
-                query = self.query(asked, self._relations(rel, chunk.side, h.device), end).squeeze(1)
-                scores = self.compare_own(query, self.candidates(h, end), chunk.negatives).unsqueeze(1)
+                query, end = self._asked(asked, rel, chunk.side)
+                scores = self.compare_own(query.squeeze(1), self.candidates(h, end), chunk.negatives).unsqueeze(1)
             else:
                 scores = self.score_all(asked, rel, h[chunk.negatives], side=chunk.side)
             if chunk.known is not None:
@@ -194,6 +192,11 @@ class Decoder(nn.Module):
         """Whether the source is asked for as the destination of an inverse relation."""
         check_one_of(side, "side", ("destination", "source"))
         return self.inverse and side == "source"
+
+    def _asked(self, given: Tensor, rel: Tensor | int | None, side: str) -> tuple[Tensor, str]:
+        """Return the queries of rows for a side, and the side whose candidates answer them."""
+        end = "destination" if self._turned(side) else side
+        return self.query(given, self._relations(rel, side, given.device), end), end
 
     def _check(self, rows: Tensor, name: str) -> None:
         if not isinstance(rows, Tensor) or not rows.is_floating_point():

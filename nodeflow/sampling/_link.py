@@ -15,7 +15,7 @@ from nodeflow.graph._edges import edges_along
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling._base import Call, Draw, SamplerBase, flat
 from nodeflow.sampling._known import Known, Links, relations_of
-from nodeflow.sampling._link_chunks import LinkChunk, chunks
+from nodeflow.sampling._link_chunks import LinkChunk, chunks, paired
 from nodeflow.sampling._negative import (
     DISTRIBUTIONS,
     Negatives,
@@ -307,15 +307,10 @@ class LinkSampler(SamplerBase):
         (torch.Size([2, 3, 2]), tensor([[1., 0., 0.],
                 [1., 0., 0.]]))
         """
-        index = batch.seed_index
-        src, dst = index[:, :1].expand(-1, index.shape[1] - 1).clone(), index[:, 1:].clone()
-        replaced = slice(1, None) if self.corrupt == "source" else slice(2, None, 2)
-        if self.corrupt != "destination":
-            src[:, replaced] = index[:, 1:][:, replaced]
-            dst[:, replaced] = index[:, 1:2]
-        labels = torch.zeros(src.shape, dtype=torch.float32 if self._labels is None else self._labels.dtype)
+        found = paired(batch.seed_index, self.corrupt)
+        labels = torch.zeros(found.shape[:2], dtype=torch.float32 if self._labels is None else self._labels.dtype)
         labels[:, 0] = 1 if self._labels is None else self._labels[batch.seed_ids]
-        return torch.stack([src, dst], -1), labels
+        return found, labels
 
     def chunks_of(self, batch: NodeFlow) -> list[LinkChunk]:
         """Return the seeds of a batch of this sampler in groups that share negatives, for ``Decoder.score_chunks``.

@@ -1,10 +1,11 @@
-"""Seeds of a link batch that share their negatives, in the shape in which a decoder scores them together."""
+"""The rows of a link batch in the shapes in which they are scored: pairs, and groups that share their negatives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 
@@ -26,6 +27,21 @@ class LinkChunk(NamedTuple):
     """Negatives, int64 ``[C, K]``."""
     known: Tensor | None
     """Which negatives are known positives of a seed, bool ``[C, n, K]``; None without ``filter_known="mark"``."""
+
+
+def paired(index: Tensor, corrupt: str) -> Tensor:
+    """Return (source, destination) of every seed and then of its negatives, ``[B, 1 + K, 2]``.
+
+    Args:
+        index: rows of the last layer ``[B, 2 + K]``: source, destination, negatives.
+        corrupt: the end that negatives take the place of, or "both" for both in turn.
+    """
+    src, dst = index[:, :1].expand(-1, index.shape[1] - 1).clone(), index[:, 1:].clone()
+    replaced = slice(1, None) if corrupt == "source" else slice(2, None, 2)
+    if corrupt != "destination":
+        src[:, replaced] = index[:, 1:][:, replaced]
+        dst[:, replaced] = index[:, 1:2]
+    return torch.stack([src, dst], -1)
 
 
 def chunks(

@@ -134,7 +134,7 @@ class LinkTask(Task):
         else:
             self.build_inputs()
         self.decoder: Any = build_decoder(settings, width if encodes else self.inputs.width, self.num_relations)
-        if settings.n3 and not hasattr(self.decoder, "n3"):
+        if settings.n3 and not isinstance(self.decoder, DistMult):
             raise ValueError(f"n3 is for decoders distmult and complex, got decoder {settings.decoder!r}")
         self.network: LinkNetwork = LinkNetwork(self.inputs, model, self.decoder, settings.dropout).to(device)
         if settings.link_loss == "one-vs-all":
