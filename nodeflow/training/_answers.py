@@ -61,8 +61,7 @@ class AnswerBatch(NamedTuple):
             query, rows = self.query[mine], table[self.answer[mine].to(table.device)]
             relation = None if self.relation is None else self.relation[query].to(table.device)
             given = table[self.node[query].to(table.device)]
-            ends = (given, relation, rows) if side == "destination" else (rows, relation, given)
-            total = total + decoder.n3(*ends, side=side).sum()
+            total = total + decoder.n3(given, relation, rows, side=side).sum()  # the same for either order of the ends
         return total / len(self.query)
 
 
