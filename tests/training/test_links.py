@@ -145,6 +145,16 @@ def test_the_split_is_the_column_or_a_random_one() -> None:
     )
 
 
+def test_the_fingerprint_is_of_triples_split_and_features() -> None:
+    made = [wheel(features=True) for _ in range(4)]
+    made[1].graph.ndata["feat"] = made[1].graph.ndata["feat"] + 1
+    made[2].graph.edata["split"] = made[2].graph.edata["split"].flip(0)
+    made[3].graph.edata["relation"] = made[3].graph.edata["relation"].flip(0)
+    found = [Trainer(data, LINKS).task.fingerprint() for data in (*made, wheel(features=True))]
+    assert len(set(found)) == 4
+    assert found[0] == found[4]
+
+
 def test_graphs_without_relations() -> None:
     result = Trainer(wheel(relations=False), replace(LINKS, decoder="dot")).run()
     assert result.task.triples["train"].shape == (140, 2)
