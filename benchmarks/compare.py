@@ -7,7 +7,8 @@ python benchmarks/compare.py step --threads 2 --graphbolt PYTHON --pyg PYTHON
 PYTHON is the interpreter of an environment that has the peer (see workers/*_worker.py for what to install); a peer
 without one is left out. "sample" draws 3-hop neighbourhoods (fanouts 15, 10, 5 from the seeds, 1,024 seeds, without
 replacement) on an RMAT graph; "labor" likewise with layer-neighbour sampling; "step" is a whole training step of a
-3-layer GraphSAGE on them: sampling, features (100 wide), forward, backward, optimiser.
+3-layer GraphSAGE on them: sampling, features (100 wide), forward, backward, optimiser; in float32, under autocast to
+bfloat16, and with features kept in bfloat16 too.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from work import BATCHES, Work  # noqa: E402
 VARIANTS = {
     "sample": ["uniform", "reuse", "replace", "weighted", "weighted, replace", "Bernoulli"],
     "labor": ["LABOR-0", "LABOR-0, sequential", "LABOR-1"],
-    "step": ["uniform"],
+    "step": ["uniform", "bf16", "bf16, also features"],
 }
-"""Samplers of nodeflow that take part in a job; the first is the one that ratios refer to."""
+"""Samplers of nodeflow, or types of a step, that take part in a job; ratios refer to the first."""
 
 
 class Worker:

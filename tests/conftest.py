@@ -8,12 +8,16 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait would keep busy what other tests need
+
 import pytest
 import torch
+from _support.compile_once import share_compilation
 from hypothesis import HealthCheck, settings
 
 from nodeflow import Graph
 
+share_compilation()
 settings.register_profile(
     "nodeflow",
     deadline=None,  # a first call compiles kernels

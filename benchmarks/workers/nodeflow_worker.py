@@ -48,7 +48,10 @@ def sample(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
 
 
 def step(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
+    low = work.variant.startswith("bf16")
     graph.ndata["x"], graph.ndata["y"] = data(work, graph.num_nodes)
+    if work.variant == "bf16, also features":
+        graph.ndata["x"] = graph.ndata["x"].bfloat16()
     threads = torch.get_num_threads()  # sampling has them all in turn with the rest of the step
     ahead = {"num_workers": threads, "prefetch": 0} if threads > 1 else {}
     sampler = NeighborSampler(graph, work.fanouts_from_seeds[::-1])
@@ -60,8 +63,9 @@ def step(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
     def run(_: int) -> dict[str, Any]:
         edges = 0
         for batch in loader:
-            out = model(batch, batch.ldata[0]["x"])
-            loss = torch.nn.functional.cross_entropy(out, batch.ldata[-1]["y"])
+            with torch.autocast("cpu", torch.bfloat16, enabled=low):
+                out = model(batch, batch.ldata[0]["x"])
+            loss = torch.nn.functional.cross_entropy(out.float(), batch.ldata[-1]["y"])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

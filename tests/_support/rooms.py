@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import nodeflow
@@ -38,6 +39,7 @@ ROOMS = (
 PUBLIC = tuple(room for room in ROOMS if not room.startswith("_"))
 
 
+@cache
 def files() -> list[Path]:
     """All files of the package but the two on top of it: ``__init__`` and ``__main__``."""
     return sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or not path.stem.startswith("__"))
@@ -47,6 +49,7 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
+@cache
 def imports_of(path: Path) -> list[tuple[int, str, str]]:
     """Every import of the package's own names in a file: line, module, name. Late and type-only ones count too.
 

@@ -9,7 +9,7 @@ from math import comb
 import pytest
 import torch
 from _support.nn_reference import assert_near, normalised, values
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -60,7 +60,6 @@ def rows_of(batch: NodeFlow, h: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(("norm", "self_loops"), FORMS)
-@settings(max_examples=30)
 @given(graph=graphs(min_nodes=1), data=st.data(), widths=st.sampled_from([(3, 1), (1, 3)]))
 def test_all_edges_give_the_convolution_of_the_whole_graph(
     norm: str, self_loops: bool, graph: Graph, data: st.DataObject, widths: tuple[int, int]
@@ -91,7 +90,7 @@ def test_the_mean_over_all_choices_is_the_convolution_of_the_whole_graph(norm: s
     torch.testing.assert_close(torch.stack([*found.values()]).mean(0), whole(graph, conv, h)[0], rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["neighbor", "labor"])
+@pytest.mark.parametrize("kind", ["neighbor", pytest.param("labor", marks=pytest.mark.slow)])
 def test_estimates_are_unbiased_with_edge_weights_and_a_filter(kind: str) -> None:
     generator = torch.Generator().manual_seed(1)
     src, dst = torch.randint(8, (2, 40), generator=generator)

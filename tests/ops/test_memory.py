@@ -9,7 +9,7 @@ from torch.utils._pytree import tree_leaves
 from nodeflow import ops
 from nodeflow.ops import Structure
 
-ROWS, EDGES, WIDTH, PIECE = 250, 10_000, 64, 16_384
+ROWS, EDGES, WIDTH, PIECE = 125, 5_000, 64, 8_192
 """All messages are 640,000 numbers; features, results and gradients 16,000; one number per edge 10,000."""
 
 

@@ -153,6 +153,7 @@ def test_the_gradient_of_the_variance_by_enumeration():
     torch.testing.assert_close(mean[1], exact, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_trained_scores_lower_the_variance():
     """A score per node goes to what is known to be best, q_u in proportion to |A h|, and the variance falls with it."""
     h = torch.tensor([5.0, 0.5, 0.5, 0.5, 0.0])

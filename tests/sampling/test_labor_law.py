@@ -134,7 +134,7 @@ def test_sequential_weights_with_importance_are_unbiased(name, iterations):
     ("method", "iterations"),
     [
         ("poisson", 0),
-        ("poisson", 1),
+        pytest.param("poisson", 1, marks=SLOW),
         pytest.param("poisson", "converged", marks=SLOW),
         pytest.param("sequential", 0, marks=SLOW),
     ],

@@ -141,11 +141,8 @@ def test_destinations_share_what_they_draw():
 # ---- dependence
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, *(pytest.param(options, marks=pytest.mark.slow) for options in ({"method": "sequential"}, {"iterations": 1}))],
-    ids=str,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"method": "sequential"}, {"iterations": 1}], ids=str)
 def test_flows_epochs_and_batches_are_independent(options):
     """Joint tables of the subsets of 2 of 4 edges: 6 x 6 (16 x 16 for Poisson) cells, 1,500 pairs."""
     graph = Graph.from_edges([1, 2, 3, 4], [0] * 4)

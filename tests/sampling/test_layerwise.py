@@ -48,7 +48,7 @@ def candidates_of(kind, score) -> tuple[list[int], list[int]]:
 
 
 CASES = [(kind, None, draw, 2) for kind in KINDS for draw in DRAWS]
-CASES += [(LayerSampler, node_number, draw, 2) for draw in DRAWS]
+CASES += [pytest.param(LayerSampler, node_number, draw, 2, marks=pytest.mark.slow) for draw in DRAWS]
 CASES += [pytest.param(kind, None, draw, 3, marks=pytest.mark.slow) for kind in KINDS for draw in DRAWS]
 
 
@@ -148,8 +148,14 @@ def test_batches_of_a_larger_graph_are_what_the_reference_says(kind, draw, weigh
         assert_equals_reference(kind, graph, [7, 3, 4], [2, 3, 4], left_out, options, {"epoch": epoch})
 
 
-@pytest.mark.parametrize("draw", DRAWS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "draw"),
+    [
+        pytest.param(kind, draw, marks=[] if i == j else pytest.mark.slow)  # each kind, and each way to draw, once
+        for i, kind in enumerate(KINDS)
+        for j, draw in enumerate(DRAWS)
+    ],
+)
 def test_unbiased_reproducible_and_the_same_elsewhere(kind, draw):
     rng = np.random.default_rng(3)
     graph = Graph.from_edges(rng.integers(30, size=150), rng.integers(30, size=150), num_nodes=30,
@@ -173,7 +179,8 @@ def test_unbiased_reproducible_and_the_same_elsewhere(kind, draw):
     )
 
 
-@pytest.mark.parametrize("draw", [DRAWS[0], *(pytest.param(draw, marks=pytest.mark.slow) for draw in DRAWS[1:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", DRAWS)
 def test_draws_of_epochs_batches_and_flows_are_independent(draw):
     """Pairs of draws, 1 of 5 each: 25 cells, 500 pairs; one pair in 4 that were a copy would surely be found."""
     sampler, calls = LayerSampler(star(5), [1], draw=draw), 500
@@ -294,7 +301,7 @@ def test_where_there_is_nothing_to_draw(kind, draw):
     assert kind(isolated, [2], draw=draw).without_edges([0])([1]).flow_sizes == (0,)
 
 
-@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("draw", [*(pytest.param(draw, marks=pytest.mark.slow) for draw in DRAWS[:-1]), DRAWS[-1]])
 def test_destinations_are_sources_only_where_drawn(draw):
     """Node 0 is its own neighbour, among 40: the row is there, the edge comes as often as for any other."""
     graph = Graph.from_edges(range(40), [0] * 40)

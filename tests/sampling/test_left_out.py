@@ -15,6 +15,7 @@ from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, TemporalNeig
 from nodeflow.sampling import BoundSampler
 from nodeflow.testing import assert_unbiased
 
+RARER = [name for name in LAYERED if "," in name and name not in ("neighbor, prob", "labor, 1")]
 BOUND = [name for name in FAMILIES if name != "link"]
 
 
@@ -29,7 +30,9 @@ def test_nothing_is_read_from_the_graph_again(name, monkeypatch):
         assert not any(bool((flow.parent_eid % 3 == 0).any()) for flow in batch.flows)
 
 
-@pytest.mark.parametrize("name", LAYERED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in RARER else name for name in LAYERED]
+)
 def test_the_estimand_lacks_them(name):
     sampler = LAYERED[name](graph_of_all(), weight="w").without_edges([7, 8, 9])
     assert not sampler.estimand()[[7, 8, 9]].any()

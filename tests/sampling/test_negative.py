@@ -127,7 +127,11 @@ def test_pairs_of_negatives_have_the_law_of_the_definition(options):
 
 @pytest.mark.parametrize(
     ("which", "options"),
-    [("epoch", LAWS[0]), pytest.param("batch_number", LAWS[3], marks=pytest.mark.slow), ("seed", LAWS[2])],
+    [
+        pytest.param("epoch", LAWS[0], marks=pytest.mark.slow),
+        pytest.param("batch_number", LAWS[3], marks=pytest.mark.slow),
+        ("seed", LAWS[2]),
+    ],
     ids=str,
 )
 def test_one_edge_has_that_law_over_epochs_batches_and_seeds(which, options):

@@ -112,7 +112,9 @@ def law_of(kind: str, graph: Graph) -> list:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("over", ["number", "epoch", "seed"])
+@pytest.mark.parametrize(
+    "over", ["number", pytest.param("epoch", marks=pytest.mark.slow), pytest.param("seed", marks=pytest.mark.slow)]
+)
 def test_how_often_every_set_of_nodes_comes(kind, over):
     """Chi-square over all sets of nodes, against the enumeration of all draws.
 
@@ -133,6 +135,7 @@ def test_how_often_every_set_of_nodes_comes(kind, over):
     assert chi_square(np.array(list(counts.values())), expected) < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_subgraphs_are_independent(kind):
     """Neighbouring numbers, and neighbouring epochs: the joint table of two sets is the product of its margins.

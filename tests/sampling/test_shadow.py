@@ -107,7 +107,9 @@ def test_a_scope_of_one_layer_more_than_its_depth():
     np.testing.assert_allclose(x, expected[:2], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("over", ["epoch", pytest.param("batch_number", marks=pytest.mark.slow), "position"])
+@pytest.mark.parametrize(
+    "over", ["position", *(pytest.param(over, marks=pytest.mark.slow) for over in ("epoch", "batch_number"))]
+)
 def test_every_subset_is_equally_likely(over):
     """Ten subsets of 2 out of 5 neighbours, 3000 draws: a deviation of 15 % of all is surely found.
 

@@ -171,8 +171,16 @@ def test_no_leak_in_a_real_graph(shared_data: Path, strategy: str):
 # ---- the estimate
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize(("replace", "fanout"), [(False, 2), (False, 4), (True, 2), (False, 9)])
+@pytest.mark.parametrize(
+    ("replace", "fanout", "weight"),
+    [
+        pytest.param(replace, fanout, weight, marks=[] if fast else pytest.mark.slow)
+        for (replace, fanout), weight, fast in [
+            ((False, 2), "w", True), ((True, 2), "w", True), ((False, 4), None, True), ((False, 9), "w", True),
+            ((False, 2), None, False), ((True, 2), None, False), ((False, 4), "w", False), ((False, 9), None, False),
+        ]
+    ],
+)  # fmt: skip
 def test_weighted_sums_are_unbiased_for_the_past(replace, fanout, weight):
     """Over every subset (or sequence) of the five past edges, with the weights that the sampler gives that one."""
     graph, seen = events(), [1, 3, 4, 6, 0]

@@ -190,6 +190,7 @@ def test_flows_are_independent():
     assert table(rows[0], rows[1], 7) < 1
 
 
+@pytest.mark.slow
 def test_two_destinations_of_one_batch_are_independent():
     """Joint table of the subsets that two nodes draw, over batches: 10 x 10 cells, 10,000 batches."""
     sampler = NeighborSampler(star(5, hubs=2), [2])

@@ -24,7 +24,7 @@ from nodeflow import (
 )
 from nodeflow.testing import assert_same_node_flow, assert_valid, graphs, node_flows, seeds
 
-many = settings(max_examples=1_000, derandomize=True)
+many = settings(max_examples=1_000, derandomize=True, phases=[Phase.generate])  # what is found stays as it is
 
 
 def edges_of(graph: Graph) -> list[tuple[int, int]]:
