@@ -145,10 +145,11 @@ class Table:
         self.total, upto, units = 0.0, 0.0, []
         for w in weights:
             self.total += w
-        scale = float(self.size * self.whole) / self.total
+        lift = 1.0 if self.total > 2.0**-900 else 2.0**600  # the quotient would overflow
+        scale = float(self.size * self.whole) / (self.total * lift)
         for w in weights:
             before = int(upto + 0.5)
-            upto += w * scale
+            upto += w * lift * scale
             units.append(int(upto + 0.5) - before)
         units[weights.index(max(weights))] += self.size * self.whole - sum(units)
         self.cells = [(self.whole, i) for i in range(self.size)]

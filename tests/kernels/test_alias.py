@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from _support.weighted_reference import Table
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nodeflow._kernels.draw.alias import CLASSES, MOST, SQUARES, TOTAL, build_tables
@@ -54,6 +54,7 @@ WEIGHTS = st.one_of(
 )
 
 
+@example([[2.225073858507203e-309], [5e-324, 0.0, 1e-310]], False)
 @given(st.lists(st.lists(WEIGHTS, max_size=40), min_size=1, max_size=4), st.booleans())
 def test_cells_say_what_weights_say(lists, narrow):
     arrays = [np.array(w, np.float32 if narrow else np.float64) for w in lists]
@@ -71,7 +72,7 @@ def test_cells_say_what_weights_say(lists, narrow):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 255, 256, 257])
 def test_equal_weights_fill_their_own_cells(size):
-    for value in (1.0, 0.1, 1e280, 1e-280):
+    for value in (1.0, 0.1, 1e280, 1e-280, 5e-324):
         (cells,), _ = built([np.full(size, value)])
         check(np.full(size, value), cells)
         assert Table([value] * size).probability() == pytest.approx([1 / size] * size, rel=1e-11)

@@ -29,6 +29,7 @@ from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 ROWS = 16  # rows between the prefetch of cells and their use; the same for neighbours
 CLASSES = 256  # weight classes: class c goes from c / 256 to (c + 1) / 256 of the largest weight of the row
 _BELOW = CLASSES - 0.01  # below 256, so that rounding puts no weight into too high a class
+_TINY, _LIFT = 2.0**-900, 2.0**600  # weights of rows up to _TINY are lifted, exactly: 1 / TOTAL would overflow
 TOTAL, MOST, SQUARES = 0, 1, 2  # columns of ``sums``, see ``build_tables``
 
 
@@ -83,10 +84,11 @@ def build_tables(indptr, weights, table, sums):
         bits = bit_length(degree - U64(1))
         whole = int64(1) << int64(U64(46) - bits)
         left = int64(degree) * whole
-        scale, share, per_class = float64(left) / total, 1 / total, _BELOW / largest
+        lift = 1.0 if total > _TINY else _LIFT
+        scale, share, per_class = float64(left) / (total * lift), 1 / (total * lift), _BELOW / (largest * lift)
         upto, squares = 0.0, 0.0
         for o in range(degree):
-            w = float64(weights[first + o])
+            w = float64(weights[first + o]) * lift
             before = np.int64(upto + 0.5)  # the running sum is rounded, not the weight: errors do not add up
             upto += w * scale
             units[o] = np.int64(upto + 0.5) - before
