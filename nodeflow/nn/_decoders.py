@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,8 @@ from torch.utils.checkpoint import checkpoint
 from nodeflow._base.checks import as_count, check_one_of, describe
 from nodeflow.nn._conv import draw_glorot
 from nodeflow.ops import Structure
-from nodeflow.ops._autograd import EdgeDot
+from nodeflow.ops._autograd import EdgeDot, Permute, inverse
+from nodeflow.ops._compiled import CACHED
 from nodeflow.sampling import LinkChunk
 
 _SLICE = 1 << 22  # numbers of one slice of a comparison that needs a number per pair and column
@@ -125,18 +126,21 @@ class Decoder(nn.Module):
         >>> positive.shape, negative.shape
         (torch.Size([3]), torch.Size([3, 6]))
         """
-        positives, negatives = [h.new_zeros(0)], [h.new_zeros(0, 0)]
-        for chunk in chunks:
-            given, true = (chunk.dst, chunk.src) if chunk.side == "source" else (chunk.src, chunk.dst)
-            asked, answers = F.embedding(given, h), F.embedding(true, h)  # several times faster than indexing
+        chunks = list(chunks)
+        rows = _gather(h, [places for chunk in chunks for places in (chunk.src, chunk.dst, _shared(chunk))])
+        positives, found, alone = [h.new_zeros(0)], list[Tensor | None](), list[tuple[Tensor, Tensor, Tensor]]()
+        for chunk, src, dst, table in zip(chunks, rows[::3], rows[1::3], rows[2::3], strict=True):
             rel = None if chunk.rel is None else chunk.rel.to(h.device)
-            src, dst = (answers, asked) if chunk.side == "source" else (asked, answers)
             positives.append(self(src, dst, rel, side=chunk.side).flatten())
-            if asked.shape[1] == 1:  # nothing is shared
-                query, end = self._asked(asked, rel, chunk.side)
-                scores = self.compare_own(query.squeeze(1), self.candidates(h, end), chunk.negatives).unsqueeze(1)
+            query, end = self._asked(dst if chunk.side == "source" else src, rel, chunk.side)
+            if len(table):
+                found.append(self.compare_all(query, self.candidates(table, end)))
             else:
-                scores = self.score_all(asked, rel, h[chunk.negatives], side=chunk.side)
+                found.append(None)
+                alone.append((query.squeeze(1), self.candidates(h, end), chunk.negatives))
+        own, negatives = iter(self._compare_alone(alone)), [h.new_zeros(0, 0)]
+        for chunk, shared in zip(chunks, found, strict=True):
+            scores = next(own).unsqueeze(1) if shared is None else shared
             if chunk.known is not None:
                 scores = scores.masked_fill(chunk.known.to(h.device), -torch.inf)
             negatives.append(scores.flatten(0, 1))
@@ -184,6 +188,16 @@ class Decoder(nn.Module):
         """
         return self.compare_all(query.unsqueeze(1), table[chosen]).squeeze(1)
 
+    def _compare_alone(self, asked: list[tuple[Tensor, Tensor, Tensor]]) -> list[Tensor]:
+        """Return ``compare_own`` of each; those of one table and as many candidates, such as two sides, in one call."""
+        if any(table is not asked[0][1] or chosen.shape[1] != asked[0][2].shape[1] for _, table, chosen in asked):
+            return [self.compare_own(*one) for one in asked]
+        if not asked:
+            return []
+        queries, tables, chosen = zip(*asked, strict=True)
+        scores = self.compare_own(torch.cat(queries), tables[0], torch.cat(chosen))
+        return list(scores.split([len(query) for query in queries]))
+
     def extra_repr(self) -> str:
         """Return the settings, for ``repr``."""
         return f"{self.width}, num_relations={self.num_relations}" + (", inverse=True" if self.inverse else "")
@@ -227,6 +241,23 @@ class Decoder(nn.Module):
         return ids + self.num_relations if self._turned(side) else ids
 
 
+def _shared(chunk: LinkChunk) -> Tensor:
+    """Return the negatives that seeds of a chunk share; none where every seed has its own."""
+    return chunk.negatives if chunk.src.shape[1] > 1 else chunk.negatives[:0]
+
+
+def _gather(h: Tensor, places: Sequence[Tensor]) -> list[Tensor]:
+    """Return the rows of ``h`` at each of several places.
+
+    Together, since the gradient of each gather is as large as ``h``; by embedding, which is several times faster than
+    indexing.
+    """
+    if not places:
+        return []
+    parts = F.embedding(torch.cat([ids.flatten() for ids in places]), h).split([ids.numel() for ids in places])
+    return [part.view(*ids.shape, h.shape[1]) for part, ids in zip(parts, places, strict=True)]
+
+
 class _Product(Decoder):
     """Decoders whose score is the scalar product of query and row."""
 
@@ -240,8 +271,12 @@ class _Product(Decoder):
         # as along edges from the candidates to the queries: no row is copied
         indptr = chosen.shape[1] * torch.arange(len(chosen) + 1, device=chosen.device)
         edges = Structure(indptr, chosen.flatten(), len(table))
-        scores: Tensor = EdgeDot.apply(edges, query, table, None)
-        return scores.reshape(chosen.shape)
+        if query.nbytes > CACHED or table.nbytes <= CACHED:
+            return EdgeDot.apply(edges, query, table, None).reshape(chosen.shape)
+        # table row by table row: what is read at random, and added to by the gradient, then stays in the cache
+        turned, order = edges.transposed()
+        scores = EdgeDot.apply(turned, table, query, None)
+        return Permute.apply(scores, inverse(order), order).reshape(chosen.shape)
 
 
 class DotProduct(_Product):

@@ -173,15 +173,20 @@ class SegmentSum(Op):
 
 
 class Permute(Op):
-    """``(x [n, ...], order)`` to ``x[order]`` for a permutation ``order`` of all rows."""
+    """``(x [n, ...], order, back)`` to ``x[order]`` for a permutation of all rows; ``back`` undoes it, where known."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, order: Tensor) -> Tensor:
-        ctx.order = order
+    def forward(ctx: Any, x: Tensor, order: Tensor, back: Tensor | None = None) -> Tensor:
+        ctx.order, ctx.back = order, back
         return x.index_select(0, order)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        inverse = torch.empty_like(ctx.order)
-        inverse[ctx.order] = torch.arange(len(inverse), device=inverse.device)
-        return Permute.apply(grads[0], inverse), None
+        back = inverse(ctx.order) if ctx.back is None else ctx.back
+        return Permute.apply(grads[0], back, ctx.order), None, None
+
+
+def inverse(order: Tensor) -> Tensor:
+    """Return the permutation that undoes ``order``."""
+    numbers = torch.arange(len(order), device=order.device)
+    return torch.empty_like(order).scatter_(0, order, numbers)  # several times faster than by indexing

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from nodeflow.ops._autograd import Permute
+from nodeflow.ops._autograd import Permute, inverse
 from nodeflow.ops._operands import check_rows
 from nodeflow.ops._structure import Structure
 
@@ -41,9 +41,7 @@ def join_rows(structure: Structure, parts: Sequence[Tensor]) -> Tensor:
     """
     order, sizes = _row_order(structure)
     joined = torch.cat([parts[0].new_zeros((sizes[0], *parts[0].shape[1:])), *parts])
-    inverse = torch.empty_like(order)
-    inverse[order] = torch.arange(len(order), device=order.device)
-    return Permute.apply(joined, inverse)
+    return Permute.apply(joined, inverse(order), order)
 
 
 def _row_order(structure: Structure) -> tuple[Tensor, list[int]]:

@@ -32,6 +32,8 @@ THREAD_ELEMENTS = 2**19
 """The least count of numbers per thread: fewer are done before a second thread is awake."""
 NARROW = 256
 """Bytes of a row up to which it is faster to add to the rows of the sources than to sort the edges by source first."""
+CACHED = 2**21
+"""Bytes of rows that stay in a processor's own cache while others are read one after another."""
 LARGE = 2**20
 """Bytes from which on a result lies in a reused buffer: malloc would give such memory back to the system."""
 STREAMED = 2**23
@@ -77,12 +79,13 @@ def weighted_sum(
     shape = (rows, 2 * size) if own else (rows, *x.shape[1:])
     if 0 in (rows, size) or not (own or structure.num_edges):
         return torch.zeros(shape, dtype=dtype)
-    narrow = (
+    row = size * numbers.itemsize
+    added = (  # rather than summed for one source after another, which needs its edges beside each other
         dtype == x.dtype != torch.bfloat16
-        and size * numbers.itemsize <= NARROW
+        and (row <= NARROW or rows * row <= CACHED < numbers.nbytes)
         and (groups == 1 or width >= kernels.simd.HALF)
     )
-    if end == "u" and narrow and not structure.is_transposed:
+    if end == "u" and added and not structure.is_transposed:
         indptr, indices = _ints(structure.indptr), _ints(structure.indices)
         out = _new(shape, numbers.dtype)
         out.fill(0)

@@ -38,9 +38,10 @@ class Inputs(nn.Module):
         x = batch.ldata[0]["feat"] if self.features else None
         if self.table is None:
             return self._joined(x, None)
-        return self._joined(
-            x, F.embedding(batch.layers[0].parent_nid, self.table)
-        )  # several times faster than indexing
+        nodes = batch.layers[0].parent_nid
+        if len(nodes) == len(self.table) and torch.equal(nodes, torch.arange(len(nodes), device=nodes.device)):
+            return self._joined(x, self.table)  # the gradient of a gather is as large as the table
+        return self._joined(x, F.embedding(nodes, self.table))  # several times faster than indexing
 
     def everywhere(self, graph: Graph) -> Tensor:
         """Return the rows of all nodes, ``[num_nodes, width]``."""

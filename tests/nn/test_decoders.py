@@ -127,6 +127,22 @@ def test_shapes_broadcast(kind, data):
             torch.testing.assert_close(found[i, j], decoder(*ends, r), rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("kind", ["dot", "bilinear", "distmult", "complex"])
+def test_own_candidates_of_a_table_that_fits_no_cache(kind, monkeypatch):
+    """The pairs are then done row by row of the table: scores and both gradients are those of copied rows."""
+    decoder, chosen = make(kind), torch.randint(40, (5, 9))
+    query, table = rows(5).requires_grad_(), rows(40, seed=1).requires_grad_()
+    wanted_scores = decoder.compare(query[:, None], table[chosen])
+    wanted = torch.autograd.grad(wanted_scores.pow(2).sum(), (query, table))
+    for cached in (10**6, query.nbytes, 0):
+        monkeypatch.setattr("nodeflow.nn._decoders.CACHED", cached)
+        scores = decoder.compare_own(query, table, chosen)
+        torch.testing.assert_close(scores, wanted_scores, rtol=1e-12, atol=1e-12)
+        found = torch.autograd.grad(scores.pow(2).sum(), (query, table))
+        torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+        assert decoder.compare_own(query[:0], table, chosen[:0]).shape == (0, 9)
+
+
 class _Call(torch.nn.Module):
     """Pairs, or a table on both sides, as one function of rows and parameters."""
 

@@ -185,6 +185,18 @@ def test_rows_added_and_rows_sorted_first_give_the_same_bits(monkeypatch):
         assert torch.equal(one, other)
 
 
+@pytest.mark.parametrize("cached", [0, 20 * 40 * 8, 10**6])
+def test_sources_that_stay_in_the_cache_are_added_to_with_the_same_bits(cached, monkeypatch):
+    """20 sources of 320 bytes and 200 destinations: added to only where the former fit and the latter do not."""
+    monkeypatch.setattr(native, "CACHED", cached)
+    g, w = values(200, (40,), 1), values(4000, (), 2)
+    first, again = random_structure(num_src=20), random_structure(num_src=20)
+    again.transposed()
+    found = native.weighted_sum(first, "u", g, w, False)
+    assert first.is_transposed == (cached != 20 * 40 * 8)
+    assert torch.equal(found, native.weighted_sum(again, "u", g, w, False))
+
+
 def test_torch_and_compiled_loops_agree(torch_only):
     structure = random_structure()
     compiled = passes(structure, 1, torch.float64)

@@ -15,11 +15,13 @@ from torch import Tensor
 
 from nodeflow import Graph
 from nodeflow.datasets import Dataset
+from nodeflow.flow import Layer, NodeFlow
 from nodeflow.metrics import rank_links
 from nodeflow.nn import ComplEx, GraphSAGE
 from nodeflow.training import Checkpoints, Settings, Stopped, Trainer, load_model, save
 from nodeflow.training._answers import Answers
 from nodeflow.training._links import NodesOnly
+from nodeflow.training._network import Inputs
 from nodeflow.training._settings import DECODERS, LINK_LOSSES
 from nodeflow.training._state import read_state
 
@@ -216,11 +218,25 @@ def test_answers_are_all_of_a_query_and_every_query_is_there_once(relations: int
 
 
 def test_seeds_alone() -> None:
-    batch = NodesOnly(wheel().graph)([[5, 3], [3, 8]])
+    graph = wheel().graph
+    batch = NodesOnly(graph)([[5, 3], [3, 8]])
     assert batch.num_flows == 0
     assert batch.seeds.tolist() == [5, 3, 8]
     assert batch.seed_index.tolist() == [[0, 1], [1, 2]]
     batch.validate()
+    many = NodesOnly(graph)([5, 3] * graph.num_nodes)
+    assert many.seeds.tolist() == [*range(graph.num_nodes)]
+    assert many.seed_index.tolist() == [5, 3] * graph.num_nodes
+    many.validate()
+
+
+def test_learned_rows_of_all_nodes_are_the_table_itself() -> None:
+    graph, inputs = wheel().graph, Inputs(wheel().graph.num_nodes, 0, 4)
+    whole = NodesOnly(graph)([0] * graph.num_nodes)
+    assert inputs(whole) is inputs.table
+    for order in (torch.arange(graph.num_nodes).flip(0), torch.arange(graph.num_nodes - 1)):
+        batch = NodeFlow([Layer(len(order), order)], [], parent=graph)
+        assert torch.equal(inputs(batch), inputs.table[order])
 
 
 # runs
