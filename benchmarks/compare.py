@@ -20,7 +20,7 @@ import platform
 import statistics
 import subprocess
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,9 @@ def main() -> None:
     parser.add_argument("--graphbolt", metavar="PYTHON", help="interpreter with dgl 2.1")
     parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--hidden", type=int, default=Work.hidden, help="of the model of a step")
+    parser.add_argument("--dropout", type=float, default=Work.dropout, help="likewise")
+    parser.add_argument("--fanouts", type=int, nargs="+", default=Work.fanouts_from_seeds, help="from the seeds")
     parser.add_argument("--rounds", type=int, default=9, help=f"rounds of {BATCHES} batches")
     parser.add_argument("--scale", type=int, default=20, help="2**scale nodes")
     parser.add_argument("--edge-factor", type=int, default=16, help="about twice as many edges per node")
@@ -95,17 +98,18 @@ def main() -> None:
     options = parser.parse_args()
     folder = ensure(options.data, options.scale, options.edge_factor)
     arguments, contestants = [str(folder), str(options.threads)], {}
+    base = Work(options.job, hidden=options.hidden, dropout=options.dropout, fanouts_from_seeds=tuple(options.fanouts))
     for variant in VARIANTS[options.job]:
         name = f"nodeflow, {variant}" if contestants else "nodeflow"
         worker = Worker(sys.executable, "nodeflow", arguments, options.threads)
-        contestants[name] = Contestant(worker, Work(options.job, variant))
+        contestants[name] = Contestant(worker, replace(base, variant=variant))
         if options.before:
             worker = Worker(sys.executable, "nodeflow", arguments, options.threads, options.before.resolve())
-            contestants[f"before: {variant}"] = Contestant(worker, Work(options.job, variant))
+            contestants[f"before: {variant}"] = Contestant(worker, replace(base, variant=variant))
     for name in ("graphbolt", "pyg"):
         if getattr(options, name) and (options.job, name) != ("labor", "pyg"):  # PyTorch Geometric has no LABOR
             worker = Worker(getattr(options, name), name, arguments, options.threads)
-            contestants[name] = Contestant(worker, Work(options.job))
+            contestants[name] = Contestant(worker, base)
     for _ in range(options.rounds):
         for contestant in contestants.values():
             contestant.run()
@@ -115,6 +119,8 @@ def main() -> None:
 def report(contestants: dict[str, Contestant], options: argparse.Namespace) -> None:
     print(f"{options.job}, {options.threads} thread(s), RMAT scale {options.scale}, {options.rounds} rounds in turn of "
           f"{BATCHES} batches; {platform.machine()}, {os.cpu_count()} cores")  # fmt: skip
+    if options.job == "step":
+        print(f"hidden width {options.hidden}, dropout {options.dropout:g}, fanouts {list(options.fanouts)}\n")
     print("| | ms per batch (median) | min to max | edges per batch | M edges/s | time ratio | edge rate ratio |")
     print("|---|---|---|---|---|---|---|")
     ours = statistics.median(contestants["nodeflow"].seconds)

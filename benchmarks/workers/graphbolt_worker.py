@@ -27,12 +27,14 @@ sys.stdout = answers
 class Net(torch.nn.Module):
     def __init__(self, work: Work) -> None:
         super().__init__()
+        self.dropout = work.dropout
         self.convs = torch.nn.ModuleList([SAGEConv(i, o, "mean") for i, o in work.widths])
 
     def forward(self, blocks: Any, h: torch.Tensor) -> torch.Tensor:
         for i, (conv, block) in enumerate(zip(self.convs, blocks, strict=True)):
             h = conv(block, h)
-            h = h.relu() if i < len(self.convs) - 1 else h
+            if i < len(self.convs) - 1:
+                h = torch.nn.functional.dropout(h.relu(), self.dropout)
         return h
 
 

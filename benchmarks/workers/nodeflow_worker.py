@@ -57,7 +57,7 @@ def step(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
     sampler = NeighborSampler(graph, work.fanouts_from_seeds[::-1])
     batches = seeds(work, graph.num_nodes)
     loader = NodeFlowLoader(sampler, batches, work.batch_size, ndata={0: ["x"], -1: ["y"]}, **ahead)
-    model = GraphSAGE(work.width, work.hidden, work.classes, num_layers=len(work.widths))
+    model = GraphSAGE(work.width, work.hidden, work.classes, num_layers=len(work.widths), dropout=work.dropout)
     optimizer = torch.optim.Adam(model.parameters())
 
     def run(_: int) -> dict[str, Any]:

@@ -21,12 +21,14 @@ from work import Work, data, load, seeds, serve  # noqa: E402
 class Net(torch.nn.Module):
     def __init__(self, work: Work) -> None:
         super().__init__()
+        self.dropout = work.dropout
         self.convs = torch.nn.ModuleList([SAGEConv(i, o) for i, o in work.widths])
 
     def forward(self, h: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
         for i, conv in enumerate(self.convs):
             h = conv(h, edge_index)
-            h = h.relu() if i < len(self.convs) - 1 else h
+            if i < len(self.convs) - 1:
+                h = torch.nn.functional.dropout(h.relu(), self.dropout)
         return h
 
 

@@ -27,6 +27,7 @@ class Work:
     variant: str = "uniform"
     width: int = 100
     hidden: int = 128
+    dropout: float = 0.0
     classes: int = 47
     batch_size: int = 1024
     fanouts_from_seeds: tuple[int, ...] = (15, 10, 5)

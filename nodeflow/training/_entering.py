@@ -13,7 +13,8 @@ from nodeflow._base.types import Array
 from nodeflow.datasets import Dataset
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids
-from nodeflow.training._models import kind_of
+from nodeflow.training._methods import METHODS
+from nodeflow.training._models import MODELS, kind_of
 from nodeflow.training._network import Inputs
 from nodeflow.training._settings import Settings
 from nodeflow.transform import add_reverse_edges, is_symmetric, reverse
@@ -21,11 +22,13 @@ from nodeflow.transform import add_reverse_edges, is_symmetric, reverse
 _TYPES = ("relation", "etype", "type", "kind")  # usual names of the column of edge types
 
 
-def message_graph(graph: Graph, settings: Settings) -> Graph:
+def message_graph(graph: Graph, settings: Settings, *, own_model: bool = False) -> Graph:
     """Return the graph along whose edges messages go, with float32 features.
 
     Sparse features of which a quarter or more are not zero become dense: products of these are faster, and they take
-    about the same memory.
+    about the same memory. With ``precision="bf16"`` the models of this package get dense features in bfloat16, to
+    which products would round them in every step; a history, a decoder without a model, and models of a user's own
+    get float32.
     """
     if settings.direction == "out":
         graph = reverse(graph)
@@ -34,10 +37,15 @@ def message_graph(graph: Graph, settings: Settings) -> Graph:
     x = graph.ndata.get("feat")
     if x is not None and x.layout != torch.strided and x.ndim == 2 and 4 * x.values().numel() >= x.numel() > 0:
         x = x.to_dense()
-    elif x is None or x.layout != torch.strided or x.dtype == torch.float32:  # sparse products convert their values
+    elif x is None or x.layout != torch.strided:  # sparse products convert their values
+        return graph
+    own = own_model or settings.model not in MODELS
+    keeps = own or settings.model == "none" or METHODS[settings.sampler].has_history
+    dtype = torch.float32 if keeps or settings.precision == "float32" else torch.bfloat16
+    if x.dtype == dtype:
         return graph
     indptr, indices, edge_ids = graph.csc()
-    columns = {**graph.ndata, "feat": x.to(torch.float32)}
+    columns = {**graph.ndata, "feat": x.to(dtype)}
     return Graph(indptr, indices, edge_ids=edge_ids, ndata=columns, edata=graph.edata, copy=False)
 
 
@@ -114,6 +122,8 @@ def check_features(name: str, x: Tensor) -> None:
 
 def hash_of(values: Tensor | Array) -> int:
     """Return a hash of the bits of a tensor or an array."""
+    if isinstance(values, Tensor) and values.dtype == torch.bfloat16:  # which numpy does not know
+        values = values.view(torch.int16)
     bits = np.ascontiguousarray(np.asarray(values)).view(np.uint8).reshape(-1)
     whole = bits[: len(bits) // 8 * 8].view(np.int64)
     return derive_key(hash_ids(whole), hash_ids(bits[len(whole) * 8 :].astype(np.int64)), len(bits))

@@ -132,7 +132,12 @@ class LinkTask(Task):
         if self.relation is None and not (self.known[:, 0] == self.known[:, 1]).any():
             # a node is most alike to itself, so it would take the first place of every ranking
             self.known = torch.cat([self.known, torch.arange(dataset.graph.num_nodes).unsqueeze(1).expand(-1, 2)])
-        super().__init__(dataset, message_graph(self._training_graph(dataset), settings), settings, device)
+        super().__init__(
+            dataset,
+            message_graph(self._training_graph(dataset), settings, own_model=model is not None),
+            settings,
+            device,
+        )
         self._check_sampler()
         width, self._loss = settings.embedding, loss
         encodes = model is not None or settings.model != "none"

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
+
+if TYPE_CHECKING:
+    from nodeflow.training._settings import Settings
+
+
+def precision_of(settings: Settings, device: torch.device) -> AbstractContextManager[Any]:
+    """Return the context in which the network of a run computes."""
+    return nullcontext() if settings.precision == "float32" else torch.autocast(device.type, torch.bfloat16)
 
 
 class Inputs(nn.Module):

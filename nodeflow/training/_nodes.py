@@ -48,7 +48,7 @@ class NodeTask(Task):
         names = dict.fromkeys([chosen, *own, *self.target.metrics])
         self.metrics = {name: own[name] if name in own else _metric(name, self.target.task) for name in names}
         self.metric = self.metrics[chosen]
-        super().__init__(dataset, message_graph(dataset.graph, settings), settings, device)
+        super().__init__(dataset, message_graph(dataset.graph, settings, own_model=model is not None), settings, device)
         model = self.build(model, self.target.width, self._probe)
         self.network = Network(self.inputs, model).to(device)
         sampler = self.method.sampler(settings.seed)

@@ -21,7 +21,7 @@ from nodeflow.sampling import SamplerBase
 from nodeflow.training._entering import inputs_of, relations_of
 from nodeflow.training._methods import METHODS
 from nodeflow.training._models import MODELS, build_model
-from nodeflow.training._network import Network
+from nodeflow.training._network import Network, precision_of
 from nodeflow.training._sent_ahead import SentAhead
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES
@@ -169,7 +169,7 @@ class Task(ABC):
         ``width``: that of the outputs of the network.
         """
         state, training = self.batches.state_dict(), self.network.training
-        with warnings.catch_warnings(), torch.no_grad():
+        with warnings.catch_warnings(), torch.no_grad(), precision_of(self.settings, self.device):
             warnings.simplefilter("error", IgnoredWeightWarning)
             self.network.eval()
             batch = next(iter(self.batches))

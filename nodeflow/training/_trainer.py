@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -19,6 +19,7 @@ from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric
 from nodeflow.training._checkpoints import Checkpoints
 from nodeflow.training._links import LinkTask
+from nodeflow.training._network import precision_of
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._random_state import find_device, first_state, present_state, set_state
 from nodeflow.training._result import EpochRecord, Result, Sums
@@ -210,11 +211,9 @@ class Trainer:
         finally:
             self.network.train(training)
 
-    def precision(self) -> Any:
+    def precision(self) -> AbstractContextManager[Any]:
         """Return the context in which the network computes."""
-        if self.settings.precision == "float32":
-            return nullcontext()
-        return torch.autocast(self.device.type, torch.bfloat16)
+        return precision_of(self.settings, self.device)
 
     def stop(self) -> None:
         """Ask a run to stop at the next step; it saves its state, then raises ``Stopped``."""

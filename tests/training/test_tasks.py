@@ -298,6 +298,23 @@ def test_bf16_computes_in_16_bits() -> None:
     assert trainer.run().test_score > 0.75
 
 
+def test_bf16_keeps_features_in_16_bits_where_products_read_them() -> None:
+    data, settings = planted(), replace(FAST, precision="bf16")
+    exact = data.graph.ndata["feat"]
+    trainer = Trainer(data, settings)
+    features = trainer.task.graph.ndata["feat"]
+    assert torch.equal(features, exact.bfloat16())
+    assert next(iter(trainer.batches)).ldata[0]["feat"].dtype == torch.bfloat16
+    trainer.train_epoch()
+    assert trainer.validate()["accuracy"] > 0.2 < trainer.evaluate()["accuracy"]
+    others = [
+        Trainer(data, replace(settings, sampler="cv", norm="none")),
+        Trainer(data, settings, model=GraphSAGE(exact.shape[1], 8, data.num_classes, num_layers=settings.num_layers)),
+        Trainer(data, FAST),
+    ]
+    assert all(torch.equal(other.task.graph.ndata["feat"], exact) for other in others)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the compiler, about itself
 def test_a_compiled_model_trains() -> None:
