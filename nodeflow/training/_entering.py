@@ -35,15 +35,17 @@ def message_graph(graph: Graph, settings: Settings, *, own_model: bool = False) 
     elif settings.direction == "both" and not is_symmetric(graph):
         graph = _with_reverses(graph, edge_types(graph, settings.edge_type))
     x = graph.ndata.get("feat")
-    if x is not None and x.layout != torch.strided and x.ndim == 2 and 4 * x.values().numel() >= x.numel() > 0:
-        x = x.to_dense()
-    elif x is None or x.layout != torch.strided:  # sparse products convert their values
+    if x is None:
         return graph
+    sparse = x.layout != torch.strided
+    if sparse and (x.ndim != 2 or 4 * x.values().numel() < x.numel() or x.numel() == 0):
+        return graph  # sparse products convert their values
     own = own_model or settings.model not in MODELS
     keeps = own or settings.model == "none" or METHODS[settings.sampler].has_history
     dtype = torch.float32 if keeps or settings.precision == "float32" else torch.bfloat16
-    if x.dtype == dtype:
+    if x.dtype == dtype and not sparse:
         return graph
+    x = x.to_dense() if sparse else x
     indptr, indices, edge_ids = graph.csc()
     columns = {**graph.ndata, "feat": x.to(dtype)}
     return Graph(indptr, indices, edge_ids=edge_ids, ndata=columns, edata=graph.edata, copy=False)
