@@ -10,6 +10,8 @@ Which file to change:
 
 - A sum of float32 or float64 is slow: ``_kernels/reduce/row_sums.py`` has the loop. ``_compiled`` calls it, and shares
   the work between threads.
+- The gradient of such a sum is slow: rows of sources that are narrow (``_compiled.NARROW``), or stay in the cache while
+  those of destinations do not (``CACHED``), are added to as they come; for others the edges are sorted by source first.
 - A sum of bfloat16 is slow: ``row_sums.sum_rows`` reads and writes it as 16-bit integers ("words"), and adds in
   float32. ``_compiled.is_summed`` says which rows the loops of sums take. ``add_rows``, extremes, softmax and dots take
   no words.
