@@ -112,7 +112,7 @@ class Decoder(nn.Module):
 
         Args:
             h: rows of the nodes of the last layer, ``[batch.layer_sizes[-1], width]``.
-            chunks: ``links.chunks_of(batch)``; each chunk's seeds meet its negatives by one ``score_all``, or where
+            chunks: ``links.chunks_of(batch)``; each chunk's seeds meet its negatives by one ``compare_all``, or where
                 every seed has its own by ``compare_own``.
 
         The B seeds are in their order, once per side that is replaced (S is 2 with ``corrupt="both"``, first
