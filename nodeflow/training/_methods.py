@@ -80,6 +80,11 @@ class Method:
                     f"sampler_options: {name!r} (= {value!r}) is no option of sampler {settings.sampler!r} here; those "
                     f"are {', '.join(known)}"
                 )
+        if settings.class_weights == "seeds" and not cls.by_node:
+            raise ValueError(
+                f"class_weights must be 'none' or 'balanced' with sampler {settings.sampler!r}, whose batches have all "
+                "nodes of a subgraph; got 'seeds'"
+            )
         if settings.validate == "sampled" and not cls.by_node:
             raise ValueError(
                 f"validate must be 'full' or 'auto' with sampler {settings.sampler!r}, whose batches are of all nodes "

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
+from nodeflow.loader import balanced_weights
 from nodeflow.metrics import Metric, named
 from nodeflow.nn import FlowModel
 from nodeflow.random import derive_key
@@ -55,9 +56,12 @@ class NodeTask(Task):
         seeds = self.method.seeds(dataset.train, sampler)
         self._is_train = torch.zeros(self.graph.num_nodes, dtype=torch.bool)
         self._is_train[dataset.train] = True
+        self._drawn = settings.class_weights == "seeds"
+        labels = self.graph.ndata["label"]
         self.batches = self.loader(
-            sampler, seeds, self.method.batch_size, settings.seed, shuffle=True, seed_columns=("label",)
-        )
+            sampler, seeds, self.method.batch_size, settings.seed, shuffle=True, seed_columns=("label",),
+            weights=balanced_weights(labels[seeds]) if self._drawn else None,
+        )  # fmt: skip
         self.try_first_batch(self.target.width)
 
     def _probe(self) -> NodeFlow:
@@ -67,7 +71,9 @@ class NodeTask(Task):
     # ---- training
 
     def rows(self, batch: NodeFlow) -> Tensor | None:
-        """Return which rows of the outputs have a loss; None for all."""
+        """Return which rows of the outputs have a loss, a mask or, for seeds that may repeat, indices; None for all."""
+        if self._drawn:
+            return batch.seed_index
         return None if self.method.by_node else self._is_train[batch.seeds.cpu()].to(self.device)
 
     def loss(self, outputs: Tensor, batch: NodeFlow) -> Tensor:
@@ -81,7 +87,9 @@ class NodeTask(Task):
     def size(self, batch: NodeFlow) -> int:
         """Return the number of nodes whose loss a batch has."""
         rows = self.rows(batch)
-        return batch.layer_sizes[-1] if rows is None else int(rows.sum())
+        if rows is None:
+            return batch.layer_sizes[-1]
+        return len(rows) if self._drawn else int(rows.sum())
 
     # ---- evaluation
 

@@ -94,8 +94,10 @@ class Settings:
     clip: float = number(0.0, "largest norm of the gradient of all weights; 0: any")
     label_smoothing: float = number(0.0, "share of the target that is spread over all classes", below=1)
     class_weights: str = one_of(
-        "none", ("none", "balanced"), "balanced: the loss of a class is divided by its share of the training labels"
-    )
+        "none", ("none", "balanced", "seeds"),
+        "balanced: the loss of a class is divided by its share of the training labels; seeds: seeds are drawn with "
+        "replacement, all classes equally often",
+    )  # fmt: skip
     accumulate: int = count(1, "batches whose gradients are added up before a step", least=1)
     epochs: int = count(15, "passes over the training seeds", least=1)
     patience: int = count(0, "stop after so many epochs without a better validation score; 0: never")

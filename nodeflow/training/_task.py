@@ -140,9 +140,12 @@ class Task(ABC):
 
     def loader(
         self, sampler: SamplerBase, seeds: Tensor, batch_size: int, seed: int, *, shuffle: bool = False,
-        seed_columns: tuple[str, ...] = (),
+        seed_columns: tuple[str, ...] = (), weights: Tensor | None = None,
     ) -> NodeFlowLoader:  # fmt: skip
-        """Return batches with the columns that the network reads, and ``seed_columns`` in the last layer."""
+        """Return batches with the columns that the network reads, and ``seed_columns`` in the last layer.
+
+        ``weights``: of the seeds, which are then drawn in proportion to them.
+        """
         layers, cuda = sampler.num_flows, self.device.type == "cuda"
         known = self.settings.model in MODELS
         columns: dict[int, list[str]] = {i: [] for i in range(layers + 1)}
@@ -160,7 +163,7 @@ class Task(ABC):
             make = partial(SentAhead, target=self.device)
         return make(
             sampler, seeds, batch_size, shuffle, seed=seed, num_workers=self.settings.workers,
-            ndata={i: names for i, names in columns.items() if names}, edata=edges or None,
+            ndata={i: names for i, names in columns.items() if names}, edata=edges or None, weights=weights,
         )  # fmt: skip
 
     def try_first_batch(self, width: int) -> None:

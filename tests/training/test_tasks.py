@@ -129,6 +129,7 @@ def test_numbers() -> None:
         (torch.zeros(300), {"task": "multilabel"}, r"needs labels \[nodes, labels\] of 0 and 1, got \(300,\)"),
         (torch.full((300,), math.nan), {"task": "regression"}, "train nodes .* must have finite labels, but node"),
         (torch.zeros(300), {"class_weights": "balanced"}, "class_weights is for classification, but the task is"),
+        (torch.zeros(300), {"class_weights": "seeds"}, "class_weights is for classification, but the task is"),
         (torch.zeros(300), {"metric": "accuracy"}, "metric 'accuracy' .* does not fit the task 'regression'"),
     ],
 )
@@ -148,6 +149,28 @@ def test_balanced_classes_weigh_the_same() -> None:
     each = task.loss_of_rows(outputs, labels)
     assert float(each[labels == 1].sum()) == pytest.approx(float(each[labels == 0].sum()))
     assert float(each.mean()) == pytest.approx(math.log(3))
+
+
+def test_classes_are_drawn_equally_often() -> None:
+    """Few nodes have class 1: half of the draws are of them, and the loss counts a node as often as it is drawn."""
+    label = torch.zeros(300, dtype=torch.int64)
+    label[planted().train[:11]] = 1
+    data = relabelled(label, num_classes=2)
+    trainer = Trainer(data, replace(FAST, class_weights="seeds", batch_size=len(data.train)))
+    drawn = []
+    for epoch in range(4):
+        trainer.batches.set_epoch(epoch)
+        (batch,) = trainer.batches
+        drawn.append(batch.seeds[batch.seed_index])
+        assert trainer.task.size(batch) == len(data.train) > len(batch.seeds)
+        outputs = batch.seeds.double().unsqueeze(1) * torch.tensor([1.0, -1.0])
+        wanted = nn.functional.cross_entropy(outputs[batch.seed_index].float(), label[drawn[-1]])
+        assert float(trainer.task.loss(outputs, batch)) == pytest.approx(float(wanted), rel=1e-5)
+    of = label[torch.cat(drawn)].double().mean()
+    assert abs(float(of) - 0.5) < 5 * 0.5 / math.sqrt(4 * len(data.train))
+    assert all(part in data.train.tolist() for part in torch.cat(drawn).tolist())
+    with pytest.raises(ValueError, match="class_weights must be 'none' or 'balanced' with sampler 'cluster'"):
+        replace(FAST, class_weights="seeds", sampler="cluster")
 
 
 # what enters

@@ -229,6 +229,7 @@ CHANGES: list[dict[str, Any]] = [
     {"clip": 0.01},
     {"label_smoothing": 0.1},
     {"class_weights": "balanced"},
+    {"class_weights": "seeds"},
     {"accumulate": 2},
     {"validate_every": 4},
     {"validate": "full"},
