@@ -16,6 +16,7 @@ ROOMS = (
     "_kernels",
     "_runtime",
     "_rows",
+    "_disk",
     "random",
     "fn",
     "graph",

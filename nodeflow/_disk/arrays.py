@@ -1,0 +1,159 @@
+"""Arrays in ``.npy`` files: made with their room on the disk taken, opened as maps, described with a checksum."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import zlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.types import Array
+from nodeflow._rows.rows import from_numpy
+
+_PIECE = 2**22  # bytes read or written at a time
+_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
+
+
+@dataclass(frozen=True)
+class ArrayFile:
+    """What a manifest says of an array: its file, the type of its numbers in torch's words, shape and CRC-32.
+
+    The checksum is that of the whole file. bfloat16, which numpy does not know, lies in the file as uint16.
+    """
+
+    file: str
+    dtype: str
+    shape: tuple[int, ...]
+    checksum: int
+
+    @classmethod
+    def of(cls, facts: dict[str, Any]) -> ArrayFile:
+        """Return the description that ``facts`` made; raises TypeError or ValueError for anything else."""
+        found = cls(**{**facts, "shape": tuple(int(size) for size in facts["shape"])})
+        if Path(found.file).is_absolute() or ".." in Path(found.file).parts:
+            raise ValueError(f"the file {found.file!r} lies outside of the folder")
+        if not isinstance(getattr(torch, found.dtype, None), torch.dtype) or min(found.shape, default=0) < 0:
+            raise ValueError(f"{found.file} is said to hold {found.dtype} {found.shape}")
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """Return the description as JSON has it."""
+        return {**asdict(self), "shape": list(self.shape)}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the numbers."""
+        kind: torch.dtype = getattr(torch, self.dtype)
+        return math.prod(self.shape) * kind.itemsize
+
+
+def numpy_type(dtype: torch.dtype) -> np.dtype[Any]:
+    """Return the type that numbers of ``dtype`` have in a file."""
+    return torch.empty(0, dtype=torch.uint16 if dtype == torch.bfloat16 else dtype).numpy().dtype
+
+
+def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]) -> np.memmap[Any, Any]:
+    """Make a ``.npy`` file of zeros and return a map of it that can be written.
+
+    The room on the disk is taken now: a write to a mapped page that the disk cannot hold would end the process. Raises
+    OSError where the disk cannot hold it; then there is no file.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with file.open("wb") as opened:
+            header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_2_0(opened, header)
+            take_room(opened.fileno(), opened.tell(), math.prod(shape) * np.dtype(dtype).itemsize)
+    except OSError:
+        file.unlink(missing_ok=True)
+        raise
+    if 0 in shape:  # nothing to map
+        return np.zeros(shape, dtype).view(np.memmap)
+    return np.lib.format.open_memmap(file, "r+")
+
+
+def take_room(descriptor: int, start: int, size: int) -> None:
+    """Fill a file with ``size`` bytes of zeros from ``start``; raises OSError where the disk cannot hold them."""
+    if size and hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(descriptor, start, size)
+            return
+        except OSError as error:
+            if error.errno not in _NOT_SUPPORTED:
+                raise
+    os.lseek(descriptor, start, os.SEEK_SET)  # macOS has no such call, and some file systems do not support it
+    zeros = bytes(min(size, _PIECE))
+    while size > 0:
+        size -= os.write(descriptor, zeros[:size])
+
+
+def write_array(file: Path, values: Tensor | Array) -> None:
+    """Write a dense tensor or array into a ``.npy`` file, bfloat16 as uint16, and flush it to the disk.
+
+    Raises OSError where the disk cannot hold it.
+    """
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().contiguous()
+        values = (values.view(torch.uint16) if values.dtype == torch.bfloat16 else values).numpy()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("wb") as opened:
+        np.save(opened, values, allow_pickle=False)
+        opened.flush()
+        os.fsync(opened.fileno())
+
+
+def describe_array(folder: Path, file: str, dtype: torch.dtype | None = None) -> ArrayFile:
+    """Return the description of a ``.npy`` file of a folder, which is read once for its checksum.
+
+    ``dtype`` is the type of its numbers, where numpy has another word for it (bfloat16).
+    """
+    found = np.load(folder / file, mmap_mode="r", allow_pickle=False)
+    kind = torch.from_numpy(np.empty(0, found.dtype)).dtype if dtype is None else dtype
+    return ArrayFile(file, str(kind).removeprefix("torch."), found.shape, checksum(folder / file))
+
+
+def checksum(file: Path) -> int:
+    """Return the CRC-32 of a file."""
+    value, piece = 0, bytearray(_PIECE)
+    with file.open("rb", buffering=0) as opened:
+        while size := opened.readinto(piece):
+            value = zlib.crc32(memoryview(piece)[:size], value)
+    return value
+
+
+def check_array(folder: Path, array: ArrayFile, *, contents: bool) -> None:
+    """Raise ValueError unless a file holds the array that its description says; ``contents`` reads all of it."""
+    path = folder / array.file
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise ValueError(f"{path} is missing: the folder is damaged, or was not copied whole") from None
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path} is damaged or was cut off: {error}") from None
+    if found.dtype != numpy_type(getattr(torch, array.dtype)) or found.shape != array.shape:
+        raise ValueError(
+            f"{path} holds {found.dtype} {list(found.shape)}, but the manifest says {array.dtype} {list(array.shape)}"
+        )
+    if contents and checksum(path) != array.checksum:
+        raise ValueError(f"{path} is damaged: its contents have another checksum than when it was written")
+
+
+def map_array(folder: Path, array: ArrayFile) -> Array:
+    """Return the array of a file, mapped read-only; bfloat16 as uint16."""
+    if 0 in array.shape:
+        return np.zeros(array.shape, numpy_type(getattr(torch, array.dtype)))
+    found: Array = np.load(folder / array.file, mmap_mode="r", allow_pickle=False)
+    return found
+
+
+def map_tensor(folder: Path, array: ArrayFile) -> Tensor:
+    """Return the tensor of a file, mapped read-only; it pickles as the name of the file."""
+    tensor = from_numpy(map_array(folder, array))
+    return tensor.view(torch.bfloat16) if array.dtype == "bfloat16" else tensor

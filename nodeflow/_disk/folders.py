@@ -1,0 +1,76 @@
+"""New folders that appear whole or not at all, and the lock of a folder that one process writes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from nodeflow._disk.manifest import MANIFEST, sync_folder
+
+_DRAFT, _OLD, LOCK = ".unfinished-", ".replaced-", ".lock"
+
+
+@contextmanager
+def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a draft of a folder, empty but for its lock, which becomes ``path`` at the end of the block.
+
+    If anything raises, the draft is removed and ``path`` is as it was. A draft that a killed process left is used
+    again. ``overwrite`` replaces a folder that has a manifest. Raises FileExistsError for a path that exists,
+    BlockingIOError where another process is writing the same folder.
+    """
+    path = Path(os.path.abspath(path))
+    check_free(path, overwrite=overwrite)
+    draft, old = (path.with_name(f"{prefix}{path.name}") for prefix in (_DRAFT, _OLD))
+    draft.mkdir(parents=True, exist_ok=True)
+    with locked(draft, path):
+        try:
+            check_free(path, overwrite=overwrite)  # another process may have finished it in between
+            for rest in draft.iterdir():
+                if rest.name != LOCK:
+                    shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+            yield draft
+            sync_folder(draft)
+            check_free(path, overwrite=overwrite)
+            shutil.rmtree(old, ignore_errors=True)
+            if path.exists():
+                path.replace(old)
+            draft.replace(path)
+            sync_folder(path.parent)
+            with suppress(OSError):
+                (path / LOCK).unlink()
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def check_free(path: Path, *, overwrite: bool) -> None:
+    """Raise FileExistsError where ``path`` is there and may not be replaced; an empty folder may always be."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    if not overwrite:
+        raise FileExistsError(f"{path} exists; pass overwrite=True to replace it, or choose another path")
+    if not (path / MANIFEST).is_file():
+        raise FileExistsError(f"{path} is not replaced: it was not written by nodeflow, since it has no {MANIFEST}")
+
+
+@contextmanager
+def locked(folder: Path, name: Path | None = None) -> Iterator[None]:
+    """Hold the lock of a folder, which belongs to one process at a time; that of a killed process is free.
+
+    ``name`` is what the error calls the folder. Raises BlockingIOError where another process, or another place in this
+    one, holds it.
+    """
+    lock = FileLock(folder / LOCK, is_singleton=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise BlockingIOError(f"{name or folder} is being written by another process") from None
+    try:
+        yield
+    finally:
+        lock.release()

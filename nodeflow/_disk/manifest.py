@@ -1,0 +1,92 @@
+"""The manifest of a folder: what kind of folder it is, of which version, and every array in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nodeflow._disk.arrays import ArrayFile, check_array
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The manifest of a folder.
+
+    Args:
+        kind: what the folder holds, as "graph".
+        version: of the layout of this kind.
+        arrays: descriptions of all arrays by name.
+        facts: everything else, as JSON has it.
+    """
+
+    kind: str
+    version: int
+    arrays: Mapping[str, ArrayFile]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Write the manifest, all of it or nothing, and flush it to the disk."""
+        arrays = {name: array.facts() for name, array in self.arrays.items()}
+        text = json.dumps({"kind": self.kind, "version": self.version, "facts": self.facts, "arrays": arrays}, indent=1)
+        replace_file(folder / MANIFEST, text.encode())
+
+    @classmethod
+    def read(cls, folder: Path, kind: str, version: int, *, contents: bool = False) -> Manifest:
+        """Read the manifest of a folder and check that all files are there, whole and of the type that it says.
+
+        ``contents`` checks the checksums too, which reads all files. Raises FileNotFoundError for a folder without a
+        manifest, ValueError for another kind or version and for files that are missing, damaged or foreign.
+        """
+        path = folder / MANIFEST
+        try:
+            text = path.read_text()
+        except (FileNotFoundError, NotADirectoryError):
+            why = "it has no " + MANIFEST if folder.exists() else "it does not exist"
+            raise FileNotFoundError(f"{folder} is no folder of a {kind}: {why}") from None
+        try:
+            found = json.loads(text)
+            manifest = cls(
+                found["kind"], found["version"],
+                {name: ArrayFile.of(facts) for name, facts in found["arrays"].items()}, dict(found["facts"]),
+            )  # fmt: skip
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"{path} is damaged or foreign: {error!r}") from None
+        if manifest.kind != kind:
+            raise ValueError(f"{folder} is a folder of a {manifest.kind!r}, not of a {kind!r}")
+        if manifest.version != version:
+            raise ValueError(
+                f"{folder} has version {manifest.version} of the layout of a {kind}, this nodeflow reads {version}"
+            )
+        for array in manifest.arrays.values():
+            check_array(folder, array, contents=contents)
+        return manifest
+
+
+def replace_file(path: Path, contents: bytes) -> None:
+    """Write a file beside ``path``, flush it to the disk, and put it in the place of ``path``; raises OSError."""
+    draft = path.with_name(f"{path.name}.new")
+    try:
+        with draft.open("wb") as file:
+            file.write(contents)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the entries of a folder to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

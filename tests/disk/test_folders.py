@@ -1,0 +1,179 @@
+"""Folders of arrays: written whole or not at all, checked when they are opened."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nodeflow._disk import arrays
+from nodeflow._disk.arrays import create_array, describe_array, map_tensor, write_array
+from nodeflow._disk.folders import locked, new_folder
+from nodeflow._disk.manifest import MANIFEST, Manifest
+
+
+def written(folder: Path) -> Path:
+    with new_folder(folder) as draft:
+        write_array(draft / "x.npy", np.arange(12).reshape(4, 3))
+        write_array(draft / "half.npy", torch.ones(2, dtype=torch.bfloat16))
+        described = {
+            "x": describe_array(draft, "x.npy"), "half": describe_array(draft, "half.npy", torch.bfloat16)
+        }  # fmt: skip
+        Manifest("thing", 3, described, {"name": "papers"}).write(draft)
+    return folder
+
+
+def test_a_folder_comes_back(tmp_path: Path) -> None:
+    folder = written(tmp_path / "a" / "b")
+    manifest = Manifest.read(folder, "thing", 3, contents=True)
+    assert manifest.facts == {"name": "papers"}
+    assert map_tensor(folder, manifest.arrays["x"]).tolist() == np.arange(12).reshape(4, 3).tolist()
+    assert map_tensor(folder, manifest.arrays["half"]).dtype == torch.bfloat16
+    assert sorted(path.name for path in folder.iterdir()) == ["half.npy", MANIFEST, "x.npy"]
+    assert [path.name for path in folder.parent.iterdir()] == ["b"]
+
+
+def test_nothing_is_left_of_a_folder_that_fails(tmp_path: Path) -> None:
+    def fail() -> None:
+        with new_folder(tmp_path / "a") as draft:
+            write_array(draft / "x.npy", np.arange(3))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_replaced_only_on_request_and_only_if_it_is_ours(tmp_path: Path) -> None:
+    folder = written(tmp_path / "a")
+    with pytest.raises(FileExistsError, match="overwrite=True"), new_folder(folder):
+        pass
+    with new_folder(folder, overwrite=True) as draft:
+        Manifest("thing", 4, {}).write(draft)
+    assert [path.name for path in folder.iterdir()] == [MANIFEST]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("all my work")
+    with pytest.raises(FileExistsError, match="not written by nodeflow"), new_folder(tmp_path / "mine", overwrite=True):
+        pass
+    assert (tmp_path / "mine" / "thesis.tex").exists()
+
+
+def test_one_process_writes_a_folder(tmp_path: Path) -> None:
+    another = pytest.raises(BlockingIOError, match="written by another process")
+    with new_folder(tmp_path / "a"), another, new_folder(tmp_path / "a"):
+        pass
+    (tmp_path / "b").mkdir()
+    with locked(tmp_path / "b"), pytest.raises(BlockingIOError), locked(tmp_path / "b"):
+        pass
+    with locked(tmp_path / "b"):
+        pass
+
+
+def test_a_killed_process_leaves_no_half_folder_and_no_lock(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from nodeflow._disk.folders import new_folder\n"
+        "with new_folder(Path(sys.argv[1])) as draft:\n"
+        "    (draft / 'big.npy').write_bytes(b'x' * 1000); print('ready', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "a")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        with pytest.raises(BlockingIOError), new_folder(tmp_path / "a"):
+            pass
+        process.send_signal(signal.SIGKILL)
+    assert not (tmp_path / "a").exists()
+    written(tmp_path / "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert not (tmp_path / "a" / "big.npy").exists()
+
+
+@pytest.mark.parametrize("what", ["missing", "cut", "foreign", "longer", "other type"])
+def test_damaged_files_are_found_at_once(tmp_path: Path, what: str) -> None:
+    file = written(tmp_path / "a") / "x.npy"
+    contents = file.read_bytes()
+    if what == "missing":
+        file.unlink()
+    else:
+        changed = {
+            "cut": contents[:-8], "foreign": b"PK\x03\x04" + bytes(200), "longer": contents,
+            "other type": contents.replace(b"<i8", b"<f8"),
+        }  # fmt: skip
+        file.write_bytes(changed[what])
+        if what == "longer":
+            write_array(file, np.arange(15).reshape(5, 3))
+    with pytest.raises(ValueError, match=r"x\.npy"):
+        Manifest.read(tmp_path / "a", "thing", 3)
+
+
+def test_a_flipped_bit_is_found_by_the_checksum(tmp_path: Path) -> None:
+    file = written(tmp_path / "a") / "x.npy"
+    contents = bytearray(file.read_bytes())
+    contents[-5] ^= 4
+    file.write_bytes(contents)
+    Manifest.read(tmp_path / "a", "thing", 3)
+    with pytest.raises(ValueError, match="checksum"):
+        Manifest.read(tmp_path / "a", "thing", 3, contents=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda found: {**found, "version": 9}, "version 9"),
+        (lambda found: {**found, "kind": "soup"}, "'soup'"),
+        (lambda found: {"kind": "thing"}, "damaged or foreign"),
+        (lambda found: [], "damaged or foreign"),
+        (lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "file": "../x.npy"}}}, "outside"),
+        (lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "dtype": "load"}}}, "load"),
+    ],
+)
+def test_foreign_manifests_are_refused(tmp_path: Path, change: object, message: str) -> None:
+    file = written(tmp_path / "a") / MANIFEST
+    file.write_text(json.dumps(change(json.loads(file.read_text()))))  # type: ignore[operator]
+    with pytest.raises(ValueError, match=message):
+        Manifest.read(tmp_path / "a", "thing", 3)
+
+
+def test_a_folder_without_manifest_is_no_folder_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=MANIFEST):
+        Manifest.read(tmp_path, "thing", 3)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        Manifest.read(tmp_path / "nowhere", "thing", 3)
+
+
+def test_a_full_disk_is_an_error_before_anything_is_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left"):
+        create_array(tmp_path / "x.npy", np.float32, (10, 4))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (0, 4), (7,)])
+@pytest.mark.parametrize("supported", [True, False])
+def test_created_arrays_are_zeros_that_can_be_written(
+    tmp_path: Path, shape: tuple[int, ...], supported: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not supported:
+        monkeypatch.setattr(arrays.os, "posix_fallocate", _unsupported, raising=False)
+    array = create_array(tmp_path / "x.npy", np.int32, shape)
+    assert array.shape == shape
+    assert not array.any()
+    array[...] = 7
+    if array.size:
+        array.flush()
+    assert np.load(tmp_path / "x.npy").tolist() == np.full(shape, 7).tolist()
+
+
+def _unsupported(*_: object) -> None:
+    raise OSError(errno.EOPNOTSUPP, "not supported")
