@@ -70,6 +70,7 @@ def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]
         with file.open("wb") as opened:
             header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_2_0(opened, header)
+            opened.flush()
             take_room(opened.fileno(), opened.tell(), math.prod(shape) * np.dtype(dtype).itemsize)
     except OSError:
         file.unlink(missing_ok=True)
