@@ -115,9 +115,32 @@ def describe_array(folder: Path, file: str, dtype: torch.dtype | None = None) ->
 
     ``dtype`` is the type of its numbers, where numpy has another word for it (bfloat16).
     """
-    found = np.load(folder / file, mmap_mode="r", allow_pickle=False)
-    kind = torch.from_numpy(np.empty(0, found.dtype)).dtype if dtype is None else dtype
-    return ArrayFile(file, str(kind).removeprefix("torch."), found.shape, checksum(folder / file))
+    found, shape, _ = read_header(folder / file)
+    kind = torch.from_numpy(np.empty(0, found)).dtype if dtype is None else dtype
+    return ArrayFile(file, str(kind).removeprefix("torch."), shape, checksum(folder / file))
+
+
+def read_header(file: Path) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+    """Return the type and shape of the array in a ``.npy`` file, and the byte where its numbers begin.
+
+    Raises ValueError for a file that is something else, that was cut off, or whose array is in Fortran order or holds
+    anything but numbers; FileNotFoundError.
+    """
+    with file.open("rb") as opened:
+        version = np.lib.format.read_magic(opened)
+        if version not in ((1, 0), (2, 0)):
+            raise ValueError(f"it has version {version} of the .npy format, which is for arrays with names of columns")
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(opened)
+        start = opened.tell()
+    if dtype.kind not in "biufc":
+        raise ValueError(f"its array has dtype {dtype}, not numbers")
+    if fortran and len(shape) > 1:
+        raise ValueError("its array is in Fortran order, so that a row does not lie in one place")
+    size, expected = file.stat().st_size, start + math.prod(shape) * dtype.itemsize
+    if size != expected:
+        raise ValueError(f"it has {size} bytes, but an array {dtype} {list(shape)} takes {expected}")
+    return dtype, shape, start
 
 
 def checksum(file: Path) -> int:
@@ -133,25 +156,22 @@ def check_array(folder: Path, array: ArrayFile, *, contents: bool) -> None:
     """Raise ValueError unless a file holds the array that its description says; ``contents`` reads all of it."""
     path = folder / array.file
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        dtype, shape, _ = read_header(path)
     except FileNotFoundError:
         raise ValueError(f"{path} is missing: the folder is damaged, or was not copied whole") from None
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is damaged or was cut off: {error}") from None
-    if found.dtype != numpy_type(getattr(torch, array.dtype)) or found.shape != array.shape:
-        raise ValueError(
-            f"{path} holds {found.dtype} {list(found.shape)}, but the manifest says {array.dtype} {list(array.shape)}"
-        )
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged, was cut off or is no .npy file: {error}") from None
+    if dtype != numpy_type(getattr(torch, array.dtype)) or shape != array.shape:
+        raise ValueError(f"{path} holds {dtype} {list(shape)}, but the manifest says {array.dtype} {list(array.shape)}")
     if contents and checksum(path) != array.checksum:
         raise ValueError(f"{path} is damaged: its contents have another checksum than when it was written")
 
 
 def map_array(folder: Path, array: ArrayFile) -> Array:
     """Return the array of a file, mapped read-only; bfloat16 as uint16."""
-    if 0 in array.shape:
+    if 0 in array.shape:  # nothing to map
         return np.zeros(array.shape, numpy_type(getattr(torch, array.dtype)))
-    found: Array = np.load(folder / array.file, mmap_mode="r", allow_pickle=False)
-    return found
+    return np.lib.format.open_memmap(folder / array.file, mode="r")
 
 
 def map_tensor(folder: Path, array: ArrayFile) -> Tensor:
