@@ -12,7 +12,20 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nodeflow._kernels import csr, distance, growing, openmp, prefetch, ranks, relabel, rng, search, simd
+    from nodeflow._kernels import (
+        caching,
+        csr,
+        distance,
+        growing,
+        openmp,
+        prefetch,
+        ranks,
+        reading,
+        relabel,
+        rng,
+        search,
+        simd,
+    )
     from nodeflow._kernels.draw import (
         alias,
         bernoulli,

@@ -65,7 +65,7 @@ def take_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
     IndexError for an id that is not a row (of a dense tensor).
     """
     if not isinstance(column, Tensor):
-        return column.fetch(ids.cpu())
+        return _fetched(column, ids)
     ids = ids.to(column.device)
     if column.layout == torch.sparse_csr:
         indptr, position = csr_positions(column.crow_indices(), ids)
@@ -80,12 +80,25 @@ def fetch_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
     A column that requires a gradient gets it. Forward-mode and functional transforms go through ``take_rows`` only.
     """
     if not isinstance(column, Tensor):
-        return column.fetch(ids.cpu())
+        return _fetched(column, ids)
     simple = column.layout == torch.strided and column.is_contiguous() and not column.dtype.is_complex
     here = simple and column.device.type == "cpu" and not column.requires_grad
     if here and len(column) > 0 and len(ids) * (column.nbytes // len(column)) >= _LARGE:
         return _gather(column, ids.to(column.device))
     return take_rows(column, ids)
+
+
+def _fetched(column: Rows, ids: Tensor) -> Tensor:
+    """Fetch rows from a store, maybe a user's own: raise TypeError or ValueError unless they are what it says."""
+    found, name = column.fetch(ids.cpu()), f"{type(column).__name__}.fetch"
+    if not isinstance(found, Tensor):
+        raise TypeError(f"{name} must return a tensor, got {type(found).__name__}")
+    shape = (len(ids), *column.shape[1:])
+    if found.shape != shape or found.dtype != column.dtype:
+        raise ValueError(
+            f"{name} must return {column.dtype} {list(shape)} for {len(ids)} ids, got {found.dtype} {list(found.shape)}"
+        )
+    return found
 
 
 def _gather(column: Tensor, ids: Tensor) -> Tensor:
@@ -102,7 +115,7 @@ def _gather(column: Tensor, ids: Tensor) -> Tensor:
 
 def whole_column(column: Tensor | Rows) -> Tensor:
     """Return all rows of a column: a tensor itself, else all rows fetched into memory."""
-    return column if isinstance(column, Tensor) else column.fetch(torch.arange(column.shape[0]))
+    return column if isinstance(column, Tensor) else _fetched(column, torch.arange(column.shape[0]))
 
 
 def first_rows(column: Tensor, count: int) -> Tensor:

@@ -150,6 +150,18 @@ def copy_to_parent(batch: NodeFlow, ndata: NamesLike = ALL, edata: NamesLike = A
         frame[name] = target
 
 
+def node_columns(batch: NodeFlow, ndata: NamesLike) -> list[tuple[int, list[str]]]:
+    """Return the numbers of the layers that a choice of node columns is for, each with the names; raises as a copy.
+
+    >>> from nodeflow import NeighborSampler
+    >>> graph = Graph.from_edges([0], [1], ndata={"x": torch.ones(2)})
+    >>> node_columns(NeighborSampler(graph, [1])([1]), {0: ["x"], -1: ["x"]})
+    [(0, ['x']), (1, ['x'])]
+    """
+    of = {id(layer.data): i for i, layer in enumerate(batch.layers)}
+    return [(of[id(copied.frame)], copied.names) for copied in _copied(batch, ndata, None, from_parent=True)]
+
+
 def _copied(batch: NodeFlow, ndata: NamesLike, edata: NamesLike, *, from_parent: bool) -> list[_Copied]:
     """Return what is copied of every layer, then of every flow; the columns of the frame read are known to be there."""
     if batch.parent is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -173,6 +173,11 @@ class NodeFlowLoader:
         return self._epoch
 
     @property
+    def batch_number(self) -> int:
+        """Number of the batch of ``epoch`` that comes next; the length of the loader after the last one."""
+        return self._next
+
+    @property
     def timings(self) -> Timings:
         """Seconds of sampling, fetching and waiting by batch, of the newest iteration; every iteration begins anew.
 
@@ -236,22 +241,54 @@ class NodeFlowLoader:
             "sampler": settings_of_sampler(type(self.sampler).__name__, self.sampler.settings),
         }
 
+    def draws(self, epoch: int, start: int = 0) -> Iterator[NodeFlow]:
+        """Iterate over the NodeFlows of an epoch, from batch ``start``, without columns, transform or move to a device.
+
+        They are those that an iteration of that epoch gives, drawn in the caller's thread. The position of the loader
+        stays. Use it to look ahead. Raises TypeError where draws depend on more than their number: where ``inputs`` is
+        a function, or the sampler has state.
+
+        >>> from nodeflow import Graph, NeighborSampler
+        >>> loader = NodeFlowLoader(NeighborSampler(Graph.from_edges([0], [1]), [1]), [0, 1], shuffle=True)
+        >>> [batch.seeds.tolist() for batch in loader.draws(3)]
+        [[0, 1]]
+        """
+        if callable(self.inputs) or samplers_with_state(self.sampler):
+            what = "inputs is a function" if callable(self.inputs) else "the sampler has state"
+            raise TypeError(f"batches cannot be drawn ahead: {what}, so they depend on the steps before")
+        order = self._order(as_count(epoch, "epoch"))
+        for number in range(as_count(start, "start"), len(self)):
+            chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
+            yield self._drawn(chosen, epoch, number, self.inputs)
+
     def __iter__(self) -> Iterator[NodeFlow]:
+        return self.iterate(self.ndata)
+
+    def iterate(
+        self, ndata: NamesLike, fill: Callable[[NodeFlow], None] | None = None
+    ) -> Generator[NodeFlow, None, None]:
+        """Iterate as ``iter(loader)`` does, but copy the node columns ``ndata``, and call ``fill`` with every batch.
+
+        ``fill`` is called in the caller's thread, batch after batch, before ``transform``; it sets further columns.
+        """
         if self._resume:
             self._resume = False
         else:
             self._epoch, self._next, self._inputs = self._epoch + 1, 0, {}
         self._newest, self._inputs, self._timings = object(), dict(self._inputs), Timings()
-        return self._iterate(self._epoch, self._next, self._newest, self._inputs)
+        this = _Iteration(self._epoch, self._next, self._newest, self._inputs, ndata, fill)
+        return self._iterate(this)
 
-    def _iterate(self, epoch: int, start: int, this: object, inputs: dict[int, Any]) -> Iterator[NodeFlow]:
-        timings, asked = self._timings, perf_counter()
-        with closing(self._batches(self._order(epoch), epoch, start, inputs)) as batches:
-            for number, (batch, sampling, fetching) in enumerate(batches, start):
-                inputs.pop(number, None)
-                if self._newest is this:  # an older iteration must not undo set_epoch or a newer one
-                    self._epoch, self._next = epoch, number + 1
+    def _iterate(self, this: _Iteration) -> Generator[NodeFlow, None, None]:
+        timings, asked, fill = self._timings, perf_counter(), this.fill
+        with closing(self._batches(self._order(this.epoch), this)) as batches:
+            for number, (batch, sampling, fetching) in enumerate(batches, this.start):
+                this.inputs.pop(number, None)
+                if self._newest is this.identity:  # an older iteration must not undo set_epoch or a newer one
+                    self._epoch, self._next = this.epoch, number + 1
                 begun = perf_counter()
+                if fill is not None:
+                    fill(batch)
                 batch = self.sampler.complete(batch)
                 fetching += perf_counter() - begun
                 if self.transform is not None:
@@ -262,33 +299,36 @@ class NodeFlowLoader:
                 yield batch
                 asked = perf_counter()
 
-    def _batches(self, order: Tensor, epoch: int, start: int, inputs: dict[int, Any]) -> Generator[Made, None, None]:
-        called = callable(self.inputs)
+    def _batches(self, order: Tensor, this: _Iteration) -> Generator[Made, None, None]:
+        called, inputs = callable(self.inputs), this.inputs
 
         def prepare(number: int) -> Callable[[], Made]:
             chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
             if callable(self.inputs) and number not in inputs:
                 inputs[number] = self.inputs(self.seeds[chosen])
-            return partial(self._make, chosen, epoch, number, inputs[number] if called else self.inputs)
+            return partial(self._make, chosen, number, inputs[number] if called else self.inputs, this)
 
-        numbers = range(start, len(self))
+        numbers = range(this.start, len(self))
         if self.num_workers and self.prefetch:
             lead = self.inputs_ahead if called else self.num_workers * self.prefetch
             return draw_ahead(prepare, numbers, lead, self.num_workers)
         together = max(self.num_workers, 1)
         return draw_on_request(prepare, numbers, self.inputs_ahead if called else together - 1, together)
 
-    def _make(self, chosen: Tensor, epoch: int, number: int, inputs: Any) -> Made:
-        times = None if self.times is None else self.times[chosen]
-        call = Call(epoch, number if self._numbered else None, inputs, times)
+    def _make(self, chosen: Tensor, number: int, inputs: Any, this: _Iteration) -> Made:
         begun = perf_counter()
-        batch = self.sampler.draw_batch(self.seeds[chosen], call)
+        batch = self._drawn(chosen, this.epoch, number, inputs)
         drawn = perf_counter()
-        if self.ndata is not None or self.edata is not None:
-            batch.copy_from_parent(self.ndata, self.edata)
+        if this.ndata is not None or self.edata is not None:
+            batch.copy_from_parent(this.ndata, self.edata)
         batch.seed_data.update({name: take_rows(column, chosen) for name, column in self.seed_data.items()})
         batch = batch.pin_memory() if self.pin_memory else batch
         return Made(batch, drawn - begun, perf_counter() - drawn)
+
+    def _drawn(self, chosen: Tensor, epoch: int, number: int, inputs: Any) -> NodeFlow:
+        times = None if self.times is None else self.times[chosen]
+        call = Call(epoch, number if self._numbered else None, inputs, times)
+        return self.sampler.draw_batch(self.seeds[chosen], call)
 
     def _check_inputs(self) -> None:
         inputs = self.inputs
@@ -315,6 +355,17 @@ class NodeFlowLoader:
 
     def __repr__(self) -> str:
         return f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}, {self.sampler!r})"
+
+
+class _Iteration(NamedTuple):
+    """One iteration: its epoch and first batch, what tells it from others, inputs by batch, columns, and ``fill``."""
+
+    epoch: int
+    start: int
+    identity: object
+    inputs: dict[int, Any]
+    ndata: NamesLike
+    fill: Callable[[NodeFlow], None] | None
 
 
 def _check_repeatable(seeds: object) -> None:

@@ -46,7 +46,7 @@ from nodeflow.sampling._link_chunks import LinkChunk
 from nodeflow.sampling._neighbor import FullSampler, NeighborSampler
 from nodeflow.sampling._random_walk import RandomWalkSampler
 from nodeflow.sampling._reader import Candidates
-from nodeflow.sampling._rows import Drawn, Rows, RowSampler
+from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._saint import SaintSampler
 from nodeflow.sampling._sampler import Sampler, Step
 from nodeflow.sampling._scores import LayerCandidates
@@ -60,6 +60,7 @@ __all__ = [
     "Candidates",
     "Choice",
     "ClusterSampler",
+    "DrawingRows",
     "Drawn",
     "Edges",
     "FastGCNSampler",
@@ -73,7 +74,6 @@ __all__ = [
     "NeighborSampler",
     "RandomWalkSampler",
     "RowSampler",
-    "Rows",
     "SaintSampler",
     "Sampler",
     "SamplerBase",

@@ -9,7 +9,7 @@ from nodeflow._base.checks import as_number
 from nodeflow._base.types import EdgeFilter, NumbersLike, PerFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import Edges
-from nodeflow.sampling._rows import Drawn, Rows, RowSampler
+from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, as_list, check_sizes
 
 
@@ -73,7 +73,7 @@ class BernoulliSampler(RowSampler):
             edge_filter=edge_filter, weight=weight, seed=seed,
         )  # fmt: skip
 
-    def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
+    def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Keep edges of every row with the probability that flow ``step.flow`` has."""
         fanout = -1 if self.fanouts is None else self.fanouts[step.flow]
         rate = 0.0 if self.rates is None else self.rates[step.flow]

@@ -16,7 +16,7 @@ from nodeflow.graph._numbering import Numbering
 from nodeflow.random import derive_key
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._neighbor import inverse_rate
-from nodeflow.sampling._rows import Drawn, Rows, RowSampler
+from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, check_sizes
 
 _CONVERGED = "converged"
@@ -135,7 +135,7 @@ class LaborSampler(RowSampler):
             edges, size = self.reader.edges, self.graph.num_nodes
             self._repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, edges.indices, size)
 
-    def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
+    def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Draw about, or with "sequential" exactly, ``fanouts[step.flow]`` neighbours for every row."""
         fanout, numbers = self.fanouts[step.flow], self._numbers(step)
         indptr, begin, degree = kernels.uniform.plan(

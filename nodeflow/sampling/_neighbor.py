@@ -19,7 +19,7 @@ from nodeflow.graph._columns import edge_integers, edge_numbers
 from nodeflow.graph._edges import NOTHING, Edges
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._proportional import Proportional
-from nodeflow.sampling._rows import Drawn, Rows, RowSampler
+from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes, sample_layers, seed_contexts
 
 
@@ -173,7 +173,7 @@ class NeighborSampler(RowSampler):
             number[torch.from_numpy(self._proportional.column == 0)] = 0
         return number
 
-    def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
+    def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Draw ``fanouts[step.flow]`` neighbours for every row."""
         counts = self._counts[step.flow]
         if self._proportional is not None:
@@ -196,7 +196,7 @@ class NeighborSampler(RowSampler):
         varies = bool(np.count_nonzero(counts) > 1)  # a node's edges of different types are drawn at different rates
         return Drawn(indptr, positions, src, inverse, varies)
 
-    def _draw_patched(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
+    def _draw_patched(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         # uniform draws step over what is left out, at no cost in degrees; weighted ones need an excerpt
         return self.draw_rows(edges, rows, step) if self.prob is None else super()._draw_patched(edges, rows, step)
 

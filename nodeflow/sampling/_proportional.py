@@ -10,7 +10,7 @@ from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array
 from nodeflow.graph._edges import Edges
-from nodeflow.sampling._rows import Drawn, Rows
+from nodeflow.sampling._rows import DrawingRows, Drawn
 
 
 class Proportional(Frozen):
@@ -37,7 +37,7 @@ class Proportional(Frozen):
         kernels.alias.build_tables(edges.indptr, weights, table, sums)
         self._set(column=column, weights=weights, table=table, sums=sums)
 
-    def draw(self, edges: Edges, rows: Rows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
+    def draw(self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
         """Draw ``fanouts`` edges for each of ``rows``: one number per type of row, -1 for all edges."""
         weights, number = self.weights, np.uint64(key)
         indptr, begin, degree, unit, top, ways, sizes = kernels.weighted.plan_weighted(

@@ -18,7 +18,7 @@ from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._sampler import Sampler, Step
 
 
-class Rows(NamedTuple):
+class DrawingRows(NamedTuple):
     """The rows that draw.
 
     Attributes:
@@ -33,9 +33,9 @@ class Rows(NamedTuple):
     ident: Ints
     contexts: Ints | None
 
-    def where(self, mask: NDArray[np.bool_]) -> Rows:
+    def where(self, mask: NDArray[np.bool_]) -> DrawingRows:
         """The rows that ``mask`` selects."""
-        return Rows(self.numbers[mask], self.ident[mask], None if self.contexts is None else self.contexts[mask])
+        return DrawingRows(self.numbers[mask], self.ident[mask], None if self.contexts is None else self.contexts[mask])
 
 
 class Drawn(NamedTuple):
@@ -88,7 +88,7 @@ class RowSampler(Sampler):
     """
 
     @abstractmethod
-    def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
+    def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Draw edges for ``rows``.
 
         Args:
@@ -102,11 +102,11 @@ class RowSampler(Sampler):
         """Choose edges of the destinations ``dst`` for flow ``step.flow``."""
         edges = self.reader.edges
         index = edges.rows_of(dst.numpy())
-        rows = Rows(index, index, None)
+        rows = DrawingRows(index, index, None)
         if step.contexts is not None:
             contexts = np.repeat(step.contexts.numpy(), edges.rows_per_node)
             apart = contexts if step.roots is None else np.repeat(step.roots.numpy(), edges.rows_per_node)
-            rows = Rows(index, index + edges.num_rows * apart, contexts)
+            rows = DrawingRows(index, index + edges.num_rows * apart, contexts)
         draw = self.draw_rows if edges.patch is None else self._draw_patched
         return self._choice(draw(edges, rows, step))
 
@@ -123,7 +123,7 @@ class RowSampler(Sampler):
 
         return Choice.of_kernel(indptr, positions, src, weight, needs_weight=varies if reader.weights is None else True)
 
-    def _draw_patched(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
+    def _draw_patched(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Rows of which edges are left out draw from the copies in the patch, the others from the whole."""
         patch = edges.patch
         assert patch is not None

@@ -20,7 +20,7 @@ from nodeflow.graph._edges import Edges
 from nodeflow.random import hash_ids
 from nodeflow.sampling._base import Call
 from nodeflow.sampling._neighbor import inverse_rate
-from nodeflow.sampling._rows import Drawn, Rows, RowSampler
+from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, check_sizes
 
 Stamps = Array
@@ -164,7 +164,7 @@ class TemporalNeighborSampler(RowSampler):
             layer.data["time"] = times_of[layer.context]
         return batch
 
-    def draw_rows(self, edges: Edges, rows: Rows, step: Step) -> Drawn:
+    def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Draw ``fanouts[step.flow]`` past neighbours for every row."""
         patch, fanout = self.reader.edges.patch, self.fanouts[step.flow]
         stamps = self._stamps if edges is self.reader.edges or patch is None else self._stamps[patch.positions]

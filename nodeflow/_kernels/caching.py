@@ -1,0 +1,153 @@
+"""Caches of rows: hot rows gathered, the rows whose next use is nearest kept (Belady 1966), the latest used kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from nodeflow._kernels.prefetch import prefetch, prefetch_at
+from nodeflow._kernels.rng import U64
+
+_LINE = 64  # bytes that the processor fetches at once
+_LINES = 256  # that may be asked for at a time: half of the smallest cache
+_FAR = 32  # ids that the place of a row is asked for ahead of its row
+
+
+@njit(nogil=True, cache=True)
+def gather_hot(words, width, place, ids, out, cold):
+    """Copy the rows ``words[place[id]]`` of ``width`` words into ``out``, row by row, where ``place[id]`` is not -1.
+
+    Returns how many of the ids have no such row; ``cold`` gets their numbers, ascending.
+    """
+    n, line, count = ids.shape[0], _LINE // words.itemsize, 0
+    ahead = max(2, min(16, _LINES // (width // line + 1)))
+    for late in range(n + ahead):
+        prefetch_at(place, ids, late + _FAR)
+        if late < n:
+            at = np.int64(place[U64(ids[U64(late)])])
+            if at >= 0:
+                begin = at * width
+                for c in range(0, width, line):
+                    prefetch(words, begin + c)
+                prefetch(words, begin + width - 1)
+        i = late - ahead
+        if i >= 0:
+            at = np.int64(place[U64(ids[U64(i)])])
+            if at < 0:
+                cold[U64(count)] = i
+                count += 1
+            else:
+                begin, to = at * width, i * width
+                for c in range(width):
+                    out[U64(to + c)] = words[U64(begin + c)]
+    return count
+
+
+@njit(nogil=True, cache=True)
+def foresee(ids, begin, number, served, base, latest, next_use, place, slot_next):
+    """Note that batch ``number`` uses ``ids``: uses are numbered in sequence, those of this batch from ``begin``.
+
+    ``latest[v]`` is the latest known use of node v, or -1. ``next_use[u - base]`` is the number of the batch in which
+    the node of use u is used next; -1 while none is known. Uses before ``served`` are past: for these the next use of
+    the cached row, ``slot_next[place[v]]``, is noted instead.
+    """
+    for i in range(ids.shape[0]):
+        v = ids[U64(i)]
+        use = latest[U64(v)]
+        if use >= served:
+            next_use[U64(use - base)] = number
+        else:
+            slot = np.int64(place[U64(v)])
+            if slot >= 0:
+                slot_next[U64(slot)] = number
+        latest[U64(v)] = begin + i
+        next_use[U64(begin + i - base)] = -1
+
+
+@njit(nogil=True, cache=True)
+def _rank(next_batch, now, window, cold, v):
+    """How late a row is needed: 1, 2, ... for one of the next batches, beyond ``window`` where it is not known."""
+    if next_batch >= 0:
+        return next_batch - now
+    return window + 1 + np.int64(cold[U64(v)])
+
+
+@njit(nogil=True, cache=True)
+def keep_nearest(ids, next_use, now, window, cold, place, slot_node, slot_next, filled, counts, hit, kept):
+    """Serve a batch from a cache, and keep those rows, of the cached and the new ones, that are needed soonest.
+
+    Args:
+        ids, next_use: the distinct nodes of batch ``now``, and the batch in which each is used next (-1: not known).
+        cold: uint8 by node; among rows of unknown next use those with a low number are kept.
+        place: slot of a node in the cache, or -1. slot_node, slot_next: of a slot its node, and that node's next use.
+            The first ``filled`` slots are in use. These are updated.
+        counts: int64, of size ``window + 258``, for counting.
+        hit: gets the slot of every id before the update, or -1.
+        kept: gets the slot that the new row of an id is to be copied to, or -1. The rows of hits must be copied first.
+
+    Returns the number of slots in use.
+    """
+    k, room = ids.shape[0], slot_node.shape[0]
+    counts[:] = 0
+    for i in range(k):
+        v = ids[U64(i)]
+        held = np.int64(place[U64(v)])
+        hit[U64(i)], kept[U64(i)] = held, -1
+        if held >= 0:
+            slot_next[U64(held)] = next_use[U64(i)]
+        else:
+            counts[U64(_rank(next_use[U64(i)], now, window, cold, v))] += 1
+    misses, free = 0, room - filled
+    for rank in range(counts.shape[0]):
+        misses += counts[U64(rank)]
+    last, quota, cached_quota = counts.shape[0], 0, 0
+    if misses > free:  # rows of ranks below ``last`` are kept, and some of that rank, first those that are cached
+        for slot in range(filled):
+            counts[U64(_rank(slot_next[U64(slot)], now, window, cold, slot_node[U64(slot)]))] += 1
+        last, left = 0, room
+        while counts[U64(last)] <= left:
+            left -= counts[U64(last)]
+            last += 1
+        cached_at_last = 0
+        for slot in range(filled):
+            if _rank(slot_next[U64(slot)], now, window, cold, slot_node[U64(slot)]) == last:
+                cached_at_last += 1
+        cached_quota = min(cached_at_last, left)
+        quota = left - cached_quota
+    scanned = 0  # slots below are not asked again whether their row goes
+    for i in range(k):
+        if hit[U64(i)] >= 0:
+            continue
+        v = ids[U64(i)]
+        rank = _rank(next_use[U64(i)], now, window, cold, v)
+        if rank > last or (rank == last and quota == 0):
+            continue
+        if rank == last:
+            quota -= 1
+        if filled < room:
+            slot = filled
+            filled += 1
+        else:
+            while True:
+                slot = scanned
+                scanned += 1
+                rank = _rank(slot_next[U64(slot)], now, window, cold, slot_node[U64(slot)])
+                if rank > last:
+                    break
+                if rank == last:
+                    if cached_quota == 0:
+                        break
+                    cached_quota -= 1
+            place[U64(slot_node[U64(slot)])] = -1
+        place[U64(v)], slot_node[U64(slot)], slot_next[U64(slot)] = slot, v, next_use[U64(i)]
+        kept[U64(i)] = slot
+    return filled
+
+
+@njit(nogil=True, cache=True)
+def copy_rows(words, width, source, out, target):
+    """Copy row ``source[i]`` of ``words``, rows of ``width`` words, to row ``target[i]`` of ``out``, for all i."""
+    for i in range(source.shape[0]):
+        begin, to = source[U64(i)] * width, target[U64(i)] * width
+        for c in range(width):
+            out[U64(to + c)] = words[U64(begin + c)]

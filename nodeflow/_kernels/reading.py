@@ -1,0 +1,58 @@
+"""Pieces of a file, read by the operating system's ``pread`` from sorted places, neighbours in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit, types
+
+from nodeflow._kernels.rng import U64
+
+_pread: Any = types.ExternalFunction("pread", types.intp(types.intc, types.intp, types.uintp, types.int64))
+
+
+@njit(nogil=True, cache=True)
+def read_pieces(file, offsets, sizes, order, to, align, scratch, out, first, last):
+    """Copy pieces of an open file into ``out``; piece p, ``sizes[p]`` bytes at ``offsets[p]``, to ``to[p]``.
+
+    ``order`` numbers the pieces by ascending offset; those from ``first`` to ``last`` are read. Reads begin and end at
+    multiples of ``align`` bytes, and go through ``scratch``, whose address is such a multiple, and whose size, at least
+    two, is the most that one call reads. Pieces whose blocks touch are read together, and no block is read twice in a
+    row.
+
+    Returns the bytes read. If that failed, minus the offset of the piece that could not be read, minus 1.
+    """
+    room, total, i = scratch.shape[0], 0, first
+    while i < last:
+        p = order[U64(i)]
+        begin = offsets[U64(p)] // align * align
+        end = (offsets[U64(p)] + sizes[U64(p)] + align - 1) // align * align
+        j = i + 1
+        while j < last:  # as many pieces as touch and fit
+            p = order[U64(j)]
+            stop = (offsets[U64(p)] + sizes[U64(p)] + align - 1) // align * align
+            if offsets[U64(p)] // align * align > end or stop - begin > room:
+                break
+            end = max(end, stop)
+            j += 1
+        while begin < end:  # a single piece may be larger than the scratch
+            wanted, have = min(end - begin, room), 0
+            while have < wanted:
+                got = _pread(file, scratch.ctypes.data + have, wanted - have, begin + have)
+                if got <= 0:
+                    break
+                have += got
+                if have % align != 0:  # the end of the file
+                    break
+            total += have
+            for k in range(i, j):
+                p = order[U64(k)]
+                low, high = max(offsets[U64(p)], begin), min(offsets[U64(p)] + sizes[U64(p)], begin + wanted)
+                if high > begin + have:
+                    return -offsets[U64(p)] - 1
+                shift = to[U64(p)] - offsets[U64(p)]
+                for c in range(low, high):
+                    out[U64(c + shift)] = scratch[U64(c - begin)]
+            begin += wanted
+        i = j
+    return total

@@ -1,0 +1,136 @@
+"""How often rows will be read: counted in batches drawn ahead, computed, or taken from degrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import as_array, as_count, as_ids, as_index, check_type, describe, first_true
+from nodeflow._base.types import Floats, IdsLike, NumbersLike
+from nodeflow.graph import Graph
+from nodeflow.loader import NodeFlowLoader
+from nodeflow.random import Random, derive_key
+
+_RANDOM = 0x72616E646F6D68
+_PIECE = 2**22  # edges worked on at a time
+
+
+def hottest(heat: NumbersLike) -> Tensor:
+    """Return all rows by falling heat, int64 ``[n]``; of equal ones the lower id comes first.
+
+    ``transform.reorder(graph, hottest(heat))`` numbers the nodes of a graph in this order, with the map back.
+
+    Raises TypeError and ValueError unless ``heat`` is a number per row, none of them NaN.
+
+    >>> hottest([1, 5, 0, 5])
+    tensor([1, 3, 0, 2])
+    """
+    return torch.from_numpy(np.argsort(-as_heat(heat), kind="stable"))
+
+
+def as_heat(heat: NumbersLike) -> Floats:
+    """Return numbers per row as float64; raises TypeError and ValueError for anything else, and for a NaN."""
+    values = as_array(heat, "heat", "numbers")
+    if values.dtype.kind not in "biuf" or values.ndim != 1:
+        raise TypeError(f"heat must be a number per row, got {describe(heat)}")
+    if (row := first_true(np.isnan(values))) is not None:
+        raise ValueError(f"heat must not have a NaN, but heat[{row}] is one")
+    return values.astype(np.float64)
+
+
+def presample(loader: NodeFlowLoader, epochs: int | Iterable[int] = 1, *, layer: int = 0) -> Tensor:
+    """Count in how many batches each node is in a layer, by drawing epochs ahead without their columns.
+
+    The position of the loader stays as it is. Heat of this kind is PreSC of Yang et al. 2022 ("GNNLab").
+
+    Args:
+        loader: what training iterates over. One whose ``inputs`` is a function cannot be drawn ahead.
+        epochs: how many epochs are drawn, from epoch 0; or the very ones: the epoch that is trained next gives the best
+            choice that a fixed set of rows can be for it.
+        layer: the layer whose rows are read; 0 has the inputs.
+
+    Returns int64 ``[num_nodes]``. Raises the errors of ``NodeFlowLoader.draws``, IndexError for a layer that batches do
+    not have.
+
+    >>> from nodeflow import NeighborSampler
+    >>> graph = Graph.from_edges([0, 1, 1], [1, 2, 3])
+    >>> presample(NodeFlowLoader(NeighborSampler(graph, [5]), [2, 3], batch_size=1))
+    tensor([0, 2, 1, 1])
+    """
+    check_type(loader, "loader", NodeFlowLoader, "a NodeFlowLoader")
+    graph = loader.sampler.graph
+    at = as_index(layer, "layer", loader.sampler.num_flows + 1)
+    count = np.zeros(graph.num_nodes, np.int64)
+    for epoch in range(as_count(epochs, "epochs", 1)) if isinstance(epochs, int) else epochs:
+        for batch in loader.draws(epoch):
+            count[np.unique(batch.layers[at].parent_nid.numpy())] += 1
+    return torch.from_numpy(count)
+
+
+def degree_heat(graph: Graph, direction: str = "in") -> Tensor:
+    """Return by how many edges each node can be drawn, int64 ``[num_nodes]``.
+
+    A sampler that draws along in-edges, ``direction="in"``, draws a node from each node that it points to: that is its
+    out-degree. For "out" it is the in-degree, for "both" the sum.
+
+    Raises ValueError for another direction.
+
+    >>> degree_heat(Graph.from_edges([0, 0, 1], [1, 2, 2]))
+    tensor([2, 1, 0])
+    """
+    if direction not in ("in", "out", "both"):
+        raise ValueError(f"direction must be 'in', 'out' or 'both', got {direction!r}")
+    found = torch.zeros(graph.num_nodes, dtype=torch.int64)
+    if direction != "out":
+        found = found + graph.out_degrees()
+    if direction != "in":
+        found = found + graph.in_degrees()
+    return found
+
+
+def reach_heat(graph: Graph, seeds: IdsLike, fanouts: Sequence[int | None], batch_size: int) -> Tensor:
+    r"""Return about with which probability each node is an input of a batch, float64 ``[num_nodes]``.
+
+    A seed is in a batch with probability :math:`p = \min(1, b / n)`. With one product per hop, from the seeds to the
+    inputs, :math:`1 - p'_u = (1 - p_u) \prod_{u \to v} (1 - p_v \min(1, k / d_v))` for fanout k and in-degree
+    :math:`d_v`, as if the draws of all v were independent and each v in the batch by itself. Exact for one hop where
+    every edge is drawn by itself, as ``BernoulliSampler`` does, and seeds are; else an estimate that needs no draw.
+
+    Args:
+        graph: the parent graph; draws go along in-edges.
+        seeds: the training nodes.
+        fanouts: of the sampler, in flow order, the seeds' last; -1 or None stands for all neighbours.
+        batch_size: number of seeds per batch.
+
+    Raises IndexError for a seed that is no node, ValueError for wrong sizes.
+
+    >>> reach_heat(Graph.from_edges([0, 1], [2, 2]), [2], [1], batch_size=1)
+    tensor([0.5000, 0.5000, 1.0000], dtype=torch.float64)
+    """
+    check_type(graph, "graph", Graph, "a nodeflow.Graph")
+    ids = as_ids(seeds, "seeds", graph.num_nodes)
+    size = as_count(batch_size, "batch_size", 1)
+    reached = np.minimum(np.bincount(ids, minlength=graph.num_nodes) * (size / max(len(ids), size)), 1.0)
+    degrees = np.diff(graph.indptr)
+    for fanout in reversed(fanouts):
+        drawn = np.ones(graph.num_nodes)
+        if fanout is not None and fanout != -1:
+            drawn = np.minimum(1.0, as_count(fanout, "a fanout") / np.maximum(degrees, 1))
+        with np.errstate(divide="ignore"):
+            missed = np.log1p(-reached * drawn)  # -inf: certainly reached
+        total = np.zeros(graph.num_nodes)
+        for begin in range(0, graph.num_edges, _PIECE):
+            sources = graph.indices[begin : begin + _PIECE]
+            at = np.arange(begin, begin + len(sources))
+            along = missed[np.searchsorted(graph.indptr, at, side="right") - 1]
+            total += np.bincount(sources, weights=along, minlength=graph.num_nodes)
+        reached = 1.0 - (1.0 - reached) * np.exp(total)
+    return torch.from_numpy(reached)
+
+
+def random_heat(num_nodes: int, seed: int = 0) -> Tensor:
+    """Return a random order as heat, float64 ``[num_nodes]``: what every other kind has to beat."""
+    return Random(derive_key(_RANDOM, seed)).uniform(np.arange(as_count(num_nodes, "num_nodes")))

@@ -1,0 +1,231 @@
+"""Batches whose rows are read as planned: the coming ones are drawn first, so what they read is known."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, as_count, check_type
+from nodeflow._base.types import NumbersLike
+from nodeflow._rows.rows import Rows, fetch_rows
+from nodeflow._runtime.buffers import as_tensor, reused
+from nodeflow._runtime.workers import Workers
+from nodeflow.flow import NodeFlow
+from nodeflow.flow._build import empty_node_flow
+from nodeflow.flow._parent import node_columns
+from nodeflow.loader import NodeFlowLoader
+from nodeflow.storage._cached import as_words, row_bytes, rows_in
+from nodeflow.storage._heat import as_heat
+from nodeflow.storage._plan import Plan
+
+
+@dataclass
+class Reads:
+    """What a ``Lookahead`` has read so far.
+
+    Attributes:
+        batches: how many batches were served.
+        rows: rows that they needed, of every column.
+        read: rows that were read; the others were in memory.
+        bytes: bytes of the rows that were read.
+    """
+
+    batches: int = 0
+    rows: int = 0
+    read: int = 0
+    bytes: int = 0
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of the rows that were in memory; NaN before the first."""
+        return 1 - self.read / self.rows if self.rows else float("nan")
+
+
+class Lookahead:
+    """The batches of a loader, with rows that are read as planned instead of when they are asked for.
+
+    A draw depends on nothing but its key, so the batches that come next can be drawn now, without their columns. Then
+    it is known which rows they read. Of the rows at hand, those stay in memory whose next use is nearest. The others
+    are read in the order of the file, by a thread, while the caller computes. The batches are those of the loader, bit
+    for bit, and so is its state: save and restore the loader's own.
+
+    It plans those node columns of the loader (``ndata``) that are ``Rows``; tensors are copied as always.
+
+    Args:
+        loader: what training iterates over.
+        memory: rows that stay in memory, over all planned columns: text such as "2 GB" is a number of bytes, an int a
+            number of nodes. Beside these it keeps 13 bytes per node, and 8 bytes for every row that a batch of the
+            window reads.
+        window: how many batches are drawn ahead; None: as many as an epoch has. The first batch comes when they are
+            drawn.
+        epochs: how many epochs there are. What is drawn ahead does not end with an epoch: the next one is foreseen
+            too, up to these. None: without end.
+        prefetch: how many batches have their rows fetched ahead of the caller.
+        heat: a number per node, such as ``degree_heat(graph)``. Of rows that no batch of the window uses, the hottest
+            stay. It matters where the window is short.
+
+    Attributes:
+        reads: counts of what has been read, see ``Reads``.
+
+    Raises TypeError where no column can be planned (none of ``ndata`` is ``Rows``), and where batches cannot be drawn
+    ahead (see ``NodeFlowLoader.draws``); ValueError where not a single row fits into ``memory``. Errors of the rows and
+    of their threads reach the caller.
+
+    >>> from nodeflow import Graph, NeighborSampler, storage
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> graph.ndata["x"] = storage.Cached(torch.eye(4), heat=[0, 0, 0, 0], memory=0)
+    >>> loader = NodeFlowLoader(NeighborSampler(graph, [1]), [0, 1, 2, 3], batch_size=2, ndata={0: ["x"]})
+    >>> lookahead = Lookahead(loader, memory=1)
+    >>> [batch.layers[0].data["x"].shape for batch in lookahead]
+    [torch.Size([3, 4]), torch.Size([3, 4])]
+    >>> lookahead.reads.read
+    5
+    """
+
+    def __init__(
+        self,
+        loader: NodeFlowLoader,
+        memory: int | str,
+        *,
+        window: int | None = None,
+        epochs: int | None = None,
+        prefetch: int = 2,
+        heat: NumbersLike | None = None,
+    ) -> None:
+        check_type(loader, "loader", NodeFlowLoader, "a NodeFlowLoader")
+        next(loader.draws(0, len(loader)), None)  # raises where batches cannot be drawn ahead
+        self.loader, graph = loader, loader.sampler.graph
+        self._layers, self._rest = _divided(loader)
+        names = dict.fromkeys(name for chosen in self._layers.values() for name in chosen)
+        self._columns: dict[str, Rows] = {name: cast(Rows, graph.ndata[name]) for name in names}
+        if not names:
+            raise TypeError(
+                "no column of the loader's ndata is fetched by id, so nothing can be planned: set graph.ndata[name] to "
+                "an object such as nodeflow.storage.open(...), and name it in ndata of the loader"
+            )
+        room = rows_in(memory, sum(map(row_bytes, self._columns.values())), graph.num_nodes)
+        self._window = as_count(len(loader) if window is None else window, "window")
+        self._epochs = None if epochs is None else as_count(epochs, "epochs", 1)
+        self._prefetch = as_count(prefetch, "prefetch", 1)
+        values = None if heat is None else as_heat(heat)
+        if values is not None and len(values) != graph.num_nodes:
+            raise ValueError(f"heat must have a number per node ({graph.num_nodes}), got {len(values)}")
+        self._plan = Plan(graph.num_nodes, room, self._window, values)
+        self._kept = {
+            name: torch.empty((room, *rows.shape[1:]), dtype=rows.dtype) for name, rows in self._columns.items()
+        }
+        self._coming: Iterator[Ints] = iter(())
+        self._foreseen: tuple[int, int] | None = None  # epoch and batch that the plan goes on with
+        self.reads = Reads()
+
+    def __len__(self) -> int:
+        """Number of batches in an epoch."""
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[NodeFlow]:
+        fetched: deque[Callable[[], _Fetched]] = deque()
+        batches = self.loader.iterate(self._rest, lambda batch: self._fill(batch, fetched.popleft()()))
+        epoch, start = self.loader.epoch, self.loader.batch_number
+        if self._foreseen != (epoch, start) or (self._epochs is not None and epoch >= self._epochs):
+            self._plan.forget()
+            self._coming = self._ids(epoch, start)
+        self._foreseen = None  # an iteration that is left early has planned more than it gave
+        workers = Workers(1, "nodeflow-lookahead")
+        try:
+            left = len(self) - start
+            for _ in range(min(self._prefetch, left)):
+                fetched.append(workers.submit(self._fetch))
+            for batch in batches:
+                left -= 1
+                if left >= self._prefetch:
+                    fetched.append(workers.submit(self._fetch))
+                yield batch
+            self._foreseen = epoch + 1, 0
+        finally:
+            workers.stop()
+            batches.close()
+
+    def _ids(self, epoch: int, start: int) -> Iterator[Ints]:
+        """Yield the distinct nodes whose rows each batch reads, from one epoch to the next."""
+        for number in count(epoch) if self._epochs is None else range(epoch, max(self._epochs, epoch + 1)):
+            for batch in self.loader.draws(number, start if number == epoch else 0):
+                yield self._nodes(batch)
+
+    def _nodes(self, batch: NodeFlow) -> Ints:
+        """Return the distinct nodes whose rows a batch reads: those of the layer, in its order, or of all layers."""
+        ids: Ints = torch.cat([batch.layers[i].parent_nid for i in self._layers]).numpy()
+        return ids if self._is_one_layer(batch) else np.unique(ids)
+
+    def _is_one_layer(self, batch: NodeFlow) -> bool:
+        return len(self._layers) == 1 and all(batch.layers[i].context is None for i in self._layers)
+
+    def _fetch(self) -> _Fetched:
+        """Return the nodes of the next batch, and their rows of every column."""
+        try:
+            step = self._plan.advance(lambda: next(self._coming, None))
+            if step is None:
+                raise RuntimeError("the loader gives more batches than it said; it was changed during an iteration")
+            ids, hit, kept = step
+            old, new, staying = np.flatnonzero(hit >= 0), np.flatnonzero(hit < 0), np.flatnonzero(kept >= 0)
+            columns = {}
+            for name, rows in self._columns.items():
+                cache, row = self._kept[name], row_bytes(rows)
+                out = as_tensor(reused((len(ids) * row,), np.uint8), rows.dtype, (len(ids), *rows.shape[1:]))
+                read = fetch_rows(rows, torch.from_numpy(ids[new])).cpu()
+                _copy(cache, hit[old], out, old, row)
+                _copy(read, np.arange(len(new)), out, new, row)
+                _copy(out, staying, cache, kept[staying], row)
+                columns[name] = out
+                self.reads.bytes += len(new) * row
+        except BaseException:  # what the plan takes for cached may not have been copied
+            self._plan.empty()
+            raise
+        self.reads.batches, self.reads.rows = self.reads.batches + 1, self.reads.rows + len(ids)
+        self.reads.read += len(new)
+        return _Fetched(torch.from_numpy(ids), columns)
+
+    def _fill(self, batch: NodeFlow, fetched: _Fetched) -> None:
+        ids, columns = fetched
+        if not self._is_one_layer(batch):
+            at = {i: torch.searchsorted(ids, batch.layers[i].parent_nid) for i in self._layers}
+        for i, names in self._layers.items():
+            for name in names:
+                rows = columns[name] if self._is_one_layer(batch) else columns[name].index_select(0, at[i])
+                batch.layers[i].data[name] = rows.pin_memory() if self.loader.pin_memory else rows
+
+    def __repr__(self) -> str:
+        return f"Lookahead({self.loader!r}, {self._window} batches ahead, columns {', '.join(self._columns)})"
+
+
+class _Fetched(NamedTuple):
+    """Nodes ``[k]``, and by name their rows of every planned column."""
+
+    ids: Tensor
+    columns: dict[str, Tensor]
+
+
+def _divided(loader: NodeFlowLoader) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
+    """Return the node columns that are planned, and those that are copied as always: by layer, their names."""
+    graph = loader.sampler.graph
+    planned: dict[int, list[str]] = {}
+    rest: dict[int, list[str]] = {}
+    for i, names in node_columns(empty_node_flow(graph, loader.sampler.num_flows), loader.ndata):
+        fetched = [name for name in names if not isinstance(graph.ndata[name], Tensor)]
+        planned |= {i: fetched} if fetched else {}
+        rest |= {i: [name for name in names if name not in fetched]}
+    return planned, rest
+
+
+def _copy(source: Tensor, at: Ints, target: Tensor, to: Ints, row: int) -> None:
+    """Copy rows ``at`` of ``source`` to the rows ``to`` of ``target``; a row has ``row`` bytes."""
+    if len(at) and row:
+        words, width, out = as_words(source, row, target)
+        kernels.caching.copy_rows(words, width, at, out, to)

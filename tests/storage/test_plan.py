@@ -1,0 +1,104 @@
+"""The plan of a cache with known batches, beside the best of all choices."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeflow._base.checks import Ints
+from nodeflow.storage._plan import Plan, fewest_reads, served
+
+NODES = 6
+
+batches_of_nodes = st.lists(
+    st.lists(st.integers(0, NODES - 1), unique=True, max_size=5).map(lambda ids: np.array(ids, np.int64)), max_size=7
+)
+
+
+def best_of_all(batches: list[Ints], room: int) -> int:
+    """Fewest reads over all ways to choose which rows stay."""
+    cost = {frozenset[int](): 0}
+    for ids in batches:
+        wanted = frozenset(ids.tolist())
+        after: dict[frozenset[int], int] = {}
+        for held, reads in cost.items():
+            at_hand, reads = held | wanted, reads + len(wanted - held)
+            for kept in combinations(sorted(at_hand), min(room, len(at_hand))):
+                after[frozenset(kept)] = min(reads, after.get(frozenset(kept), reads))
+        cost = after
+    return min(cost.values())
+
+
+@given(batches_of_nodes, st.integers(0, NODES))
+def test_a_plan_that_knows_all_batches_reads_as_little_as_any_choice(batches: list[Ints], room: int) -> None:
+    assert fewest_reads(batches, room) == best_of_all(batches, room)
+
+
+@given(batches_of_nodes, st.integers(0, NODES), st.integers(0, 8), st.booleans(), st.randoms(use_true_random=False))
+def test_slots_hold_what_the_plan_says(batches: list[Ints], room: int, window: int, hot: bool, random: object) -> None:
+    heat = np.array([random.random() for _ in range(NODES)]) if hot else None  # type: ignore[attr-defined]
+    plan, coming, slots = Plan(NODES, room, window, heat), iter(batches), np.full(room, -1)
+    asked = []
+    for ids, hit, kept in served(plan, coming):
+        asked.append(ids.tolist())
+        assert (slots[hit[hit >= 0]] == ids[hit >= 0]).all()
+        assert not np.isin(ids[hit < 0], slots).any()
+        assert (kept[hit >= 0] == -1).all()
+        assert len(set(kept[kept >= 0])) == (kept >= 0).sum()
+        slots[kept[kept >= 0]] = ids[kept >= 0]
+    assert asked == [ids.tolist() for ids in batches]
+
+
+@given(batches_of_nodes, st.integers(1, NODES))
+def test_with_room_for_all_every_row_is_read_once(batches: list[Ints], window: int) -> None:
+    plan, coming = Plan(NODES, NODES, window, None), iter(batches)
+    reads = [node for ids, hit, _ in served(plan, coming) for node in ids[hit < 0].tolist()]
+    assert sorted(reads) == sorted({node for ids in batches for node in ids.tolist()})
+
+
+def test_without_a_window_the_hottest_rows_stay() -> None:
+    rng = np.random.default_rng(0)
+    batches = [rng.permutation(100)[:30] for _ in range(50)]
+    heat = np.arange(100.0)
+    plan, coming = Plan(100, 10, 0, heat), iter(batches)
+    for ids, _, kept in served(plan, coming):
+        last = ids, kept
+    held = set(np.flatnonzero(plan._place >= 0).tolist())
+    assert held == set(range(90, 100))
+    assert len(last[0]) == 30
+
+
+def test_rows_stay_when_the_coming_batches_are_forgotten() -> None:
+    plan = Plan(4, 2, 1, None)
+    batches = [np.array([0, 1]), np.array([0, 1])]
+    assert [(hit < 0).sum() for _, hit, _ in served(plan, iter(batches))] == [2, 0]
+    plan.forget()
+    assert [(hit < 0).sum() for _, hit, _ in served(plan, iter(batches))] == [0, 0]
+    plan.empty()
+    assert [(hit < 0).sum() for _, hit, _ in served(plan, iter(batches))] == [2, 0]
+
+
+@pytest.mark.parametrize("kind", ["hub", "cycle"])
+def test_long_sequences(kind: str) -> None:
+    """Against the rule written out: after each batch the rows at hand with the nearest next use stay."""
+    rng = np.random.default_rng(1)
+    if kind == "hub":
+        odds = 1 / np.arange(1, 301)
+        batches = [rng.choice(300, 40, replace=False, p=odds / odds.sum()) for _ in range(120)]
+    else:
+        batches = [np.arange(t * 7, t * 7 + 40) % 300 for t in range(120)]
+    room, held, reads = 50, set[int](), 0
+    uses: dict[int, list[int]] = {}
+    for t, ids in enumerate(batches):
+        for node in ids.tolist():
+            uses.setdefault(node, []).append(t)
+    for t, ids in enumerate(batches):
+        wanted = set(ids.tolist())
+        reads += len(wanted - held)
+        later = {node: min((u for u in uses[node] if u > t), default=10**9) for node in held | wanted}
+        held = set(sorted(later, key=lambda node: later[node])[:room])
+    assert fewest_reads(batches, room) == reads
