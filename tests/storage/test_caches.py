@@ -1,0 +1,139 @@
+"""Cached, recently used and tiered rows: equal to the column, counted, within their size."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from nodeflow import storage
+from nodeflow._rows.csr import from_scipy
+from nodeflow.storage import Cached, RecentlyUsed, Tiered
+
+COLUMN = torch.arange(60 * 3, dtype=torch.float32).view(60, 3)
+
+
+def wrong(value: object) -> Any:
+    """A value of a type that is not allowed."""
+    return value
+
+
+some_ids = st.lists(st.lists(st.integers(0, 59), max_size=30), max_size=5)
+
+
+@given(some_ids, st.integers(0, 60), st.sampled_from([torch.float32, torch.uint8, torch.bfloat16, torch.int64]))
+def test_cached_rows_are_those_of_the_column(calls: list[list[int]], room: int, dtype: torch.dtype) -> None:
+    column = COLUMN.to(dtype)
+    heat = np.random.default_rng(room).permutation(60)
+    rows = Cached(column, heat, room)
+    hot = set(np.argsort(-heat)[:room].tolist())
+    assert set(rows.ids.tolist()) == hot
+    for ids in calls:
+        assert rows.fetch(torch.tensor(ids, dtype=torch.int64)).equal(column[ids])
+    asked = [i for ids in calls for i in ids]
+    assert (rows.hits, rows.misses) == (sum(i in hot for i in asked), sum(i not in hot for i in asked))
+    assert rows.hit_rate == rows.hits / len(asked) if asked else np.isnan(rows.hit_rate)
+
+
+@given(some_ids, st.integers(0, 60))
+def test_recently_used_rows_follow_the_rule(calls: list[list[int]], room: int) -> None:
+    """After each call the cache holds the rows used last; within a call any of them."""
+    rows, used, hits = RecentlyUsed(COLUMN, room), dict[int, int](), 0
+    for now, ids in enumerate(calls):
+        held = {i for i in range(60) if rows._place[i] >= 0}
+        assert len(held) <= room
+        assert rows.fetch(torch.tensor(ids, dtype=torch.int64)).equal(COLUMN[ids])
+        hits += sum(i in held for i in ids)
+        used |= dict.fromkeys(ids, now)
+        after = {i for i in range(60) if rows._place[i] >= 0}
+        assert len(after) == min(room, len(held | set(ids)))
+        dropped = [used[i] for i in (held | set(ids)) - after]
+        assert max(dropped, default=-1) <= min((used[i] for i in after), default=now)
+    assert rows.hits == hits
+
+
+@given(some_ids, st.lists(st.integers(0, 60), max_size=3), st.booleans())
+def test_tiers_hold_every_row_once(calls: list[list[int]], cuts: list[int], random: bool) -> None:
+    order = np.random.default_rng(len(cuts)).permutation(60) if random else np.arange(60)
+    ends = [0, *sorted(cuts), 60]
+    tiers = [COLUMN[order[a:b]] for a, b in pairwise(ends)]
+    rows = Tiered(tiers, np.argsort(order) if random else None)
+    for ids in calls:
+        assert rows.fetch(torch.tensor(ids, dtype=torch.int64)).equal(COLUMN[ids])
+    assert sum(rows.fetched) == sum(map(len, calls))
+    assert rows.sizes == [b - a for a, b in pairwise(ends)]
+
+
+def test_a_column_is_split_by_heat_over_memory_a_device_and_a_file(tmp_path: Path) -> None:
+    heat = torch.arange(60.0)
+    rows = Tiered.split(
+        COLUMN, heat, [("cpu", 10), ("memory", "120 B"), (tmp_path / "warm.npy", 0.25), (tmp_path / "cold.npy", None)]
+    )
+    assert rows.sizes == [10, 10, 15, 25]
+    assert np.load(tmp_path / "cold.npy").tolist() == COLUMN[torch.arange(24, -1, -1)].tolist()
+    ids = torch.tensor([59, 0, 30, 45, 24, 59])
+    assert rows.fetch(ids).equal(COLUMN[ids])
+    assert rows.fetched == [2, 1, 1, 2]
+    assert "10 rows in memory of cpu" in repr(rows)
+    chained = Cached(rows, heat, 5)  # any rows above any others
+    assert chained.fetch(ids).equal(COLUMN[ids])
+
+
+def test_what_does_not_fit_is_said_with_what_would() -> None:
+    with pytest.raises(ValueError, match=r"20 rows, 240 bytes, have no place"):
+        Tiered.split(COLUMN, torch.arange(60), [("memory", 20), ("cpu", "240 B")])
+    with pytest.raises(ValueError, match="a row takes 12 bytes"):
+        Cached(COLUMN, torch.arange(60), "11 B")
+    assert len(Cached(COLUMN, torch.arange(60), "12 B").ids) == 1
+    assert len(Cached(COLUMN, torch.arange(60), "2 GB").ids) == 60
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: Cached(COLUMN, [1.0], 5), ValueError, r"number per row \(60\)"),
+        (lambda: Cached(COLUMN, [np.nan] * 60, 5), ValueError, r"heat\[0\]"),
+        (lambda: Cached(COLUMN, wrong(["a"] * 60), 5), TypeError, "heat must be"),
+        (lambda: Cached(COLUMN, range(60), -1), ValueError, "memory"),
+        (lambda: Cached(wrong([1]), [1], 1), TypeError, "rows must be"),
+        (lambda: Cached(from_scipy(scipy.sparse.eye(60, format="csr")), range(60), 5), TypeError, "dense"),
+        (lambda: Cached(COLUMN, range(60), 5).fetch(torch.tensor([60])), IndexError, "60"),
+        (lambda: Cached(COLUMN, range(60), 5).fetch(torch.tensor([6]), COLUMN), ValueError, "out must be"),
+        (lambda: Tiered([]), ValueError, "at least one"),
+        (lambda: Tiered([COLUMN, COLUMN[:, :2]]), ValueError, r"tiers\[1\]"),
+        (lambda: Tiered([COLUMN], range(59)), ValueError, "each of the 60 rows once"),
+        (lambda: Tiered([COLUMN], [0] * 60), ValueError, "each of the 60 rows once"),
+        (lambda: Tiered.split(COLUMN, range(60), [("memory", 1.5)]), ValueError, "share from 0 to 1"),
+        (lambda: Tiered.split(COLUMN, range(60), [("rows.csv", None)]), ValueError, "path of a .npy file"),
+    ],
+)
+def test_mistakes_are_named(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+class Database:
+    """Rows of a user's own."""
+
+    def __init__(self, values: dict[int, list[float]]) -> None:
+        self.values, self.shape, self.dtype = values, (len(values), 2), torch.float32
+
+    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
+        found = torch.tensor([self.values[i] for i in ids.tolist()]).view(-1, 2)
+        return found if out is None else out.copy_(found)
+
+
+def test_rows_of_a_users_own_under_a_cache() -> None:
+    own = Database({i: [float(i), -float(i)] for i in range(10)})
+    assert isinstance(own, storage.Rows)
+    rows = Cached(own, range(10), 4)
+    assert rows.fetch(torch.tensor([9, 0, 9])).tolist() == [[9, -9], [0, 0], [9, -9]]
+    assert (rows.hits, rows.misses) == (2, 1)

@@ -1,0 +1,232 @@
+"""Rows in files: equal to the tensor, whatever the ids; files that are damaged; processes that share one."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+from torch import Tensor
+
+from nodeflow import Graph, NeighborSampler, storage
+from nodeflow.storage._files import FileReader
+
+NOT_A_TENSOR: Any = [0]
+can_read_directly = pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="this system has no O_DIRECT")
+
+
+@pytest.fixture(scope="module")
+def column() -> Tensor:
+    return torch.randn(1000, 3, 7, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, column: Tensor) -> Path:
+    folder = tmp_path_factory.mktemp("rows")
+    np.save(folder / "x.npy", column.numpy())
+    (folder / "x.bin").write_bytes(b"head" + column.numpy().tobytes())
+    save_file({"x": column, "half": column.bfloat16(), "flag": column > 0}, folder / "x.safetensors")
+    return folder
+
+
+def opened(folder: Path, kind: str, **options: Any) -> storage.FileRows:
+    if kind == "npy":
+        return storage.open(folder / "x.npy", **options)
+    if kind == "raw":
+        return storage.open(folder / "x.bin", shape=(1000, 3, 7), dtype=torch.float32, offset=4, **options)
+    return storage.open(folder / "x.safetensors", "x", **options)
+
+
+@pytest.mark.parametrize("kind", ["npy", "raw", "safetensors"])
+@pytest.mark.parametrize("direct", [False, pytest.param(True, marks=can_read_directly)])
+@pytest.mark.parametrize("threads", [1, 5])
+def test_rows_are_those_of_the_tensor(folder: Path, column: Tensor, kind: str, direct: bool, threads: int) -> None:
+    rows = opened(folder, kind, direct=direct, threads=threads)
+    assert (rows.shape, rows.dtype, len(rows)) == ((1000, 3, 7), torch.float32, 1000)
+    generator = torch.Generator().manual_seed(1)
+    for count in (0, 1, 7, 400, 3000):
+        ids = torch.randint(0, 1000, (count,), generator=generator)
+        assert rows.fetch(ids).equal(column[ids])
+        out = torch.full((count, 3, 7), -1.0)
+        assert rows.fetch(ids, out) is out
+        assert out.equal(column[ids])
+    assert rows.fetch(torch.arange(1000)).equal(column)
+
+
+@given(st.lists(st.integers(0, 40)), st.integers(0, 9000), st.booleans())
+def test_any_ids_of_any_width(ids: list[int], width: int, direct: bool) -> None:
+    from tempfile import TemporaryDirectory
+
+    values = torch.arange(41 * width, dtype=torch.int64).to(torch.uint8).view(41, width)
+    with TemporaryDirectory() as place:
+        path = Path(place) / "x.npy"
+        np.save(path, values.numpy())
+        rows = storage.open(path, direct=direct and hasattr(os, "O_DIRECT"))
+        assert rows.fetch(torch.tensor(ids, dtype=torch.int64)).equal(values[ids])
+
+
+def test_pieces_larger_than_a_single_read(tmp_path: Path) -> None:
+    values = torch.randn(4, 700_000)
+    np.save(tmp_path / "x.npy", values.numpy())
+    assert storage.open(tmp_path / "x.npy").fetch(torch.tensor([3, 1, 1])).equal(values[[3, 1, 1]])
+
+
+@can_read_directly
+def test_rows_in_one_block_are_read_once(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((4096, 16), np.float32))
+    rows = storage.open(tmp_path / "x.npy", direct=True, threads=1)
+    rows.fetch(torch.arange(8))  # 128 + 8 * 64 bytes
+    assert rows.bytes_read == 1024 or rows.bytes_read == 4096
+    plain = storage.open(tmp_path / "x.npy")
+    plain.fetch(torch.tensor([5, 0, 0, 900]))
+    assert plain.bytes_read == 4 * 64 - 64 or plain.bytes_read == 3 * 64
+
+
+def test_other_types(folder: Path, column: Tensor) -> None:
+    ids = torch.tensor([999, 0])
+    assert storage.open(folder / "x.safetensors", "half").fetch(ids).equal(column.bfloat16()[ids])
+    assert storage.open(folder / "x.safetensors", "flag").fetch(ids).equal((column > 0)[ids])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda f: storage.open(f / "none.npy"), FileNotFoundError, "none.npy"),
+        (lambda f: storage.open(f / "x.txt"), ValueError, "pass shape and dtype"),
+        (lambda f: storage.open(f / "x.npy", shape=(1, 2)), TypeError, "belong together"),
+        (lambda f: storage.open(f / "x.npy", threads=0), ValueError, "threads"),
+        (lambda f: storage.open(f / "x.safetensors"), ValueError, "holds 3 tensors: pass name="),
+        (lambda f: storage.open(f / "x.safetensors", "y"), ValueError, "no tensor 'y'"),
+        (lambda f: storage.open(f / "x.bin", shape=(9999, 9), dtype=torch.int64), ValueError, "takes 719928"),
+        (lambda f: storage.open(f / "x.npy").fetch(torch.tensor([1000])), IndexError, "1000"),
+        (lambda f: storage.open(f / "x.npy").fetch(torch.tensor([-1])), IndexError, "-1"),
+        (lambda f: storage.open(f / "x.npy").fetch(torch.tensor([1]), torch.zeros(1, 3)), ValueError, "out must be"),
+        (lambda f: storage.open(f / "x.npy").fetch(torch.tensor([1]), NOT_A_TENSOR), TypeError, "out must be"),
+    ],
+)
+def test_mistakes_are_named(folder: Path, call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(folder)
+
+
+@pytest.mark.parametrize("kind", ["npy", "safetensors"])
+@pytest.mark.parametrize("damage", ["cut", "foreign", "empty", "scalar"])
+def test_damaged_files_are_refused(tmp_path: Path, kind: str, damage: str) -> None:
+    path = tmp_path / f"x.{kind}"
+    value = np.zeros(()) if damage == "scalar" else np.zeros((50, 4))
+    np.save(path, value) if kind == "npy" else save_file({"x": torch.from_numpy(value)}, path)
+    if damage != "scalar":
+        contents = path.read_bytes()
+        path.write_bytes({"cut": contents[:-1], "foreign": b"a,b\n1,2\n" * 9, "empty": b""}[damage])
+    with pytest.raises(ValueError, match=rf"x\.{kind}"):
+        storage.open(path)
+
+
+def test_orders_and_objects_that_cannot_be_rows_are_refused(tmp_path: Path) -> None:
+    for name, value in {"fortran": np.asfortranarray(np.zeros((3, 4))), "swapped": np.zeros((3, 4), ">f8")}.items():
+        np.save(tmp_path / f"{name}.npy", value)
+        with pytest.raises(ValueError, match=name):
+            storage.open(tmp_path / f"{name}.npy")
+    np.save(tmp_path / "object.npy", np.array([{}]), allow_pickle=True)
+    with pytest.raises(ValueError, match="object"):
+        storage.open(tmp_path / "object.npy")
+
+
+def test_a_file_cut_off_later_is_an_error(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((5000, 4)))
+    rows = storage.open(tmp_path / "x.npy")
+    os.truncate(tmp_path / "x.npy", 50_000)
+    assert rows.fetch(torch.tensor([0])).tolist() == [[0.0] * 4]
+    with pytest.raises(ValueError, match="ends before byte"):
+        rows.fetch(torch.tensor([0, 4999]))
+
+
+def fetched_elsewhere(rows: storage.FileRows, ids: list[int]) -> list[list[float]]:
+    return rows.fetch(torch.tensor(ids)).flatten(1).tolist()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_share_a_file(folder: Path, column: Tensor, method: str) -> None:
+    rows = storage.open(folder / "x.npy")
+    ids = list(range(0, 900, 3))
+    rows.fetch(torch.tensor(ids))  # so that its threads run
+    assert len(pickle.dumps(rows)) < 1000
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # a forked child may not wait for torch's threads
+    try:
+        with get_context(method).Pool(1) as pool:
+            assert pool.apply(fetched_elsewhere, (rows, ids)) == column[ids].flatten(1).tolist()
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_a_column_of_a_graph(folder: Path, column: Tensor) -> None:
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=1000, ndata={"x": storage.open(folder / "x.npy")})
+    batch = NeighborSampler(graph, [1])([3, 1])
+    batch.copy_from_parent({0: ["x"]}, None)
+    assert batch.ldata[0]["x"].equal(column[batch.layers[0].parent_nid])
+    assert "x" in repr(graph)
+    assert "1000, 3, 7" in repr(graph.ndata)
+
+
+def test_files_are_closed(folder: Path) -> None:
+    reader = FileReader(folder / "x.npy", direct=False, threads=1)
+    file = reader._file
+    os.fstat(file)
+    del reader
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(file)
+
+
+# ---- sparse
+
+
+@given(st.integers(0, 60).map(np.random.default_rng))
+def test_sparse_rows_are_those_of_the_matrix(rng: np.random.Generator) -> None:
+    from tempfile import TemporaryDirectory
+
+    matrix = scipy.sparse.random(30, 9, 0.2, "csr", rng=rng, dtype=np.float32)
+    ids = rng.integers(0, 30, rng.integers(0, 70))
+    with TemporaryDirectory() as place:
+        storage.save_sparse(Path(place) / "x.safetensors", matrix)
+        rows = storage.open_sparse(Path(place) / "x.safetensors", threads=3)
+        assert rows.shape == (30, 9)
+        found = rows.fetch(torch.from_numpy(ids))
+    assert found.layout == torch.sparse_csr
+    assert found.to_dense().tolist() == matrix.toarray()[ids].tolist()
+
+
+def test_a_sparse_column_of_a_graph(tmp_path: Path) -> None:
+    dense = (torch.arange(40).view(8, 5) % 3).float()
+    storage.save_sparse(tmp_path / "x.safetensors", scipy.sparse.csr_array(dense.numpy()))
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=8)
+    graph.ndata["x"] = storage.open_sparse(tmp_path / "x.safetensors")
+    batch = NeighborSampler(graph, [1])([3, 1])
+    batch.copy_from_parent({0: ["x"]}, None)
+    assert batch.ldata[0]["x"].to_dense().equal(dense[batch.layers[0].parent_nid])
+
+
+def test_sparse_mistakes_are_named(tmp_path: Path, folder: Path) -> None:
+    with pytest.raises(ValueError, match="no sparse column"):
+        storage.open_sparse(folder / "x.safetensors")
+    with pytest.raises(TypeError, match="sparse CSR"):
+        storage.save_sparse(tmp_path / "x.safetensors", torch.eye(3))
+    storage.save_sparse(tmp_path / "x.safetensors", scipy.sparse.eye(3, format="csr"))
+    rows = storage.open_sparse(tmp_path / "x.safetensors")
+    with pytest.raises(IndexError, match="3"):
+        rows.fetch(torch.tensor([3]))
+    with pytest.raises(TypeError, match="out"):
+        rows.fetch(torch.tensor([1]), torch.zeros(1, 3))
+    parts = {"indptr": torch.tensor([0, 5, 3]), "indices": torch.zeros(3).long(), "values": torch.zeros(3)}
+    save_file(parts, tmp_path / "y.safetensors", metadata={"columns": "4"})
+    with pytest.raises(ValueError, match="damaged"):
+        storage.open_sparse(tmp_path / "y.safetensors")
