@@ -249,9 +249,9 @@ class NodeFlowLoader:
         a function, or the sampler has state.
 
         >>> from nodeflow import Graph, NeighborSampler
-        >>> loader = NodeFlowLoader(NeighborSampler(Graph.from_edges([0], [1]), [1]), [0, 1], shuffle=True)
+        >>> loader = NodeFlowLoader(NeighborSampler(Graph.from_edges([0], [1]), [1]), [0, 1], batch_size=1)
         >>> [batch.seeds.tolist() for batch in loader.draws(3)]
-        [[0, 1]]
+        [[0], [1]]
         """
         if callable(self.inputs) or samplers_with_state(self.sampler):
             what = "inputs is a function" if callable(self.inputs) else "the sampler has state"

@@ -107,7 +107,7 @@ def open_sparse(path: FileLike, *, direct: bool = False, threads: int = 8) -> Sp
     >>> with TemporaryDirectory() as folder:
     ...     save_sparse(f"{folder}/x.safetensors", scipy.sparse.eye(3, format="csr"))
     ...     open_sparse(f"{folder}/x.safetensors").fetch(torch.tensor([2])).to_dense()
-    tensor([[0., 0., 1.]])
+    tensor([[0., 0., 1.]], dtype=torch.float64)
     """
     place = Path(path).absolute()
     header, begin = safetensors_header(place)
