@@ -1,0 +1,180 @@
+"""Train on features in a file, read past the page cache, with every kind of cache in turn; table with bytes and seconds.
+
+python benchmarks/larger_than_memory.py [--scale 22] [--width 512] [--memory 10] [--pyg PYTHON]
+
+An RMAT graph of 2**scale nodes with ``width`` float32 features per node in a file, of which ``memory`` percent may lie
+in memory. An epoch goes over ``--batches`` batches of 1,024 training nodes, with 10 and 10 neighbours and a GraphSAGE
+of width 128. The first epoch fills caches and is not timed. The first lines say what the disk does alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rmat import ensure
+
+from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader, storage
+from nodeflow._disk.arrays import create_array
+from nodeflow.nn import GraphSAGE
+
+HERE = Path(__file__).resolve().parent
+FANOUTS, BATCH, HIDDEN, CLASSES = [10, 10], 1024, 128, 47
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=int, default=22, help="2**scale nodes")
+    parser.add_argument("--edge-factor", type=int, default=8, help="about twice as many edges per node")
+    parser.add_argument("--width", type=int, default=512, help="float32 features per node")
+    parser.add_argument("--memory", type=float, default=10, help="percent of the features that may lie in memory")
+    parser.add_argument("--batches", type=int, default=40, help="per epoch")
+    parser.add_argument("--epochs", type=int, default=2, help="timed ones, after the first")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric and pyg-lib or torch-sparse")
+    parser.add_argument("--data", type=Path, default=HERE / "data", help="where graph and features are kept")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    place = ensure(options.data, options.scale, options.edge_factor)
+    features = place / f"features-{options.width}.npy"
+    parts = (np.load(place / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices"))
+    graph = Graph(*parts, copy=True)
+    if not features.exists():
+        write_features(features, graph.num_nodes, options.width)
+    graph.ndata["y"] = torch.randint(0, CLASSES, (graph.num_nodes,), generator=torch.Generator().manual_seed(0))
+    row = 4 * options.width
+    print(f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_nodes * row / 1e9:.1f} GB of features, "
+          f"{options.memory:g} % of them in memory, {options.threads} thread(s); {platform.machine()}, "
+          f"{os.cpu_count()} cores\n")  # fmt: skip
+    disk_alone(features, graph.num_nodes, row)
+    print("| | GB read per epoch | of nothing | s per epoch | of nothing | s waiting for batches |")
+    print("|---|---|---|---|---|---|")
+    room, first = int(graph.num_nodes * options.memory / 100), None
+    for kind in options.kinds:
+        graph.ndata["x"] = rows = storage.open(features, direct=True)  # type: ignore[assignment]
+        loader = loader_of(graph, options.batches)
+        batches = KINDS[kind](graph, loader, room, options.epochs + 1)
+        train = step_of(options.width)
+        found = []
+        for epoch in range(options.epochs + 1):
+            begun, before = time.perf_counter(), rows.bytes_read  # type: ignore[attr-defined]
+            for batch in batches:
+                train(batch)
+            found.append((time.perf_counter() - begun, rows.bytes_read - before, sum(loader.timings.waiting)))  # type: ignore[attr-defined]
+        seconds, read, waited = (statistics.median(column) for column in zip(*found[1:], strict=True))
+        first = first or (read, seconds)
+        print(f"| {kind} | {read / 1e9:.2f} | {read / first[0]:.2f} | {seconds:.1f} | {seconds / first[1]:.2f} | {waited:.1f} |",
+              flush=True)  # fmt: skip
+        del batches, loader, graph.ndata["x"]
+    if options.pyg:
+        command = [options.pyg, str(HERE / "workers" / "larger_than_memory_pyg.py"), str(place), str(features)]
+        subprocess.run([*command, str(options.batches), str(options.epochs), str(options.threads)], check=True)
+
+
+def write_features(file: Path, num_nodes: int, width: int) -> None:
+    draft = file.with_suffix(".part.npy")
+    array, rng = create_array(draft, np.float32, (num_nodes, width)), np.random.default_rng(0)
+    for begin in range(0, num_nodes, 2**15):
+        piece = array[begin : begin + 2**15]
+        piece[...] = rng.random(piece.shape, np.float32)
+    array.flush()
+    draft.replace(file)
+
+
+def disk_alone(features: Path, num_nodes: int, row: int) -> None:
+    """Print the rate of bare reads of sorted random rows, and that of fetching the same rows."""
+    ids = torch.from_numpy(np.sort(np.random.default_rng(5).permutation(num_nodes)[:100_000]))
+    for threads in (1, 8):
+        rows = storage.open(features, direct=True, threads=threads)
+        rows.fetch(ids[:1000])
+        before, begun = rows.bytes_read, time.perf_counter()
+        rows.fetch(ids)
+        seconds, read = time.perf_counter() - begun, rows.bytes_read - before
+        print(f"fetch of 100,000 sorted rows, {threads} thread(s): {read / seconds / 1e6:,.0f} MB/s of blocks, "
+              f"{len(ids) * row / seconds / 1e6:,.0f} MB/s of rows")  # fmt: skip
+    print(f"bare preadv of the same blocks, 8 threads: {bare_rate(features, ids.numpy(), row) / 1e6:,.0f} MB/s\n")
+
+
+def bare_rate(features: Path, ids: np.ndarray, row: int) -> float:
+    """Bytes per second of plain system calls for the blocks of rows, on eight threads."""
+    from threading import Thread
+
+    file, block = os.open(features, os.O_RDONLY | os.O_DIRECT), 512
+    start = features.stat().st_size - row * (1 + int(ids.max())) // row * row  # only the order of size matters
+    start = 128
+    first = (start + ids * row) // block * block
+    last = -(-(start + (ids + 1) * row) // block) * block
+
+    def read(part: np.ndarray) -> None:
+        import mmap
+
+        memory = mmap.mmap(-1, 2**20)
+        for k in part:
+            os.preadv(file, [memoryview(memory)[: int(last[k] - first[k])]], int(first[k]))
+
+    threads = [Thread(target=read, args=(part,)) for part in np.array_split(np.arange(len(ids)), 8)]
+    begun = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    os.close(file)
+    return float((last - first).sum()) / (time.perf_counter() - begun)
+
+
+def loader_of(graph: Graph, batches: int) -> NodeFlowLoader:
+    train = torch.from_numpy(np.random.default_rng(0).permutation(graph.num_nodes)[: BATCH * batches])
+    sampler = NeighborSampler(graph, FANOUTS)
+    return NodeFlowLoader(sampler, train, BATCH, shuffle=True, ndata={0: ["x"], -1: ["y"]}, num_workers=1)
+
+
+def step_of(width: int) -> Callable[[NodeFlow], None]:
+    torch.manual_seed(0)
+    model = GraphSAGE(width, HIDDEN, CLASSES, num_layers=2)
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def step(batch: NodeFlow) -> None:
+        loss = torch.nn.functional.cross_entropy(model(batch, batch.ldata[0]["x"]), batch.ldata[-1]["y"])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def cached(heat: Callable[[Graph, NodeFlowLoader], Any]) -> Callable[..., Iterable[NodeFlow]]:
+    def batches(graph: Graph, loader: NodeFlowLoader, room: int, _: int) -> Iterable[NodeFlow]:
+        graph.ndata["x"] = storage.Cached(graph.ndata["x"], heat(graph, loader), room)  # type: ignore[assignment]
+        return loader
+
+    return batches
+
+
+def recent(graph: Graph, loader: NodeFlowLoader, room: int, _: int) -> Iterable[NodeFlow]:
+    graph.ndata["x"] = storage.RecentlyUsed(graph.ndata["x"], room)  # type: ignore[assignment]
+    return loader
+
+
+KINDS: dict[str, Callable[..., Iterable[NodeFlow]]] = {
+    "nothing": lambda graph, loader, room, epochs: loader,
+    "LRU": recent,
+    "random": cached(lambda graph, loader: storage.random_heat(graph.num_nodes)),
+    "degree": cached(lambda graph, loader: storage.degree_heat(graph)),
+    "reach (analytic)": cached(lambda graph, loader: storage.reach_heat(graph, loader.seeds, FANOUTS, BATCH)),
+    "presample": cached(lambda graph, loader: storage.presample(loader, [0])),
+    "lookahead": lambda graph, loader, room, epochs: storage.Lookahead(loader, room, epochs=epochs),
+}
+
+if __name__ == "__main__":
+    main()
