@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.types import Array
-from nodeflow._rows.rows import from_numpy
+from nodeflow._rows.rows import as_array, from_numpy
 
 _PIECE = 2**22  # bytes read or written at a time
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
@@ -55,8 +55,8 @@ class ArrayFile:
 
 
 def numpy_type(dtype: torch.dtype) -> np.dtype[Any]:
-    """Return the type that numbers of ``dtype`` have in a file."""
-    return torch.empty(0, dtype=torch.uint16 if dtype == torch.bfloat16 else dtype).numpy().dtype
+    """Return the type that numbers of ``dtype`` have in a file: unsigned integers where numpy does not know it."""
+    return as_array(torch.empty(0, dtype=dtype)).dtype
 
 
 def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]) -> np.memmap[Any, Any]:
@@ -101,8 +101,7 @@ def write_array(file: Path, values: Tensor | Array) -> None:
     Raises OSError where the disk cannot hold it.
     """
     if isinstance(values, Tensor):
-        values = values.detach().cpu().contiguous()
-        values = (values.view(torch.uint16) if values.dtype == torch.bfloat16 else values).numpy()
+        values = as_array(values.detach().cpu().contiguous())
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("wb") as opened:
         np.save(opened, values, allow_pickle=False)
@@ -176,5 +175,4 @@ def map_array(folder: Path, array: ArrayFile) -> Array:
 
 def map_tensor(folder: Path, array: ArrayFile) -> Tensor:
     """Return the tensor of a file, mapped read-only; it pickles as the name of the file."""
-    tensor = from_numpy(map_array(folder, array))
-    return tensor.view(torch.bfloat16) if array.dtype == "bfloat16" else tensor
+    return from_numpy(map_array(folder, array), getattr(torch, array.dtype))
