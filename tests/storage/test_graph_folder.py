@@ -24,7 +24,7 @@ from torch import Tensor
 from nodeflow import Graph, NeighborSampler
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow._rows.csr import from_scipy
-from nodeflow._rows.rows import is_read_only
+from nodeflow._rows.rows import as_array, is_read_only
 from nodeflow.testing import graphs
 
 TYPES = [torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.bool, torch.complex64, torch.float8_e4m3fn]
@@ -48,7 +48,7 @@ def same_column(a: Tensor, b: Tensor) -> bool:
         return False
     if a.layout == torch.sparse_csr:
         return bool(torch.equal(a.to_dense(), b.to_dense()))
-    return bool(torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8)))
+    return as_array(a.contiguous()).tobytes() == as_array(b.contiguous()).tobytes()
 
 
 def same_graph(a: Graph, b: Graph) -> None:
