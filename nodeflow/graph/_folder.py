@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nodeflow.graph._graph import Graph
 
 KIND, VERSION = "graph", 1
+NAMES, SPLIT = "names", ("train", "val", "test")  # further arrays that a graph folder may have
 _PARTS = ("indptr", "indices", "values")  # of a sparse column
 
 

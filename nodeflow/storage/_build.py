@@ -22,14 +22,11 @@ from nodeflow._disk.streams import ArrayWriter, stream_array
 from nodeflow._disk.texts import map_texts, write_texts
 from nodeflow._rows.rows import Rows
 from nodeflow.graph import Graph
-from nodeflow.graph._folder import Contents, read_manifest
+from nodeflow.graph._folder import NAMES, SPLIT, Contents, read_manifest
 from nodeflow.graph._frame import GraphFrame
 from nodeflow.storage._edge_files import EdgeFile, listed_files, pieces_of_edges
 from nodeflow.storage._edge_text import Piece, TextOptions
 from nodeflow.storage._sorting import Spool, sorted_by_destination
-
-NAMES = "names"
-SPLIT = ("train", "val", "test")
 
 
 def build_graph(

@@ -18,7 +18,7 @@ from nodeflow._disk.streams import ArrayWriter
 Pairs = NDArray[np.int64]
 """Sources and destinations, ``[edges, 2]``."""
 
-BYTES_PER_EDGE = 64  # that sorting an edge takes
+BYTES_PER_EDGE = 80  # that sorting an edge takes
 BYTES_PER_NODE = 16
 MOST_BUCKETS = 500  # files open at a time
 _PIECE = 2**17  # edges read at a time

@@ -55,7 +55,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def least(num_nodes: int, edges: int) -> int:
     """Memory for buckets of ``edges`` edges, with pieces of four."""
-    return 16 * num_nodes + 64 * (8 + edges)
+    return 16 * num_nodes + 80 * (8 + edges)
 
 
 @pytest.mark.usefixtures("small")
@@ -251,7 +251,7 @@ WRONG: list[tuple[dict[str, str], dict[str, Any], str]] = [
     ({"a.csv": "0,1\n"}, {"columns": ("src", "to")}, "columns must hold 'src', 'dst'"),
     ({"a.csv": "0,1\n"}, {"delimiter": ", "}, "delimiter must be one character"),
     ({"a.csv": "0,1\n"}, {"memory": "much"}, "memory must be a number and a unit"),
-    ({"a.csv": "0,1\n"}, {"memory": 1000}, "memory must be at least 17 MB for 2 nodes and 1 edges, got 1000 bytes"),
+    ({"a.csv": "0,1\n"}, {"memory": 1000}, "memory must be at least 21 MB for 2 nodes and 1 edges, got 1000 bytes"),
     ({"a.csv": "0,1\n"}, {"ndata": {"x": torch.ones(3)}, "num_nodes": 2}, "column 'x' must have 2 rows"),
     ({"a.csv": "0,1\n0,5\n"}, {"ndata": {"x": torch.ones(3)}}, r"a\.csv, line 2: dst .* below num_nodes, 3, got '5'"),
     ({"a.csv": "0,1\n"}, {"edata": {"x": torch.ones(3)}}, "column 'x' must have 1 rows"),
@@ -364,16 +364,11 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
 def test_memory_is_bounded(tmp_path: Path) -> None:
     """The list and the graph are larger than what the process holds."""
     random = np.random.default_rng(0)
-    ends = random.integers(0, 100_000, (3_000_000, 2), dtype=np.int64)
+    ends = random.integers(0, 100_000, (2_000_000, 2), dtype=np.int64)
     np.save(tmp_path / "e.npy", ends)
     np.save(tmp_path / "few.npy", ends[:100])
-    command = [sys.executable, "-c", MEASURE, tmp_path, tmp_path / "few.npy", tmp_path / "e.npy", "40 MB"]
+    command = [sys.executable, "-c", MEASURE, tmp_path, tmp_path / "few.npy", tmp_path / "e.npy", "30 MB"]
     peak = int(subprocess.run([*map(str, command)], capture_output=True, text=True, check=True).stdout)
-    assert peak < 40e6 < ends.nbytes
-    assert sum(path.stat().st_size for path in (tmp_path / "g").iterdir()) > 24e6
-    graph, wanted = Graph.open(tmp_path / "g"), Graph.from_edges(*ends.T, num_nodes=graph_size(ends))
-    same(graph, wanted)
-
-
-def graph_size(ends: Any) -> int:
-    return int(ends.max()) + 1
+    assert peak < 30e6 < ends.nbytes
+    assert sum(path.stat().st_size for path in (tmp_path / "g").iterdir()) > 16e6
+    same(Graph.open(tmp_path / "g"), Graph.from_edges(ends[:, 0], ends[:, 1]))
