@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import tempfile
 import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -78,6 +79,20 @@ def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]
     if 0 in shape:  # nothing to map
         return np.zeros(shape, dtype).view(np.memmap)
     return np.lib.format.open_memmap(file, "r+")
+
+
+def scratch_array(folder: Path, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
+    """Return a tensor of zeros that maps a file without a name: the file goes with the tensor, or with the process.
+
+    Raises OSError where the disk cannot hold it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(suffix=".npy", prefix=".scratch-", dir=folder)
+    os.close(descriptor)
+    try:
+        return from_numpy(create_array(Path(name), numpy_type(dtype), shape), dtype)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 def take_room(descriptor: int, start: int, size: int) -> None:

@@ -42,8 +42,9 @@ def graph() -> Graph:
 
 def test_a_data_set_comes_back(tmp_path: Path, graph: Graph) -> None:
     data = Dataset(
-        "four", graph, train=ids(1), val=ids(3), test=ids(), num_classes=5, class_names=tuple("abcde"), description="of four",
-        node_names=("x", "ÿ", "", "z\n"), feature_names=("f", "g"), category_names={"relation": ("is", "has")},
+        "four", graph, train=ids(1), val=ids(3), test=ids(), num_classes=5, class_names=tuple("abcde"),
+        description="of four", node_names=("x", "ÿ", "", "z\n"), feature_names=("f", "g"),
+        category_names={"relation": ("is", "has")},
     )  # fmt: skip
     data.save(tmp_path / "d")
     again = read_folder(tmp_path / "d")
