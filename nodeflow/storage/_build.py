@@ -147,7 +147,7 @@ class _Columns:
                 name: self._stack.enter_context(ArrayWriter(self._draft, f"edata{at}", kind))
                 for at, (name, kind) in enumerate(kinds.items())
             }
-        if list(self._writers) != list(kinds) and set(self._writers) != set(kinds):
+        if set(self._writers) != set(kinds):
             known, got = (", ".join(names) or "none" for names in (self._writers, kinds))
             raise ValueError(f"{path} must have the columns of the first file beside src and dst ({known}), got {got}")
         for name, writer in self._writers.items():
@@ -199,6 +199,10 @@ def _column(value: Any, argument: str) -> Tensor | Rows | Array:
     if not shape:
         raise ValueError(f"{argument}: {path} must have one row per node or edge, got a single number")
     array: Array = np.load(path, mmap_mode="r" if 0 not in shape else None, allow_pickle=False)
+    try:
+        torch.from_numpy(np.empty(0, array.dtype))
+    except (TypeError, ValueError):
+        raise ValueError(f"{argument}: {path} holds {array.dtype}, which torch does not know; convert it") from None
     return array
 
 

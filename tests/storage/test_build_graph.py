@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -180,6 +181,7 @@ def test_named_nodes_are_numbered_in_the_order_of_their_first_edge(tmp_path: Pat
     assert found == tuple(names)
     assert found[-1] == names[-1]
     assert found[1:3] == tuple(names)[1:3]
+    assert pickle.loads(pickle.dumps(found)) == found
     assert node_names_of_plain(tmp_path) is None
 
 
@@ -286,6 +288,7 @@ def test_wrong_arrays_are_named(tmp_path: Path) -> None:
         np.save(tmp_path / f"{name}.npy", array)
         with pytest.raises(ValueError, match=message):
             build_graph(tmp_path / f"{name}.npy", tmp_path / "g", **QUIET)
+    np.save(tmp_path / "ok.npy", np.array([[0, 1]]))
     np.save(tmp_path / "short.npy", np.arange(3))
     np.save(tmp_path / "long.npy", np.arange(4))
     with pytest.raises(ValueError, match="one row per edge each, got 3 and 4"):
@@ -296,6 +299,9 @@ def test_wrong_arrays_are_named(tmp_path: Path) -> None:
     np.save(tmp_path / "objects.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match="not numbers"):
         build_graph(tmp_path / "short.npy", tmp_path / "g", ndata={"x": tmp_path / "objects.npy"}, **QUIET)
+    np.save(tmp_path / "long_double.npy", np.zeros(3, np.longdouble))
+    with pytest.raises(ValueError, match=r"ndata\['x'\]: .*long_double\.npy holds float128"):
+        build_graph(tmp_path / "ok.npy", tmp_path / "g", ndata={"x": tmp_path / "long_double.npy"}, **QUIET)
     with pytest.raises(FileNotFoundError, match="there is no file"):
         build_graph(tmp_path / "nowhere.npy", tmp_path / "g", **QUIET)
     with pytest.raises(TypeError, match="edges must be a file or a list of files, got int 3"):

@@ -9,6 +9,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +257,41 @@ def test_a_full_disk_leaves_the_old_folder(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.undo()
     same_graph(example(), Graph.open(tmp_path / "g", verify=True))
     assert [path.name for path in tmp_path.iterdir()] == ["g"]
+
+
+def test_a_real_limit_of_the_file_system_leaves_nothing(tmp_path: Path) -> None:
+    """A file may not grow beyond 50 kB, which is what a full disk is to a program."""
+    resource = pytest.importorskip("resource")
+    graph = Graph.from_edges(np.arange(9999), np.arange(9999))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            graph.save(tmp_path / "g")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_opening_takes_no_time_that_depends_on_the_size(tmp_path: Path) -> None:
+    """A graph of 10^10 edges, whose files are holes."""
+    graph = Graph([0, 0], np.zeros(0, np.int64), ndata={"x": torch.zeros(1, 2)})
+    graph.save(tmp_path / "g")
+    size = 10**10
+    (indptr,) = (tmp_path / "g").glob("indptr*")
+    with indptr.open("r+b") as file:
+        file.seek(-8, os.SEEK_END)
+        file.write(np.int64(size).tobytes())
+    (indices,) = (tmp_path / "g").glob("indices*")
+    with indices.open("wb") as file:
+        np.lib.format.write_array_header_2_0(file, {"descr": "<i4", "fortran_order": False, "shape": (size,)})
+        file.truncate(file.tell() + 4 * size)
+    changed(tmp_path / "g", lambda m: m["arrays"]["indices"].update(shape=[size], dtype="int32"))
+    start = time.perf_counter()
+    opened = Graph.open(tmp_path / "g")
+    assert time.perf_counter() - start < 1
+    assert repr(opened) == "Graph(1 nodes, 10000000000 edges, ndata: x)"
+    assert len(pickle.dumps(opened)) < 2000
 
 
 def test_a_killed_process_leaves_the_old_folder(tmp_path: Path) -> None:
