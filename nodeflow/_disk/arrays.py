@@ -5,19 +5,21 @@ from __future__ import annotations
 import errno
 import math
 import os
+import tempfile
 import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow._base.types import Array
-from nodeflow._rows.rows import from_numpy
+from nodeflow._rows.rows import as_array, from_numpy
 
 _PIECE = 2**22  # bytes read or written at a time
+_PAGE = 4096  # bytes of a header
 _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 
 
@@ -55,8 +57,8 @@ class ArrayFile:
 
 
 def numpy_type(dtype: torch.dtype) -> np.dtype[Any]:
-    """Return the type that numbers of ``dtype`` have in a file."""
-    return torch.empty(0, dtype=torch.uint16 if dtype == torch.bfloat16 else dtype).numpy().dtype
+    """Return the type that numbers of ``dtype`` have in a file: unsigned integers where numpy does not know it."""
+    return as_array(torch.empty(0, dtype=dtype)).dtype
 
 
 def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]) -> np.memmap[Any, Any]:
@@ -68,8 +70,7 @@ def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         with file.open("wb") as opened:
-            header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_2_0(opened, header)
+            write_header(opened, np.dtype(dtype), shape)
             opened.flush()
             take_room(opened.fileno(), opened.tell(), math.prod(shape) * np.dtype(dtype).itemsize)
     except OSError:
@@ -78,6 +79,28 @@ def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]
     if 0 in shape:  # nothing to map
         return np.zeros(shape, dtype).view(np.memmap)
     return np.lib.format.open_memmap(file, "r+")
+
+
+def write_header(opened: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    """Write the header of a ``.npy`` file, padded to a page: rows of whole blocks of the disk begin with a block."""
+    facts = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    begin = np.lib.format.magic(2, 0)
+    size = _PAGE - len(begin) - 4
+    opened.write(begin + size.to_bytes(4, "little") + f"{facts!r}".ljust(size - 1).encode() + b"\n")
+
+
+def scratch_array(folder: Path, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
+    """Return a tensor of zeros that maps a file without a name: the file goes with the tensor, or with the process.
+
+    Raises OSError where the disk cannot hold it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(suffix=".npy", prefix=".scratch-", dir=folder)
+    os.close(descriptor)
+    try:
+        return from_numpy(create_array(Path(name), numpy_type(dtype), shape), dtype)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 def take_room(descriptor: int, start: int, size: int) -> None:
@@ -101,11 +124,12 @@ def write_array(file: Path, values: Tensor | Array) -> None:
     Raises OSError where the disk cannot hold it.
     """
     if isinstance(values, Tensor):
-        values = values.detach().cpu().contiguous()
-        values = (values.view(torch.uint16) if values.dtype == torch.bfloat16 else values).numpy()
+        values = as_array(values.detach().cpu().contiguous())
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("wb") as opened:
-        np.save(opened, values, allow_pickle=False)
+        values = np.ascontiguousarray(values)
+        write_header(opened, values.dtype, values.shape)
+        opened.write(values.reshape(-1).view(np.uint8).data)
         opened.flush()
         os.fsync(opened.fileno())
 
@@ -176,5 +200,4 @@ def map_array(folder: Path, array: ArrayFile) -> Array:
 
 def map_tensor(folder: Path, array: ArrayFile) -> Tensor:
     """Return the tensor of a file, mapped read-only; it pickles as the name of the file."""
-    tensor = from_numpy(map_array(folder, array))
-    return tensor.view(torch.bfloat16) if array.dtype == "bfloat16" else tensor
+    return from_numpy(map_array(folder, array), getattr(torch, array.dtype))

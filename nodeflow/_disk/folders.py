@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from nodeflow._disk.manifest import MANIFEST, sync_folder
 
 _DRAFT, _OLD, LOCK = ".unfinished-", ".replaced-", ".lock"
@@ -65,6 +63,8 @@ def locked(folder: Path, name: Path | None = None) -> Iterator[None]:
     ``name`` is what the error calls the folder. Raises BlockingIOError where another process, or another place in this
     one, holds it.
     """
+    from filelock import FileLock, Timeout  # imported here, so that ``import nodeflow`` stays light
+
     lock = FileLock(folder / LOCK, is_singleton=False)
     try:
         lock.acquire(timeout=0)

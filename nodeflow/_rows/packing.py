@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._rows.csr import csr_tensor
-from nodeflow._rows.rows import Rows, from_numpy
+from nodeflow._rows.rows import Rows, as_array, from_numpy
 from nodeflow._runtime.mapped import find_map, part_of_file
 
 Piece = tuple[NDArray[np.uint8], torch.dtype]
@@ -44,8 +44,8 @@ class Pool:
         memory = (tensor.untyped_storage().data_ptr(), tensor.dtype)
         start = tensor.storage_offset()
         mapped = find_map(memory[0])
-        if mapped is not None and tensor.dtype != torch.bfloat16:  # which numpy cannot open again
-            return ["file", part_of_file(tensor.numpy(), mapped)]
+        if mapped is not None:
+            return ["file", part_of_file(as_array(tensor), mapped), tensor.dtype]
         reference = ["strided", memory, start, tuple(tensor.shape)]
         self._spans.setdefault(memory, []).append([start, start + tensor.numel(), tensor, reference])
         return reference
@@ -79,7 +79,7 @@ def restored(memory: list[Piece], reference: Any) -> Any:
         indptr, indices, values = (restored(memory, part) for part in reference[1])
         return csr_tensor(indptr, indices, values, reference[2])
     if reference[0] == "file":
-        return from_numpy(reference[1].open())
+        return from_numpy(reference[1].open(), reference[2])
     _, at, start, shape = reference
     data, dtype = memory[at]
     size = math.prod(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -17,6 +18,7 @@ from nodeflow._runtime.quiet import ignored_warnings
 
 _READ_ONLY = "_nodeflow_read_only"
 _LARGE = 2**16  # bytes from which on a result is gathered by our own loop
+_BITS = {1: torch.uint8, 2: torch.uint16}
 _WORDS = tuple(np.dtype(kind) for kind in (np.uint64, np.uint32, np.uint8))
 
 
@@ -42,15 +44,31 @@ class Rows(Protocol):
         """
 
 
-def from_numpy(array: Array) -> Tensor:
-    """Return a tensor that shares the array's memory. Never write to it where the array is read-only."""
+def from_numpy(array: Array, dtype: torch.dtype | None = None) -> Tensor:
+    """Return a tensor that shares the array's memory. Never write to it where the array is read-only.
+
+    ``dtype``, as wide as the type of the array, is that of the numbers where numpy does not know it (bfloat16).
+    """
     remember(array)
-    if array.flags.writeable:
-        return torch.from_numpy(array)
-    with ignored_warnings(".*non-writable.*"):
+    with ignored_warnings(".*non-writable.*") if not array.flags.writeable else nullcontext():
         tensor = torch.from_numpy(array)
+    tensor = tensor if dtype is None or tensor.dtype == dtype else tensor.view(dtype)
+    if array.flags.writeable:
+        return tensor
     setattr(tensor, _READ_ONLY, True)  # torch itself has no read-only tensors
     return tensor
+
+
+def as_array(tensor: Tensor) -> Array:
+    """Return an array that shares the memory of a dense tensor on the CPU.
+
+    Numbers that numpy does not know (bfloat16, float8) are unsigned integers of the same bits.
+    """
+    try:
+        array: Array = tensor.numpy()
+    except TypeError:
+        array = tensor.view(_BITS[tensor.itemsize]).numpy()
+    return array
 
 
 def is_read_only(column: Tensor) -> bool:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from itertools import islice
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_count, check_type, describe
-from nodeflow._rows.rows import Rows
+from nodeflow._base.types import FileLike
+from nodeflow._rows.rows import Rows, take_rows
 from nodeflow.control_variates._history import History
 from nodeflow.control_variates._inputs import finite
 from nodeflow.propagation import Propagation
+
+_CHUNK = 2**16  # rows at a time, where the layers lie in files
 
 
 class Layered(Protocol):
@@ -38,9 +42,11 @@ class Updater:
         every: ``step`` runs a pass on the first call and every ``every`` calls from then on; None: on the first only.
         chunk_size: number of nodes computed at a time (see ``FlowModel.inference``); None: all at once.
         progress: show a bar.
+        folder: where the rows of layers lie in files during a pass; None: in memory (see ``FlowModel.inference``).
 
     Memory: the rows of two layers, what a convolution needs for ``chunk_size`` nodes, and the new history beside the
-    old one (in its folder, if it has one).
+    old one (in its folder, if it has one). With ``folder``, and a history that has a folder too, only what a
+    convolution needs.
 
     >>> import torch
     >>> from nodeflow import Graph, nn, transform
@@ -57,7 +63,7 @@ class Updater:
 
     def __init__(
         self, model: Layered, history: History, x: Tensor | Rows, *, every: int | None = None,
-        chunk_size: int | None = None, progress: bool = False,
+        chunk_size: int | None = None, progress: bool = False, folder: FileLike | None = None,
     ) -> None:  # fmt: skip
         if not callable(getattr(model, "layers", None)):
             raise TypeError(f"model must be a nodeflow.nn.FlowModel, or have its layers(), got {describe(model)}")
@@ -66,6 +72,7 @@ class Updater:
         self.every = None if every is None else as_count(every, "every", 1)
         self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
         self.progress = bool(progress)
+        self.folder = None if folder is None else Path(folder)
         self.calls = 0
 
     def step(self) -> bool:
@@ -95,8 +102,12 @@ class Updater:
         left = set(history.widths)
         # rows that are kept must not be inference tensors, nor recorded, whatever the caller's modes
         with torch.inference_mode(False), torch.no_grad(), history.renewal() as new:
-            rows = self.model.layers(history.propagation, self.x, chunk_size=self.chunk_size, progress=self.progress)
-            passing = iter(rows)
+            options: dict[str, Any] = {} if self.folder is None else {"folder": self.folder}  # own models may lack it
+            passing = iter(
+                self.model.layers(
+                    history.propagation, self.x, chunk_size=self.chunk_size, progress=self.progress, **options
+                )
+            )
             try:
                 for i, h in enumerate(islice(passing, max(history.widths) + 1)):  # layers above have no history
                     if i not in left:
@@ -105,14 +116,29 @@ class Updater:
                     if h.shape != target.shape:
                         shapes = f"{tuple(target.shape)}, but the model's rows are {tuple(h.shape)}"
                         raise ValueError(f"layer {i} of the history is {shapes}")
-                    target.copy_(h)
+                    for start, stop in self._ranges(len(target)):
+                        whole = isinstance(h, Tensor) and stop - start == len(target)
+                        target[start:stop].copy_(h if whole else take_rows(h, _ids(start, stop)))
                     if not finite(target):
                         raise ValueError(f"the model's rows of layer {i} are not finite in {target.dtype}")
                     if history.stored:
-                        new[f"agg_h_{i}"].copy_(history.propagation(target))
+                        for start, stop in self._ranges(len(target)):
+                            sums = history.propagation(
+                                target, None if stop - start == len(target) else _ids(start, stop)
+                            )
+                            new[f"agg_h_{i}"][start:stop] = sums
                     left.remove(i)
             finally:
                 if isinstance(passing, Generator):
                     passing.close()  # so that it ends now, and leaves the model in the mode it was in
             if left:
                 raise ValueError(f"the model has no layers {sorted(left)}, which the history has")
+
+    def _ranges(self, size: int) -> list[tuple[int, int]]:
+        """Ranges of rows that are copied at a time: all at once where the layers lie in memory."""
+        step = size if self.folder is None else self.chunk_size or _CHUNK
+        return [(start, min(start + step, size)) for start in range(0, size, max(step, 1))]
+
+
+def _ids(start: int, stop: int) -> Tensor:
+    return torch.arange(start, stop, device="cpu")

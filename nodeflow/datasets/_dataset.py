@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_count, as_ids
+from nodeflow._base.types import FileLike
+from nodeflow.datasets._saving import save_dataset
 from nodeflow.graph import Graph
 from nodeflow.transform import is_symmetric
 
@@ -54,7 +56,7 @@ class Dataset:
     num_classes: int
     class_names: tuple[str, ...] | None = None
     description: str = ""
-    node_names: tuple[str, ...] | None = None
+    node_names: Sequence[str] | None = None
     feature_names: tuple[str, ...] | None = None
     category_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -89,6 +91,21 @@ class Dataset:
     def relation_names(self) -> tuple[str, ...] | None:
         """The name of each relation, ``category_names["relation"]``, or None."""
         return self.category_names.get("relation")
+
+    def save(self, folder: FileLike, *, overwrite: bool = False) -> None:
+        """Write the data set into a graph folder, which ``read_folder`` and ``nodeflow train`` read.
+
+        The graph is that of ``graph.save``; ``Graph.open`` opens it without the rest. Raises what ``Graph.save``
+        raises.
+
+        >>> import tempfile
+        >>> from nodeflow.datasets import debian, read_folder
+        >>> place = tempfile.mkdtemp() + "/debian"
+        >>> debian().save(place)
+        >>> read_folder(place).node_names[7] == debian().node_names[7]
+        True
+        """
+        save_dataset(self, folder, overwrite=overwrite)
 
     def info(self) -> str:
         """Return a summary of the set, one line per subject: sizes, degrees, features, classes, split.

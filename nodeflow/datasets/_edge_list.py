@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from nodeflow._base.checks import LARGEST, as_count, describe
+from nodeflow._base.checks import as_count
 from nodeflow._base.types import Array, FileLike
-from nodeflow.datasets._files import reading
-from nodeflow.datasets._text import Table, is_integer, is_number
+from nodeflow._text.edges import checked_rows, layout
+from nodeflow._text.reading import reading
+from nodeflow._text.table import Table, is_integer
 from nodeflow.graph import Graph
 
 _FAILURES = (ValueError, EOFError, OSError)
@@ -63,7 +62,7 @@ def read_edge_list(
     table = Table(Path(path), delimiter, comments or None)
     if not table.path.is_file():
         raise FileNotFoundError(f"there is no file {table.path}; expected a text file with one edge per line")
-    table, names, first = _layout(table, columns, header)
+    table, names, first = layout(table, columns, header)
     if first is None:
         if num_nodes is None:
             raise ValueError(f"{table.path} has no edges; pass num_nodes if the graph is meant to have none")
@@ -72,44 +71,10 @@ def read_edge_list(
     values = _load(table, names, kept, first, num_nodes)
     for name in ("src", "dst"):
         if values[name].min() < 0 or (num_nodes is not None and values[name].max() >= num_nodes):
-            for _ in _checked_rows(table, names, num_nodes):  # raises for the first wrong row
+            for _ in checked_rows(table, names, table.rows(), num_nodes):  # raises for the first wrong row
                 pass
     src, dst = values.pop("src"), values.pop("dst")
     return Graph.from_edges(src, dst, num_nodes=num_nodes, edata=values)
-
-
-def _layout(
-    table: Table, columns: Sequence[str] | None, header: bool
-) -> tuple[Table, tuple[str, ...], list[str] | None]:
-    """Return the table with delimiter and header settled, the names of its columns and its first row, None without."""
-    if table.delimiter is None:
-        whole_lines = replace(table, delimiter="\0").rows()  # a character no text has
-        if any("," in fields[0] for _, fields in islice(whole_lines, 1)):
-            table = replace(table, delimiter=",")
-    titles: list[str] | None = None
-    if header:
-        line, titles = next(table.rows(), (0, None))
-        table = replace(table, skip=line)
-    first = next((fields for _, fields in table.rows()), None)
-    if columns is not None:
-        names = _checked_names(columns)
-    elif titles is not None:
-        titles = [title.strip("\"'") for title in titles]
-        names = tuple(titles if {"src", "dst"} <= set(titles) else ["src", "dst", *titles[2:]])
-        if len(titles) < 2 or len(set(names)) < len(names):
-            raise table.error(table.skip, f"the header must name two or more columns, each once, got {titles}")
-    else:
-        names = ("src", "dst", *(f"c{at}" for at in range(2, len(first or ()))))
-    return table, names, first
-
-
-def _checked_names(columns: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
-        raise TypeError(f"columns must be a sequence of names, such as ('src', 'dst', 'time'), got {describe(columns)}")
-    named = [name for name in columns if name != "_"]
-    if len(set(named)) < len(named) or not {"src", "dst"} <= set(named):
-        raise ValueError(f"columns must hold 'src', 'dst' and further names, each once, got {tuple(columns)}")
-    return tuple(columns)
 
 
 def _load(
@@ -137,25 +102,10 @@ def _load(
     with suppress(*_FAILURES):
         return load()
     whole = dict.fromkeys(kept, True)
-    for _, fields in _checked_rows(table, names, num_nodes):  # raises for the first wrong row, the usual case here
+    for _, fields in checked_rows(
+        table, names, table.rows(), num_nodes
+    ):  # raises for the first wrong row, the usual case here
         for name, at in kept.items():
             whole[name] = whole[name] and is_integer(fields[at])
     with reading(table.path, "a text file with one edge per line"):
         return load(fields for _, fields in table.rows())
-
-
-def _checked_rows(table: Table, names: tuple[str, ...], num_nodes: int | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows; raise ValueError for the first wrong one."""
-    upper = "" if num_nodes is None else f" and below num_nodes, {num_nodes}"
-    for line, fields in table.rows():
-        if len(fields) != len(names):
-            hint = "; name all columns of the file in `columns`, '_' for those to skip"
-            raise table.error(line, f"expected {len(names)} columns ({', '.join(names)}), got {len(fields)}{hint}")
-        for name, field in zip(names, fields, strict=True):
-            if name in ("src", "dst"):
-                if not (is_integer(field) and 0 <= int(field) < (LARGEST if num_nodes is None else num_nodes)):
-                    hint = "" if any(map(is_number, fields)) else "; if the line names the columns, pass header=True"
-                    raise table.error(line, f"{name} must be an integer from 0{upper}, got {field!r}{hint}")
-            elif name != "_" and not is_number(field):
-                raise table.error(line, f"column {name!r} must hold numbers, got {field!r}; skip it by naming it '_'")
-        yield line, fields

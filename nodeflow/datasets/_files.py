@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy as np
 
 from nodeflow._base.checks import LARGEST, Ints, first_true
 from nodeflow._base.types import Array, FileLike
+from nodeflow._text.reading import reading
 
 
 def existing_folder(path: FileLike, layout: str) -> Path:
@@ -21,22 +20,6 @@ def existing_folder(path: FileLike, layout: str) -> Path:
     if not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file; expected {layout}")
     return folder
-
-
-@contextmanager
-def reading(path: Path, expected: str) -> Iterator[None]:
-    """Raise one ValueError that names the file, for any error that a damaged file causes in a reader."""
-    try:
-        yield
-    except (FileNotFoundError, PermissionError, IsADirectoryError, MemoryError):
-        raise
-    except Exception as error:  # damage comes out of zipfile, zlib, gzip and numpy as a dozen types
-        pickled = "pickle" in str(error)  # numpy's word for object arrays, and for whatever has no header it knows
-        why = "it holds pickled objects, which are never loaded, or no numbers at all" if pickled else f"{error}"
-        raise ValueError(
-            f"{path} must be {expected}, but it cannot be read; it may be cut short or of another format ({why}). "
-            "Write or copy it again"
-        ) from error
 
 
 def load_array(path: Path) -> Array:

@@ -10,6 +10,7 @@ import torch
 
 from nodeflow._base.checks import LARGEST, Ints, check_num_rows, first_true
 from nodeflow._base.types import Array, FileLike
+from nodeflow._disk.manifest import MANIFEST
 from nodeflow._rows.csr import from_scipy
 from nodeflow.datasets._dataset import Dataset, has_label
 from nodeflow.datasets._files import (
@@ -22,12 +23,14 @@ from nodeflow.datasets._files import (
     seeded_split,
     split_of,
 )
+from nodeflow.datasets._graph_folder import read_graph_folder
 from nodeflow.datasets._tables import Edges, Nodes, number_edges, read_edges, read_nodes, read_triples
 from nodeflow.graph import Graph
 
 _LAYOUT = (
     "a folder with adjacency.npz, edges.npz, edges.csv or the triples train.tsv, valid.tsv and test.tsv and, as far as "
-    "there are any, nodes.csv, features.npz, labels.npy or labels.npz, train.npy, val.npy and test.npy"
+    "there are any, nodes.csv, features.npz, labels.npy or labels.npz, train.npy, val.npy and test.npy; or a graph "
+    "folder, as nodeflow build and Graph.save write it"
 )
 
 
@@ -77,6 +80,9 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
       ones for several labels per node: ``label`` is a dense float32 matrix.
     - ``train.npy``, ``val.npy``, ``test.npy``: ids of nodes.
 
+    Or a graph folder, as ``Dataset.save``, ``Graph.save`` and ``storage.build_graph`` write it: its arrays map the
+    files. The labels are the node column ``label``, in the types above.
+
     The ids, where the edges are text: names are numbered in the order of ``nodes.csv``, else in the order in which they
     first occur (``src`` before ``dst``), as in ``Graph.from_named_edges``, and ``node_names`` keeps them. Integers
     stay as they stand if all from 0 to the largest occur, or if ``.npy`` or ``.npz`` files have rows for them without a
@@ -113,6 +119,8 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     (('ann', 'bob', 'cid'), (tensor([0, 1]), tensor([1, 2])), ('knows', 'likes'))
     """
     folder = existing_folder(path, _LAYOUT)
+    if (folder / MANIFEST).is_file() and _edge_file(folder) is None:
+        return read_graph_folder(folder, labels=labels)
     table = _one_of(folder, *_texts("nodes"))
     nodes = None if table is None else read_nodes(table)
     ndata: dict[str, Any] = {}
@@ -192,9 +200,13 @@ def _dense(path: Path) -> torch.Tensor:
     return torch.from_numpy(array.astype(np.float64 if array.dtype == np.float64 else np.float32, copy=False))
 
 
+def _edge_file(folder: Path) -> Path | None:
+    return _one_of(folder, "adjacency.npz", "edges.npz", *_texts("edges"), *_TRIPLES["train"])
+
+
 def _edges(folder: Path, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
     """Return the edges; the number of nodes is ``num_rows``, where that is known, or that of the edges."""
-    file = _one_of(folder, "adjacency.npz", "edges.npz", *_texts("edges"), *_TRIPLES["train"])
+    file = _edge_file(folder)
     if file is None:
         raise FileNotFoundError(
             f"{folder} has neither adjacency.npz nor edges.npz, edges.csv or train.tsv; expected {_LAYOUT}"

@@ -10,9 +10,9 @@ import torch
 
 from nodeflow._base.checks import Ints, check_num_rows, first_true
 from nodeflow._base.types import Array, FileLike
+from nodeflow._text.table import Table
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.datasets._files import existing_folder, split_of
-from nodeflow.datasets._text import Table
 from nodeflow.graph import Graph
 
 _LAYOUT = (

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nodeflow._base.checks import Ints, first_true
 from nodeflow._base.types import Array
-from nodeflow.datasets._text import is_integer, is_number
+from nodeflow._text.table import is_integer, is_number
 from nodeflow.datasets._words import Words, first_row, numbered, parts, read_words, typed
 
 _TRIPLE = {"head": "src", "relation": "relation", "tail": "dst", "src": "src", "dst": "dst"}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, count, islice
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow.datasets._files import reading
+from nodeflow._text.words import rows_of_words
 
 _PARTS = {"train": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "0": 0, "1": 1, "2": 2}
 _CHUNK = 256  # few enough that the garbage collector does not look at them twice
@@ -32,7 +30,7 @@ class Words:
 
     def error(self, row: int, words: str) -> ValueError:
         """Return the ValueError for a row of the columns, which names its line."""
-        line = next(islice(_rows(self.path), self.skip + row, None))[0]
+        line = next(islice(rows_of_words(self.path), self.skip + row, None))[0]
         return ValueError(f"{self.path}, line {line}: {words}")
 
 
@@ -52,7 +50,7 @@ def read_words(
     Raises ValueError, with the line, for a row of another width than the titles, for an empty entry, and for titles
     that are empty or occur twice.
     """
-    rows = _rows(path)
+    rows = rows_of_words(path)
     head = list(islice(rows, skip))
     if titles is None:
         if not head:
@@ -82,26 +80,7 @@ def read_words(
 
 def first_row(path: Path) -> list[str]:
     """Return the entries of the first row of a text file, none if it is empty."""
-    return next((fields for _, fields in _rows(path)), [])
-
-
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield ``(line number from 1, entries)`` of each row that has any."""
-    packed = path.suffix == ".gz"
-    comma = ".csv" in path.suffixes
-    opened = gzip.open if packed else open
-    with reading(path, "a text file of columns"), opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        if comma:
-            rows = csv.reader(file, skipinitialspace=True, strict=True)
-        else:
-            rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
-        try:
-            for fields in rows:
-                stripped = [*map(str.strip, fields)]
-                if any(stripped):
-                    yield rows.line_num, stripped
-        except csv.Error as error:
-            raise ValueError(f"line {rows.line_num}: {error}") from error
+    return next((fields for _, fields in rows_of_words(path)), [])
 
 
 def numbered(words: Iterable[str]) -> tuple[list[str], Ints]:

@@ -4,6 +4,7 @@ Where to change something:
 
 - ``_graph``: the class. ``_storage`` checks and narrows its arrays, ``_queries`` answers questions about edges,
   ``_hints`` explains arguments of other libraries, ``_names`` numbers named nodes.
+- ``_folder``: a graph in files.
 - ``_frame``: columns of layers, flows and graphs.
 - ``_columns`` and ``_edges`` serve samplers: columns as numbers, and edge arrays. ``_numbering`` gives the nodes of a
   batch their local ids.

@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -17,9 +18,10 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_indptr, check_pairs, check_range
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import ColumnsLike, IdsLike
+from nodeflow._base.types import ColumnsLike, FileLike, IdsLike
 from nodeflow._runtime import living
 from nodeflow._runtime.mapped import FilePart, part_of_file
+from nodeflow.graph._folder import open_graph, read_manifest, save_graph
 from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._hints import check_arrays
 from nodeflow.graph._names import NodeNames, listed
@@ -192,6 +194,45 @@ class Graph(Frozen):
         known = NodeNames(dict.fromkeys(chain.from_iterable(zip(*ends, strict=True))) if names is None else names)
         ids = (known.ids(end) for end in ends)
         return cls.from_edges(*ids, num_nodes=len(known), ndata=ndata, edata=edata), known
+
+    def save(self, folder: FileLike, *, overwrite: bool = False) -> None:
+        """Write the graph with all its columns into a folder, for ``Graph.open``.
+
+        The folder appears whole or not at all. Columns are written in pieces of bounded memory, also ``Rows`` that are
+        fetched by id, and are dense or sparse again when they are opened.
+
+        Args:
+            folder: made when missing, and its parents too.
+            overwrite: replace a folder that is there; also the one that this graph was opened from, which goes on with
+                the files that it has mapped.
+
+        Raises FileExistsError for a folder that exists, BlockingIOError where another process is writing it, OSError
+        where the disk cannot hold it.
+
+        >>> import tempfile
+        >>> place = tempfile.mkdtemp() + "/papers"
+        >>> Graph.from_edges([0, 1], [1, 2], ndata={"feat": torch.ones(3, 4)}).save(place)
+        >>> Graph.open(place)
+        Graph(3 nodes, 2 edges, ndata: feat)
+        """
+        save_graph(self, folder, overwrite=overwrite)
+
+    @classmethod
+    def open(cls, folder: FileLike, *, verify: bool = False) -> Graph:
+        """Open a graph that ``save`` or ``storage.build_graph`` wrote. Its arrays and columns map the files, read-only.
+
+        Opening takes no time that depends on the size: sizes and types of files are checked, their contents are not.
+        Every opened graph has an identity (``uid``) of its own. A pickle of it names the files, and keeps the identity.
+
+        Args:
+            folder: the folder.
+            verify: read all files, and check their checksums and the structure as the constructor does.
+
+        Raises FileNotFoundError for a folder without a graph, ValueError for files that are missing, damaged, or of
+        another kind or version.
+        """
+        opened = open_graph(Path(folder), read_manifest(folder, verify=verify), verify=verify)
+        return cls._trusted([array if array is None else read_only(array) for array in opened.arrays], *opened[1:])
 
     @property
     def num_nodes(self) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import check_num_rows, check_one_of, check_type, describe
-from nodeflow._base.types import EdgeFilter, IdsLike
+from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._rows.rows import Rows
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
@@ -21,8 +21,10 @@ from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.ops import dropout as drop
 from nodeflow.ops import linear_sum, sparse_linear
 from nodeflow.propagation import Propagation
-from nodeflow.propagation._full_pass import FullPass, check_features
+from nodeflow.propagation._filed_pass import FiledPass
+from nodeflow.propagation._full_pass import FullPass, check_features, check_out
 
+_PIECE = 2**16  # rows copied at a time
 NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": BatchNorm, "layer": nn.LayerNorm}
 """The modules by the argument ``norm`` of a model."""
 
@@ -177,6 +179,7 @@ class FlowModel(nn.Module):
     def inference(
         self, graph: Graph | Propagation, h: Tensor | Rows, *, nodes: IdsLike | None = None, weight: str | None = None,
         edge_filter: EdgeFilter | None = None, chunk_size: int | None = None, progress: bool = False,
+        out: Tensor | None = None, folder: FileLike | None = None,
     ) -> Tensor:  # fmt: skip
         """Return the outputs of all nodes, or of some, from their full neighbourhoods, ``[nodes, out_features]``.
 
@@ -194,12 +197,19 @@ class FlowModel(nn.Module):
             edge_filter: edges that do not count, as for a ``Sampler``; None: all count.
             chunk_size: number of nodes computed at a time; None: all at once.
             progress: show a bar.
+            out: a tensor that takes the outputs and is returned, of their shape and type; ``storage.create`` makes one
+                that maps a file. If an error comes up, some of it may have been written.
+            folder: where the rows of inner layers lie in files while it computes; None: in memory. The files are gone
+                afterwards. Rows are computed on the device of the model, and ``chunk_size`` None is 65,536.
 
         Memory: the rows of two layers (with ``jumping`` those of all layers for the nodes wanted), and what a
-        convolution needs for ``chunk_size`` nodes, their edges and their neighbours.
+        convolution needs for ``chunk_size`` nodes, their edges and their neighbours. With ``folder`` this last part
+        only, and the outputs unless ``out`` maps a file. The outputs are equal up to rounding, whatever the
+        ``chunk_size`` and with or without ``folder``.
 
         Raises TypeError for an argument that is no graph, ValueError for ``weight`` or ``edge_filter`` beside a
-        propagation, IndexError for unknown nodes, and what ``Propagation`` raises.
+        propagation and for an ``out`` that does not fit, IndexError for unknown nodes, OSError where the disk cannot
+        hold a layer, and what ``Propagation`` raises.
         """
         if not isinstance(graph, Graph | Propagation):
             hint = ": the arguments are the other way round" if isinstance(h, Graph) else ""
@@ -213,20 +223,46 @@ class FlowModel(nn.Module):
         propagation = (
             graph if isinstance(graph, Propagation) else Propagation(graph, weight=weight, edge_filter=edge_filter)
         )
-        passing = FullPass(self, propagation, nodes=nodes, chunk_size=chunk_size, progress=progress)
+        passing = _pass(self, propagation, folder, nodes=nodes, chunk_size=chunk_size, progress=progress)
+        index = passing.index
+        out = check_out(out, propagation.graph.num_nodes if index is None else len(index))
+        if out is not None and isinstance(h, Tensor) and h.layout == torch.strided and _share(out, h):
+            raise ValueError("out must be another tensor than h, whose rows are read until the end")
+        passing.out = out if index is None else None
         for entering in passing(h):
-            out = entering
-        return out if passing.index is None else out[passing.index]
+            found = entering
+        if index is None:
+            return found
+        if out is None:
+            return found[index]
+        passing.out = out
+        passing.check_fits(found)
+        for start in range(0, len(index), _PIECE):
+            out[start : start + _PIECE] = found[index[start : start + _PIECE]]
+        return out
 
     @torch.no_grad()
     def layers(
-        self, propagation: Propagation, h: Tensor | Rows, *, chunk_size: int | None = None, progress: bool = False
-    ) -> Iterator[Tensor]:
+        self, propagation: Propagation, h: Tensor | Rows, *, chunk_size: int | None = None, progress: bool = False,
+        folder: FileLike | None = None,
+    ) -> Iterator[Tensor]:  # fmt: skip
         """Give the rows of all nodes that enter each convolution, before dropout, and at last the outputs.
 
-        Arguments as for ``inference``; the propagation says along which edges, and with which weights.
+        Arguments as for ``inference``; the propagation says along which edges, and with which weights. With ``folder``
+        the first ones given are ``h`` itself, and the others map files.
         """
-        yield from FullPass(self, propagation, chunk_size=chunk_size, progress=progress)(h)
+        yield from _pass(self, propagation, folder, chunk_size=chunk_size, progress=progress)(h)
+
+
+def _pass(model: FlowModel, propagation: Propagation, folder: FileLike | None, **options: Any) -> FullPass:
+    """Return a full pass whose inner layers lie in files of ``folder``, or in memory."""
+    return (
+        FullPass(model, propagation, **options) if folder is None else FiledPass(model, propagation, folder, **options)
+    )
+
+
+def _share(a: Tensor, b: Tensor) -> bool:
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr() and a.numel() > 0
 
 
 class _Dropout(nn.Dropout):
@@ -277,6 +313,8 @@ class InferenceOptions(TypedDict, total=False):
     edge_filter: EdgeFilter | None
     chunk_size: int | None
     progress: bool
+    out: Tensor | None
+    folder: FileLike | None
 
 
 def inference(

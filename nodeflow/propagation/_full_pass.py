@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from nodeflow._base.checks import Ints, as_count, as_ids, check_num_rows, describe
+from nodeflow._base.checks import Ints, as_count, as_ids, check_num_rows, check_type, describe
 from nodeflow._base.types import IdsLike
-from nodeflow._rows.rows import Rows, fetch_rows, take_rows
+from nodeflow._rows.rows import Rows, fetch_rows, is_read_only, take_rows
 from nodeflow.flow import Flow
 from nodeflow.propagation._propagation import Propagation
 
@@ -55,17 +55,31 @@ def check_features(h: object) -> None:
         raise TypeError(f"h must be dense or sparse CSR, got layout {h.layout}: convert with .to_sparse_csr()")
 
 
+def check_out(out: object, num_rows: int) -> Tensor | None:
+    """Return the tensor that takes the outputs, or None; raise TypeError or ValueError for one that cannot."""
+    if out is None:
+        return None
+    check_type(out, "out", Tensor, "a tensor that takes the outputs, such as storage.create makes")
+    assert isinstance(out, Tensor)
+    if out.layout != torch.strided or out.requires_grad or is_read_only(out):
+        what = "a file that was opened for reading only" if is_read_only(out) else "sparse, or requires a gradient"
+        raise ValueError(f"out must be a dense tensor that can be written, but it is {what}")
+    check_num_rows(out.shape, "out", num_rows, "node of the outputs")
+    return out
+
+
 class FullPass:
     """Computes a model layer by layer from full neighbourhoods. Arguments as for ``FlowModel.inference``.
 
-    ``index``, int64 ``[len(nodes)]``, is the row of each of ``nodes`` in the outputs; None: all, in order.
+    ``index``, int64 ``[len(nodes)]``, is the row of each of ``nodes`` in the outputs; None: all, in order. ``out``
+    takes the outputs of a pass over all nodes.
     """
 
     def __init__(
         self, model: LayeredModel, propagation: Propagation, *, nodes: IdsLike | None = None,
-        chunk_size: int | None = None, progress: bool = False,
+        chunk_size: int | None = None, progress: bool = False, out: Tensor | None = None,
     ) -> None:  # fmt: skip
-        self.model, self.propagation, self.progress = model, propagation, progress
+        self.model, self.propagation, self.progress, self.out = model, propagation, progress, out
         # checked before anything is computed
         self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
         self.index: Tensor | None = None
@@ -82,30 +96,35 @@ class FullPass:
         """Yield the rows that enter each convolution, before dropout, then the outputs: of the nodes needed."""
         if not isinstance(h, Rows):
             check_features(h)
-        model, count = self.model, self.propagation.graph.num_nodes
-        check_num_rows(h.shape, "h", count, "node of the graph")
+        model = self.model
+        check_num_rows(h.shape, "h", self.propagation.graph.num_nodes, "node of the graph")
         modes = {module: module.training for module in model.modules()}  # parts may be frozen in evaluation mode
         model.eval()
         total = sum(len(self._ranges(i)) for i in range(len(model.convs)))
-        kept: list[Tensor] = []  # with jumping: the rows of every layer, of the nodes wanted
         try:
             with tqdm(total=total, disable=not self.progress, desc="full pass", leave=False) as bar:
-                needed = self.needed[0]
-                if not isinstance(h, Tensor):
-                    h = fetch_rows(h, torch.from_numpy(np.arange(count) if needed is None else needed))
-                elif needed is not None:
-                    h = take_rows(h, torch.from_numpy(needed))
-                for i in range(len(model.convs)):
-                    h = model.activate(i, h)
-                    yield h
-                    kept += [] if model.jumping is None or not i else [self._wanted(i, h)]
-                    h = self._layer(i, h, bar)
-            if model.jumping is not None:
-                h = model.jumping([*kept, model.activate(len(model.convs), h)])
-            yield h
+                yield from self._layers(h, bar)
         finally:
             for module, training in modes.items():
                 module.training = training
+
+    def _layers(self, h: Tensor | Rows, bar: tqdm[Any]) -> Iterator[Tensor]:
+        model, needed = self.model, self.needed[0]
+        kept: list[Tensor] = []  # with jumping: the rows of every layer, of the nodes wanted
+        if not isinstance(h, Tensor):
+            h = fetch_rows(h, torch.from_numpy(np.arange(h.shape[0]) if needed is None else needed))
+        elif needed is not None:
+            h = take_rows(h, torch.from_numpy(needed))
+        for i in range(len(model.convs)):
+            h = model.activate(i, h)
+            yield h
+            kept += [] if model.jumping is None or not i else [self._wanted(i, h)]
+            h = self._layer(i, h, bar)
+        if model.jumping is not None:
+            h = model.jumping([*kept, model.activate(len(model.convs), h)])
+            if self.out is not None:
+                h = self._fitting(h).copy_(h)
+        yield h
 
     def _ranges(self, i: int) -> list[tuple[int, int]]:
         """Ranges of the nodes that convolution ``i`` computes."""
@@ -116,15 +135,32 @@ class FullPass:
         """The outputs of convolution ``i``, a range at a time."""
         ranges = self._ranges(i)
         out: Tensor | None = None
+        into_out = self.out is not None and i == len(self.model.convs) - 1 and self.model.jumping is None
         for start, stop in ranges:
             part = self.model.convolve(i, *self._entering(i, h, start, stop))
-            if len(ranges) == 1:
+            if into_out:
+                out = self._fitting(part)
+                out[start:stop] = part
+            elif len(ranges) == 1:
                 out = part
             else:
                 out = part.new_empty((ranges[-1][1], *part.shape[1:])) if out is None else out
                 out[start:stop] = part
             bar.update()
         assert out is not None  # there is a range, an empty one at least
+        return out
+
+    def check_fits(self, rows: Tensor) -> None:
+        """Raise ValueError unless ``out`` takes rows like these."""
+        self._fitting(rows)
+
+    def _fitting(self, part: Tensor) -> Tensor:
+        """The tensor ``out``; raises ValueError unless it takes rows like those of ``part``."""
+        out = self.out
+        assert out is not None
+        if out.shape[1:] != part.shape[1:] or out.dtype != part.dtype:
+            wanted = f"{part.dtype} [{len(out)}, {', '.join(map(str, part.shape[1:]))}]"
+            raise ValueError(f"out must be {wanted}, as the outputs are, got {out.dtype} {list(out.shape)}")
         return out
 
     def _entering(self, i: int, h: Tensor, start: int, stop: int) -> tuple[Flow, Tensor]:

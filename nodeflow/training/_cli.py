@@ -1,4 +1,4 @@
-"""The command ``nodeflow``: train, resume, evaluate, predict, compare, and describe a data set."""
+"""The command ``nodeflow``: train, resume, evaluate, predict, compare; build a graph folder, describe a data set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _DATA = (
     "the bundled data set 'debian', or a folder: adjacency.npz or edges.npz; features.npz or features.npy; labels.npy "
-    "(or labels.npz, several per node); and, for a split of its own, train.npy, val.npy, test.npy"
+    "(or labels.npz, several per node); and, for a split of its own, train.npy, val.npy, test.npy; or a graph folder"
 )
 
 
@@ -130,6 +130,41 @@ def _parser() -> argparse.ArgumentParser:
 
     one = command("info", commands.info, "describe a data set", "Describe a data set.")
     one.add_argument("data", nargs="?", default="debian", metavar="DATA", help=f"{_DATA} (default: debian)")
+
+    one = command(
+        "build", commands.build, "build a graph folder from files of edges",
+        "Build a graph folder, which train and info take as DATA, from files of edges. Neither the list nor the graph "
+        "need fit into memory.",
+    )  # fmt: skip
+    one.add_argument(
+        "edges", nargs="+", type=Path, metavar="EDGES", help="files .csv, .tsv, .txt (or packed, .gz), .parquet, or "
+        ".npy of integers [edges, 2]; one list, in their order",
+    )  # fmt: skip
+    one.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="the graph folder")
+    one.add_argument("--overwrite", action="store_true", help="replace a graph folder that is there")
+    one.add_argument(
+        "--num-nodes", type=int, metavar="N", help="number of nodes (default: rows of the files of nodes, else the "
+        "largest id + 1)",
+    )  # fmt: skip
+    one.add_argument("--named", action="store_true", help="nodes have names, which are numbered and kept in the folder")
+    one.add_argument(
+        "--columns", nargs="+", metavar="NAME", help="name of each column of EDGES, src and dst among them, _ to skip "
+        "one (default: the titles)",
+    )  # fmt: skip
+    one.add_argument(
+        "--header", action=argparse.BooleanOptionalAction, help="whether the first row has titles (default: look)"
+    )
+    one.add_argument("--delimiter", metavar="CHARACTER", help="between two columns (default: comma or white space)")
+    one.add_argument("--features", type=Path, metavar="FILE", help="features of the nodes, .npy [nodes, width]")
+    one.add_argument("--labels", type=Path, metavar="FILE", help="labels of the nodes, .npy, as in labels.npy of DATA")
+    for part in ("train", "val", "test"):
+        one.add_argument(f"--{part}", type=Path, metavar="FILE", help=f"ids of the {part} nodes, .npy")
+    for kind in ("node", "edge"):
+        one.add_argument(
+            f"--{kind}-column", action="append", default=[], metavar="NAME=FILE", help=f"a further column, .npy with a "
+            f"row per {kind}; may be given again",
+        )  # fmt: skip
+    one.add_argument("--memory", default="1 GB", metavar="SIZE", help="memory for sorting (default: 1 GB)")
     return parser
 
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,8 +19,10 @@ import numpy as np
 import torch
 
 from nodeflow._base.checks import as_ids
+from nodeflow._disk.manifest import MANIFEST
 from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves, require_matplotlib
+from nodeflow.storage import build_graph
 from nodeflow.training._arguments import given_settings
 from nodeflow.training._checkpoints import Checkpoints
 from nodeflow.training._events import event_writer
@@ -275,6 +278,34 @@ def _read_result(path: Path) -> dict[str, Any]:
 def info(options: argparse.Namespace, say: Say) -> None:
     """Describe a data set."""
     say(read_dataset(options.data).info())
+
+
+def build(options: argparse.Namespace, say: Say) -> None:
+    """Build a graph folder from files of edges."""
+    ndata, edata = (_column_files(pairs, kind) for kind, pairs in (("node", options.node_column),
+                                                                   ("edge", options.edge_column)))  # fmt: skip
+    ndata |= {name: file for name, file in (("feat", options.features), ("label", options.labels)) if file is not None}
+    split = {part: getattr(options, part) for part in ("train", "val", "test") if getattr(options, part) is not None}
+    start = time.perf_counter()
+    if not options.overwrite and (options.output / MANIFEST).exists():
+        raise FileExistsError(f"{options.output} exists; give --overwrite to replace it, or choose another folder")
+    build_graph(
+        options.edges, options.output, num_nodes=options.num_nodes, named=options.named, columns=options.columns,
+        header=options.header, delimiter=options.delimiter, ndata=ndata, edata=edata, split=split,
+        memory=options.memory, overwrite=options.overwrite, progress=sys.stderr.isatty(),
+    )  # fmt: skip
+    say(repr(read_dataset(str(options.output))))
+    say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
+
+
+def _column_files(pairs: list[str], kind: str) -> dict[str, Path]:
+    columns = {}
+    for pair in pairs:
+        name, equals, file = pair.partition("=")
+        if not (name and equals and file):
+            raise ValueError(f"--{kind}-column must be NAME=FILE, got {pair!r}")
+        columns[name] = Path(file)
+    return columns
 
 
 def _can_draw() -> bool:

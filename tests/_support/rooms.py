@@ -17,6 +17,7 @@ ROOMS = (
     "_runtime",
     "_rows",
     "_disk",
+    "_text",
     "random",
     "fn",
     "graph",

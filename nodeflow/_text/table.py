@@ -7,13 +7,15 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from nodeflow._base.types import Array
-from nodeflow.datasets._files import reading
+from nodeflow._text.reading import reading
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
@@ -33,21 +35,47 @@ class Table:
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield ``(line number from 1, fields)`` of each row. Slow: for the first rows, and to explain errors."""
-        opened = gzip.open if self.path.suffix == ".gz" else open
-        with reading(self.path, "a text file"), opened(self.path, "rt", encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, start=1):
-                text = line if self.comments is None else line.split(self.comments, 1)[0]
-                if number > self.skip and text.strip():
-                    yield number, [field.strip() for field in text.strip("\r\n").split(self.delimiter)]
+        for number, lines, _ in self.blocks(256):
+            yield from self.split(number, lines)
 
-    def load(self, dtype: Any, use: Sequence[int] | None = None, rows: Iterable[list[str]] | None = None) -> Array:
+    def blocks(self, size: int) -> Iterator[tuple[int, list[str], int]]:
+        """Yield pieces of ``size`` lines, those to skip left out.
+
+        Each is ``(line number of the first, lines, bytes of the file that have been read)``.
+        """
+        with reading(self.path, "a text file"), self.path.open("rb") as raw:
+            unpacked = gzip.GzipFile(fileobj=raw) if self.path.suffix == ".gz" else raw
+            with TextIOWrapper(cast(BinaryIO, unpacked), encoding="utf-8-sig") as file:
+                number = 1 + len(list(islice(file, self.skip)))
+                while lines := list(islice(file, size)):
+                    yield number, lines, raw.tell()
+                    number += len(lines)
+
+    def split(self, number: int, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+        """Yield ``(line number, fields)`` of the rows among some lines, the first of which has a number."""
+        for at, line in enumerate(lines, start=number):
+            text = line if self.comments is None else line.split(self.comments, 1)[0]
+            if text.strip():
+                yield at, [field.strip() for field in text.strip("\r\n").split(self.delimiter)]
+
+    def load(
+        self, dtype: Any, use: Sequence[int] | None = None, rows: Iterable[list[str]] | None = None,
+        lines: Iterable[str] | None = None,
+    ) -> Array:  # fmt: skip
         """Return the table as an array; the columns ``use`` only, if given. Raises ValueError as numpy words it.
 
         A plain ``dtype`` gives a matrix ``[rows, columns]``, a structured one ``[rows]``. ``rows``, as ``self.rows``
         splits them, stand in for the file: slow, but they may hold lines that numpy itself cannot read, such as
-        a line of blanks between rows of commas.
+        a line of blanks between rows of commas. ``lines``, as ``self.blocks`` gives them, stand in for it too.
         """
+        if lines is not None:
+            return self._loaded(lines, self.comments, 0, dtype, use)
         glue = self.delimiter or " "
+        if rows is not None:
+            return self._loaded((glue.join(fields) for fields in rows), None, 0, dtype, use)
+        return self._loaded(str(self.path), self.comments, self.skip, dtype, use)
+
+    def _loaded(self, source: Any, comments: str | None, skip: int, dtype: Any, use: Sequence[int] | None) -> Array:
         structured = np.dtype(dtype).names is not None
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*input contained no data.*")
@@ -55,11 +83,11 @@ class Table:
             warnings.filterwarnings("error", category=DeprecationWarning)
             try:
                 return np.loadtxt(
-                    str(self.path) if rows is None else (glue.join(fields) for fields in rows),
+                    source,
                     dtype=dtype,
-                    comments=self.comments if rows is None else None,
+                    comments=comments,
                     delimiter=self.delimiter,
-                    skiprows=self.skip if rows is None else 0,
+                    skiprows=skip,
                     usecols=use,
                     ndmin=1 if structured else 2,
                     encoding="utf-8-sig",

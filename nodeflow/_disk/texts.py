@@ -1,0 +1,92 @@
+"""Lists of texts in two arrays: UTF-8 bytes, and where each text ends. They are read when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import torch
+
+from nodeflow._base.checks import Ints, as_index
+from nodeflow._base.types import Array
+from nodeflow._disk.arrays import ArrayFile, map_array
+from nodeflow._disk.streams import ArrayWriter
+from nodeflow._runtime.mapped import FilePart, part_of_file
+
+_TEXTS = 2**16  # texts written at a time
+
+
+class Texts(Sequence[str]):
+    """Texts of a folder, mapped: opened at once, read one by one, pickled by the names of their files.
+
+    Args:
+        data: bytes of all texts, uint8.
+        ends: where each of them ends, int64.
+    """
+
+    __slots__ = ("_data", "_ends")
+
+    def __init__(self, data: Array, ends: Ints) -> None:
+        self._data, self._ends = data, ends
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, at: int | slice) -> str | tuple[str, ...]:
+        if isinstance(at, slice):
+            return tuple(self[i] for i in range(*at.indices(len(self))))
+        i = as_index(at, "index", len(self))
+        return bytes(self._data[self._ends[i - 1] if i else 0 : self._ends[i]]).decode("utf-8", "surrogatepass")
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self[:3])) + (", ..." if len(self) > 3 else "")
+        return f"Texts({len(self)}: {shown})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened, tuple(part_of_file(array) or array for array in (self._data, self._ends))
+
+
+def _opened(*parts: FilePart | Array) -> Texts:
+    return Texts(*(part.open() if isinstance(part, FilePart) else part for part in parts))
+
+
+def write_texts(folder: Path, name: str, texts: Iterable[str]) -> dict[str, ArrayFile]:
+    """Write texts and return the descriptions of their arrays, ``name`` and ``name.ends``."""
+    end, rest = 0, iter(texts)
+    with (
+        ArrayWriter(folder, name, torch.uint8) as data,
+        ArrayWriter(folder, f"{name}.ends", torch.int64) as ends,
+    ):
+        while piece := [text.encode("utf-8", "surrogatepass") for text in islice(rest, _TEXTS)]:
+            data.append(np.frombuffer(b"".join(piece), np.uint8))
+            stops = end + np.cumsum([len(one) for one in piece])
+            ends.append(stops)
+            end = int(stops[-1])
+        return {name: data.finish(), f"{name}.ends": ends.finish()}
+
+
+def map_texts(folder: Path, arrays: Mapping[str, ArrayFile], name: str) -> Texts | None:
+    """Return the texts ``name`` of a folder, None where it has none; raises ValueError for arrays that do not fit."""
+    if name not in arrays:
+        return None
+    if f"{name}.ends" not in arrays:
+        raise ValueError(f"{folder} has texts {name!r}, but not where they end: its manifest is damaged")
+    data, ends = (map_array(folder, arrays[part]) for part in (name, f"{name}.ends"))
+    if ends.dtype != np.int64 or data.dtype != np.uint8 or (int(ends[-1]) if len(ends) else 0) != len(data):
+        raise ValueError(f"{folder}: the texts {name!r} do not end where their bytes end; the folder is damaged")
+    return Texts(data, ends)

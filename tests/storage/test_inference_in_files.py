@@ -1,0 +1,241 @@
+"""Full passes that write outputs and inner layers into files give what they give in memory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nodeflow import Graph, History, Updater, nn, transform
+from nodeflow._disk import arrays
+from nodeflow._rows.csr import from_scipy
+from nodeflow.nn import FlowModel
+from nodeflow.storage import create
+
+NODES = 60
+
+
+def random_graph() -> Graph:
+    random = np.random.default_rng(2)
+    graph = Graph.from_edges(*random.integers(0, NODES, (2, 150)), num_nodes=NODES)
+    graph.edata["w"] = torch.rand(150)
+    return graph
+
+
+MODELS: dict[str, Callable[[], FlowModel]] = {
+    "sage": lambda: nn.GraphSAGE(5, 8, 3, num_layers=3),
+    "gcn": lambda: nn.GCN(5, 8, 3, num_layers=2, norm="layer", residual=True),
+    "gat": lambda: nn.GAT(5, 8, 3, num_layers=2, heads=2),
+    "batch norm, cat": lambda: nn.GraphSAGE(5, 8, 3, num_layers=2, norm="batch", jumping="cat"),
+    "max": lambda: nn.GraphSAGE(5, 8, 3, num_layers=3, jumping="max"),
+    "one layer": lambda: nn.GraphSAGE(5, 8, 3, num_layers=1),
+}
+
+
+class Fetched:
+    """Rows that are fetched by id."""
+
+    def __init__(self, rows: Tensor) -> None:
+        self.rows, self.shape, self.dtype, self.most = rows, tuple(rows.shape), rows.dtype, 0
+
+    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
+        self.most = max(self.most, len(ids))
+        return self.rows[ids]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("nodes", [None, [4, 59, 4, 0, 17]])
+def test_outputs_are_those_in_memory(tmp_path: Path, name: str, nodes: list[int] | None) -> None:
+    torch.manual_seed(3)
+    model = MODELS[name]()
+    graph, x = random_graph(), torch.rand(NODES, 5)
+    options: dict[str, Any] = {"nodes": nodes} if name == "gat" else {"nodes": nodes, "weight": "w"}
+    model.train()
+    wanted = model.inference(graph, x, **options)
+    size = NODES if nodes is None else len(nodes)
+    for at, chunk_size in enumerate((1, 7, None)):
+        for folder in (None, tmp_path / "layers"):
+            out = create(tmp_path / f"{at}{folder is None}.npy", (size, 3))
+            same = model.inference(graph, x, **options, chunk_size=chunk_size, folder=folder, out=out)
+            assert same is out
+            torch.testing.assert_close(out, wanted)
+            torch.testing.assert_close(torch.from_numpy(np.load(tmp_path / f"{at}{folder is None}.npy")), wanted)
+            same = model.inference(graph, x, **options, chunk_size=chunk_size, folder=folder)
+            assert torch.equal(same, out)
+    assert list(tmp_path.glob("layers/*")) == []
+    assert model.training
+
+
+def test_chunks_without_files_and_with_them_are_the_same_bits(tmp_path: Path) -> None:
+    """Where in memory too the rows of neighbours are gathered."""
+    model = nn.GraphSAGE(5, 8, 3, num_layers=3)
+    graph, x = random_graph(), torch.rand(NODES, 5)
+    wanted = model.inference(graph, x, chunk_size=7)
+    assert torch.equal(model.inference(graph, x, chunk_size=7, folder=tmp_path), wanted)
+    fetched = Fetched(x)
+    assert torch.equal(model.inference(graph, fetched, chunk_size=7, folder=tmp_path), wanted)
+    assert fetched.most < NODES  # never all rows at a time
+
+
+def test_sparse_features_and_a_mapped_graph(tmp_path: Path) -> None:
+    import scipy.sparse
+
+    graph = random_graph()
+    graph.ndata["feat"] = from_scipy(scipy.sparse.random(NODES, 5, 0.3, format="csr", random_state=0, dtype=np.float32))
+    graph.save(tmp_path / "g")
+    opened = Graph.open(tmp_path / "g")
+    model = nn.GraphSAGE(5, 8, 3)
+    wanted = model.inference(graph, graph.ndata["feat"])
+    found = model.inference(opened, opened.ndata["feat"], chunk_size=9, folder=tmp_path / "layers")
+    torch.testing.assert_close(found, wanted)
+
+
+def test_bfloat16_outputs(tmp_path: Path) -> None:
+    model = nn.GraphSAGE(5, 8, 3).bfloat16()
+    graph, x = random_graph(), torch.rand(NODES, 5).bfloat16()
+    out = create(tmp_path / "out.npy", (NODES, 3), torch.bfloat16)
+    model.inference(graph, x, chunk_size=7, folder=tmp_path, out=out)
+    assert torch.equal(out, model.inference(graph, x, chunk_size=7))
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "message"),
+    [
+        (torch.zeros(3, 3), ValueError, "out must have 60 rows"),
+        (torch.zeros(60, 4), ValueError, r"out must be torch\.float32 \[60, 3\].* got torch\.float32 \[60, 4\]"),
+        (torch.zeros(60, 3).double(), ValueError, r"got torch\.float64 \[60, 3\]"),
+        (torch.zeros(60, 3, requires_grad=True), ValueError, "requires a gradient"),
+        (np.zeros((60, 3)), TypeError, r"out must be a tensor .* storage\.create"),
+    ],
+)
+@pytest.mark.parametrize("filed", [True, False])
+def test_what_cannot_take_the_outputs_is_refused(
+    tmp_path: Path, out: Any, error: type[Exception], message: str, filed: bool
+) -> None:
+    model = nn.GraphSAGE(5, 8, 3)
+    with pytest.raises(error, match=message):
+        model.inference(random_graph(), torch.rand(NODES, 5), out=out, folder=tmp_path if filed else None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_read_only_files_and_the_inputs_are_refused(tmp_path: Path) -> None:
+    graph = random_graph()
+    graph.ndata["x"] = torch.rand(NODES, 3)
+    graph.save(tmp_path / "g")
+    column = Graph.open(tmp_path / "g").ndata["x"]
+    model = nn.GraphSAGE(3, 8, 3)
+    with pytest.raises(ValueError, match="opened for reading only"):
+        model.inference(graph, column, out=column)
+    with pytest.raises(ValueError, match="another tensor than h"):
+        model.inference(graph, graph.ndata["x"], out=graph.ndata["x"])
+    with pytest.raises(ValueError, match="out must have 2 rows"):
+        model.inference(graph, column, nodes=[1, 2], out=torch.zeros(60, 3))
+    with pytest.raises(ValueError, match=r"out must be torch\.float32 \[2, 3\]"):
+        model.inference(graph, column, nodes=[1, 2], out=torch.zeros(2, 5))
+
+
+def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(arrays, "take_room", full)
+    model = nn.GraphSAGE(5, 8, 3).train()
+    with pytest.raises(OSError, match="No space left"):
+        model.inference(random_graph(), torch.rand(NODES, 5), folder=tmp_path)
+    with pytest.raises(OSError, match="No space left"):
+        create(tmp_path / "out.npy", (NODES, 3))
+    assert list(tmp_path.iterdir()) == []
+    assert model.training
+
+
+def test_create_refuses_what_is_wrong(tmp_path: Path) -> None:
+    create(tmp_path / "a.npy", [2, 0])
+    with pytest.raises(FileExistsError, match=r"a\.npy exists"):
+        create(tmp_path / "a.npy", [2])
+    with pytest.raises(ValueError, match=r"must end in \.npy"):
+        create(tmp_path / "a.bin", [2])
+    with pytest.raises(ValueError, match="at least 0, got -1"):
+        create(tmp_path / "b.npy", [-1])
+    with pytest.raises(TypeError, match="shape must be a sequence"):
+        create(tmp_path / "b.npy", 3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"dtype must be a torch\.dtype"):
+        create(tmp_path / "b.npy", [3], np.float32)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_an_updater_fills_the_same_history(tmp_path: Path, stored: bool) -> None:
+    graph = transform.add_self_loops(random_graph())
+    graph.edata["p"] = transform.edge_norm(graph)
+    model = nn.VRGCN(5, 8, 3, num_layers=3)
+    x, histories = torch.rand(NODES, 5), []
+    for folder in (None, tmp_path / "layers"):
+        place = None if folder is None else tmp_path / "history"
+        history = History(
+            graph, model.history_widths, weight="p", folder=place, aggregated="stored" if stored else "on demand"
+        )
+        Updater(model, history, x if folder is None else Fetched(x), chunk_size=7, folder=folder).run()
+        histories.append(history)
+    nodes = torch.arange(NODES)
+    for i in histories[0].widths:
+        torch.testing.assert_close(*(history.rows(i, nodes) for history in histories))
+        torch.testing.assert_close(*(history.aggregated_rows(i, nodes) for history in histories))
+    assert list((tmp_path / "layers").iterdir()) == []
+
+
+MEASURE = """
+import sys, threading
+import torch
+from nodeflow import Graph, nn
+from nodeflow.storage import create
+
+def anonymous():
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("RssAnon"))
+
+def peak(**options):
+    before, most, done = anonymous(), [0], threading.Event()
+
+    def watch():
+        while not done.wait(0.002):
+            most[0] = max(most[0], anonymous())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    model.inference(graph, graph.ndata["feat"], chunk_size=1024, **options)
+    done.set()
+    watcher.join()
+    return most[0] - before
+
+place = sys.argv[1]
+torch.set_num_threads(1)
+graph = Graph.open(place + "/g")
+model = nn.GraphSAGE(32, 128, 64, num_layers=3)
+model.inference(graph, graph.ndata["feat"], nodes=[0], chunk_size=100)
+out = create(place + "/out.npy", (graph.num_nodes, 64))
+print(peak(folder=place, out=out), peak())
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc")
+def test_memory_is_bounded(tmp_path: Path) -> None:
+    """Pages of files are left out: the system takes them back when it needs room."""
+    size = 50_000
+    random = np.random.default_rng(0)
+    graph = Graph.from_edges(*random.integers(0, size, (2, 2 * size)), num_nodes=size)
+    graph.ndata["feat"] = torch.rand(size, 32)
+    graph.save(tmp_path / "g")
+    command = [sys.executable, "-c", MEASURE, str(tmp_path)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    in_files, in_memory = map(int, told.split())
+    rows = size * 128 * 4  # of one layer
+    assert in_memory > 2 * rows
+    assert in_files < 0.8 * rows
