@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.kill_tools import killed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -190,26 +190,11 @@ for k in range(int(store.arrays["step"]) + 1, 10**6):
 """
 
 
-def killed(code: str, folder: Path, seconds: float) -> None:
-    """Run a program that prints a line when it begins, and kill it some time later."""
-    command = [sys.executable, "-c", code, str(folder), str(Path(__file__).parents[1])]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        with pytest.raises(BlockingIOError, match="written by another process"):
-            opened(folder)
-        try:
-            process.wait(seconds)
-            raise AssertionError("the program ended by itself")
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-
-
 @pytest.mark.parametrize("count", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_killed_process_leaves_whole_commits(count: int, tmp_path: Path) -> None:
     opened(tmp_path / "a").close()
     for seconds in np.random.default_rng(0).uniform(0.02, 0.2, count):
-        killed(RUN, tmp_path / "a", seconds)
+        killed(RUN, tmp_path / "a", seconds, opened)
         store = opened(tmp_path / "a")
         assert values(store.arrays) == after(int(store.arrays["step"]))
         store.close()
