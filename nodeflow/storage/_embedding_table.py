@@ -158,7 +158,8 @@ class EmbeddingTable:
         if not torch.is_grad_enabled():
             return self.fetch(ids).to(device)
         pulled = self._pull(ids, device)
-        self._pulled.append(pulled)
+        with self._lock:
+            self._pulled.append(pulled)
         return pulled.leaf
 
     def _pull(self, ids: IdsLike, device: torch.device | str | None = None) -> Pulled:
@@ -204,8 +205,19 @@ class EmbeddingTable:
                 "no row has a gradient: pull rows, compute a loss of them, call its backward(), and then step()"
             )
         self._step(chosen)
+        self._forget(chosen)
+
+    def drop(self, *rows: Tensor) -> None:
+        """Let rows that were pulled wait for no step any more; without arguments, all of them.
+
+        Raises ValueError for tensors that were not pulled from this table, or whose step was made.
+        """
+        self._forget(self._waiting(rows))
+
+    def _forget(self, chosen: Sequence[Pulled]) -> None:
         done = {id(pulled.leaf) for pulled in chosen}
-        self._pulled = [pulled for pulled in self._pulled if id(pulled.leaf) not in done]
+        with self._lock:
+            self._pulled = [pulled for pulled in self._pulled if id(pulled.leaf) not in done]
 
     def _waiting(self, rows: Sequence[Tensor]) -> list[Pulled]:
         if not rows:

@@ -86,7 +86,7 @@ def test_steps_are_those_of_torch(
 
 
 @pytest.mark.parametrize(("name", "options"), [("sgd", {}), ("adagrad", {}), ("adam", {"eps": 0.0})])
-def test_weight_decay_where_all_rows_have_gradients(name: str, options: dict[str, float]) -> None:
+def test_weight_decay_where_all_rows_have_gradients(name: str, options: dict[str, Any]) -> None:
     """Without eps, which torch's dense Adam adds at another place than its sparse one."""
     table = EmbeddingTable(NODES, WIDTH, optimizer=name, lr=0.1, weight_decay=0.2, dtype=torch.float64, **options)
     weight = torch.nn.Parameter(table.fetch(range(NODES)))
@@ -171,6 +171,14 @@ def test_several_pulls_and_steps_of_some_of_them() -> None:
         table.step(unused)
     with torch.no_grad():
         assert not table.pull([0]).requires_grad
+    assert table._pulled == []
+    first, second = table.pull([1]), table.pull([2])
+    (first + second).sum().backward()
+    table.drop(first)
+    table.step()
+    assert table.fetch(range(6))[:, 0].tolist() == [0, -1, -12, -10, 0, 0]
+    table.pull([1])
+    table.drop()
     assert table._pulled == []
 
 
