@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from nodeflow._disk.arrays import ArrayFile, create_array, numpy_type
 from nodeflow._disk.folders import lock_of_process, new_folder
 from nodeflow._disk.journal import Journal
 from nodeflow._disk.manifest import MANIFEST, Manifest, sync_folder
+from nodeflow._rows.rows import take_rows
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -26,19 +27,26 @@ Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
 """By name, the shape and type of every array."""
 Changes = Mapping[str, tuple[Tensor, Tensor]]
 """By name of an array, ids int64 ``[k]`` and their new rows; an array of one number has the id 0."""
+Change = Callable[[Mapping[str, Tensor]], None]
+"""A function of arrays by name; arrays of one number are ``[1]``."""
 
 _JOURNAL = "journal"
 
 
 def write_rows(arrays: Mapping[str, Tensor], changes: Changes) -> None:
     """Write rows into arrays in memory. If anything raises, the old rows are put back."""
-    found = {name: _as_rows(arrays[name]) for name in changes}
-    undo = [(found[name], ids, found[name].index_select(0, ids)) for name, (ids, _) in changes.items()]
+    change_rows(arrays, {name: ids for name, (ids, _) in changes.items()}, lambda found: _copy(found, changes))
+
+
+def change_rows(arrays: Mapping[str, Tensor], ids: Mapping[str, Tensor], change: Change) -> None:
+    """Call ``change``, which changes the rows ``ids`` of arrays in memory. If it raises, the old rows are put back."""
+    found = {name: _as_rows(arrays[name]) for name in ids}
+    undo = [(found[name], which, take_rows(found[name], which)) for name, which in ids.items()]
     try:
-        _copy(found, changes)
+        change(found)
     except BaseException:
-        for array, ids, old in undo:
-            array.index_copy_(0, ids, old)
+        for array, which, old in undo:
+            array.index_copy_(0, which, old)
         raise
 
 
@@ -94,12 +102,16 @@ class Store:
 
         Raises OSError where the disk cannot hold the old rows meanwhile.
         """
+        self.change({name: ids for name, (ids, _) in changes.items()}, lambda found: _copy(found, changes))
+
+    def change(self, ids: Mapping[str, Tensor], change: Change) -> None:
+        """Commit what a function does to the rows ``ids`` of some arrays, whose arguments are these arrays by name."""
         self._check_process()
         self._undo()  # of a commit whose own undoing was interrupted
-        found = {name: _as_rows(self.arrays[name]) for name in changes}
+        found = {name: _as_rows(self.arrays[name]) for name in ids}
         try:
-            self._journal.record(found, [(name, ids) for name, (ids, _) in changes.items()])
-            _copy(found, changes)
+            self._journal.record(found, list(ids.items()))
+            change(found)
         except BaseException:
             self._undo()
             raise

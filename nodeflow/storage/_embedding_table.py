@@ -14,11 +14,11 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, as_number, check_one_of, check_type, describe
 from nodeflow._base.types import FileLike, IdsLike
-from nodeflow._disk.store import Changes, Shapes, Store, write_rows
+from nodeflow._disk.store import Change, Shapes, Store, change_rows
 from nodeflow._rows.rows import fetch_rows
 from nodeflow.random import derive_key
 from nodeflow.storage._initial import INITS, initial_rows
-from nodeflow.storage._row_optimizers import check_lr, row_optimizer
+from nodeflow.storage._row_optimizers import Rows, check_lr, row_optimizer
 
 _LAYOUT = 1  # of the arrays in a folder
 _INITIAL = 0x696E697469616C  # makes initial rows independent of the draws of a sampler with the same seed
@@ -173,20 +173,20 @@ class EmbeddingTable:
         rows = rows if places is None else rows.index_select(0, places)
         return Pulled(rows.to(device).requires_grad_(), distinct, places)
 
-    def _read(self, ids: Ints, name: str = "rows", known: Tensor | None = None) -> Tensor:
-        """Return rows of the table or of a state; those that were never written have their initial values."""
+    def _read(self, ids: Ints) -> Tensor:
+        """Return rows; those that were never written have their initial values."""
         which = torch.from_numpy(ids)
-        rows = fetch_rows(self._arrays[name], which)
-        written = self._arrays["written"].index_select(0, which) if known is None else known
+        rows = fetch_rows(self._arrays["rows"], which)
+        written = self._arrays["written"].index_select(0, which)
         if not bool(written.all()):
             fresh = ~written
-            if name == "rows":
-                new = initial_rows(self._settings["init"], self._settings["scale"], self._key,
-                                   ids[fresh.numpy()], self.shape[1])  # fmt: skip
-                rows[fresh] = torch.from_numpy(new).to(rows.dtype)
-            elif start := self._optimizer.states[name]:
-                rows[fresh] = start
+            rows[fresh] = self._initial(ids[fresh.numpy()])
         return rows
+
+    def _initial(self, ids: Ints) -> Tensor:
+        settings = self._settings
+        new = initial_rows(settings["init"], settings["scale"], self._key, ids, self.shape[1])
+        return torch.from_numpy(new).to(self.dtype)
 
     # ---- writing
 
@@ -245,21 +245,38 @@ class EmbeddingTable:
                 node = int(ids[int(bad.nonzero()[0])])
                 raise ValueError(f"the gradient of row {node} is not finite, so nothing is written")
         with self._lock:
-            which, version = torch.from_numpy(ids), self.version + 1
-            written = self._arrays["written"].index_select(0, which)
-            states = {name: self._read(ids, name, written) for name in self._optimizer.states}
-            rows = self._read(ids, "rows", written).to(self._exact)
-            self._optimizer.update(rows, grads, states, version)
-            new = {"rows": rows.to(self.dtype), **states, "written": torch.ones_like(written)}
-            self._commit({name: (which, values) for name, values in new.items()}, version)
+            self._change(ids, lambda arrays: self._update(arrays, ids, grads))
+
+    def _update(self, arrays: Mapping[str, Tensor], ids: Ints, grads: Tensor) -> None:
+        """Change rows and states by gradients, in arrays that a commit has opened."""
+        which, rows, places = torch.from_numpy(ids), arrays["rows"], ids
+        fresh = ids[~arrays["written"].index_select(0, which).numpy()]
+        if len(fresh):
+            self._begin(arrays, fresh)
+        if short := self.dtype != self._exact:
+            rows, places = rows.index_select(0, which).to(self._exact), np.arange(len(ids))
+        states = {name: arrays[name].numpy() for name in self._optimizer.states}
+        step = Rows(rows.numpy(), places, states, ids, grads.contiguous().numpy())
+        self._optimizer.update(step, int(arrays["version"]) + 1)
+        if short:
+            arrays["rows"].index_copy_(0, which, rows.to(self.dtype))
+        arrays["version"].add_(1)
+
+    def _begin(self, arrays: Mapping[str, Tensor], ids: Ints) -> None:
+        """Give rows and states their initial values."""
+        which = torch.from_numpy(ids)
+        arrays["rows"].index_copy_(0, which, self._initial(ids))
+        for name, start in self._optimizer.states.items():
+            arrays[name].index_fill_(0, which, start)
+        arrays["written"].index_fill_(0, which, True)
 
     def _summed(self, pulled: Pulled) -> Tensor:
-        """Return the gradient of every distinct id, which may be overwritten."""
+        """Return the gradient of every distinct id."""
         grad = pulled.leaf.grad
         assert grad is not None
         grad = (grad.to_dense() if grad.layout != torch.strided else grad).to("cpu", self._exact)
         if pulled.places is None:
-            return grad.clone() if grad is pulled.leaf.grad else grad
+            return grad
         return grad.new_zeros(len(pulled.ids), self.shape[1]).index_add_(0, pulled.places, grad)
 
     def write(self, ids: IdsLike, rows: Tensor) -> None:
@@ -275,18 +292,25 @@ class EmbeddingTable:
         if len(found) < len(checked):
             raise ValueError(f"ids holds {found[counts.argmax()]} {counts.max()} times, but a row is written once")
         which = torch.from_numpy(checked)
-        with self._lock, torch.no_grad():
-            known = self._arrays["written"].index_select(0, which)
-            new = {"rows": rows.detach().to("cpu", self.dtype), "written": torch.ones_like(known)}
-            new |= {name: self._read(checked, name, known) for name, value in self._optimizer.states.items() if value}
-            self._commit({name: (which, values) for name, values in new.items()}, self.version + 1)
+        new = rows.detach().to("cpu", self.dtype)
 
-    def _commit(self, changes: Changes, version: int) -> None:
-        whole = {**changes, "version": (torch.zeros(1, dtype=torch.int64), torch.tensor([version]))}
+        def change(arrays: Mapping[str, Tensor]) -> None:
+            self._begin(arrays, checked[~arrays["written"].index_select(0, which).numpy()])
+            arrays["rows"].index_copy_(0, which, new)
+            arrays["version"].add_(1)
+
+        with self._lock, torch.no_grad():
+            self._change(checked, change)
+
+    def _change(self, ids: Ints, change: Change) -> None:
+        """Commit what a function does to the rows ``ids`` of all arrays, and to the version."""
+        which = torch.from_numpy(ids)
+        wanted = dict.fromkeys(("rows", "written", *self._optimizer.states), which)
+        wanted["version"] = torch.zeros(1, dtype=torch.int64)
         if self._store is None:
-            write_rows(self._memory, whole)
+            change_rows(self._memory, wanted, change)
         else:
-            self._store.commit(whole)
+            self._store.change(wanted, change)
 
     # ---- state
 

@@ -1,17 +1,29 @@
-"""Optimisers of rows: SGD, Adagrad and Adam, in the operations of ``torch.optim`` and their order."""
+"""Optimisers of rows: SGD, Adagrad and Adam, with the formulas and names of ``torch.optim``."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-import torch
-from torch import Tensor
-
-from nodeflow._base.checks import as_number, check_one_of, check_type, describe
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, as_number, check_one_of, check_type, describe
+from nodeflow._base.types import Array
 
 OPTIMIZERS = ("adagrad", "sgd", "adam")
+
+
+class Rows(NamedTuple):
+    """The rows of a step: they lie at ``places`` of ``rows``, their state at ``ids`` of ``states``.
+
+    All are numbers of one type; ``grads`` has a row for each.
+    """
+
+    rows: Array
+    places: Ints
+    states: dict[str, Array]
+    ids: Ints
+    grads: Array
 
 
 class RowOptimizer(Protocol):
@@ -24,8 +36,8 @@ class RowOptimizer(Protocol):
     def states(self) -> dict[str, float]:
         """Names of the state of a row, each as wide as the row, and the value that it has at first."""
 
-    def update(self, rows: Tensor, grads: Tensor, states: dict[str, Tensor], step: int) -> None:
-        """Change rows and states in place; ``grads`` may be overwritten. ``step`` counts from 1."""
+    def update(self, of: Rows, step: int) -> None:
+        """Change rows and states in place. ``step`` counts from 1."""
 
 
 @dataclass
@@ -36,9 +48,10 @@ class SGD:
     weight_decay: float
     states: dict[str, float] = field(default_factory=dict)
 
-    def update(self, rows: Tensor, grads: Tensor, states: dict[str, Tensor], step: int) -> None:
+    def update(self, of: Rows, step: int) -> None:
         """Go against the gradients."""
-        rows.add_(_decayed(grads, rows, self.weight_decay), alpha=-self.lr)
+        number = of.rows.dtype.type
+        kernels.row_steps.sgd(of.rows, of.places, of.grads, number(self.lr), number(self.weight_decay))
 
 
 @dataclass
@@ -55,11 +68,10 @@ class Adagrad:
         """The sum of squared gradients."""
         return {"sum": self.initial_accumulator_value}
 
-    def update(self, rows: Tensor, grads: Tensor, states: dict[str, Tensor], step: int) -> None:
+    def update(self, of: Rows, step: int) -> None:
         """Go against the gradients, each over the root of the sum of its squares."""
-        grads = _decayed(grads, rows, self.weight_decay)
-        squares = states["sum"].addcmul_(grads, grads)
-        rows.addcdiv_(grads, squares.sqrt().add_(self.eps), value=-self.lr)
+        settings = map(of.rows.dtype.type, (self.lr, self.eps, self.weight_decay))
+        kernels.row_steps.adagrad(of.rows, of.places, of.states["sum"], of.ids, of.grads, *settings)
 
 
 @dataclass
@@ -76,14 +88,13 @@ class Adam:
         """Moving means of gradients and of their squares."""
         return {"exp_avg": 0.0, "exp_avg_sq": 0.0}
 
-    def update(self, rows: Tensor, grads: Tensor, states: dict[str, Tensor], step: int) -> None:
+    def update(self, of: Rows, step: int) -> None:
         """Go against the mean gradients, each over the root of the mean of its squares."""
         first, second = self.betas
-        grads = _decayed(grads, rows, self.weight_decay)
-        mean = states["exp_avg"].lerp_(grads, 1 - first)
-        squares = states["exp_avg_sq"].lerp_(grads.square_(), 1 - second)
         size = self.lr * math.sqrt(1 - second**step) / (1 - first**step)
-        rows.addcdiv_(mean, torch.sqrt(squares, out=grads).add_(self.eps), value=-size)
+        settings = map(of.rows.dtype.type, (size, self.eps, self.weight_decay, 1 - first, 1 - second))
+        means, squares = of.states["exp_avg"], of.states["exp_avg_sq"]
+        kernels.row_steps.adam(of.rows, of.places, means, squares, of.ids, of.grads, *settings)
 
 
 def row_optimizer(
@@ -121,7 +132,3 @@ def row_optimizer(
 def check_lr(lr: object) -> float:
     """Return a learning rate as a float of at least 0."""
     return as_number(lr, "lr", least=0)
-
-
-def _decayed(grads: Tensor, rows: Tensor, weight_decay: float) -> Tensor:
-    return grads.add_(rows, alpha=weight_decay) if weight_decay else grads
