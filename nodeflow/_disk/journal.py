@@ -38,14 +38,13 @@ class Journal:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._memory: Array = np.zeros(0, np.uint8)
-        if file.exists() and file.stat().st_size >= _LINE:
-            self._memory = np.asarray(np.memmap(file, np.uint8, "r+"))
-        self._words = self._memory[:_LINE].view(np.int64)
+        self._map()
 
     @property
     def marked(self) -> bool:
         """Whether the journal holds rows to be put back."""
+        if self._number != _number_of(self._file):  # another store of this process has made or removed the file
+            self._map()
         return bool(len(self._words) and self._words[_MARK])
 
     def record(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:
@@ -53,6 +52,8 @@ class Journal:
 
         Raises OSError where the disk cannot hold them, IndexError for an id that is not a row; then it is not marked.
         """
+        if self.marked:
+            raise RuntimeError(f"{self._file} holds rows of a commit that did not end; undo it first")
         index = json.dumps([[name, len(which)] for name, which in ids]).encode()
         end = _aligned(_LINE + len(index))
         places = []
@@ -93,8 +94,15 @@ class Journal:
     def close(self) -> None:
         """Remove the file, unless it is marked."""
         if not self.marked:
-            self._memory = self._words = np.zeros(0, np.uint8)
             self._file.unlink(missing_ok=True)
+            self._map()
+
+    def _map(self) -> None:
+        self._number = _number_of(self._file)
+        self._memory: Array = np.zeros(0, np.uint8)
+        if self._number is not None and self._file.stat().st_size >= _LINE:
+            self._memory = np.asarray(np.memmap(self._file, np.uint8, "r+"))
+        self._words = self._memory[:_LINE].view(np.int64)
 
     def _grow(self, size: int) -> None:
         if size <= len(self._memory):
@@ -109,8 +117,7 @@ class Journal:
             what = f"{os.strerror(error.errno or 0)}: a commit needs {size:,} bytes for the rows that it replaces"
             raise OSError(error.errno, what, str(self._file)) from None
         os.replace(draft, self._file)
-        self._memory = np.asarray(np.memmap(self._file, np.uint8, "r+"))
-        self._words = self._memory[:_LINE].view(np.int64)
+        self._map()
 
     def _block(self, start: int, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
         size = math.prod(shape) * dtype.itemsize
@@ -124,6 +131,14 @@ class Journal:
 def row_bytes(array: Tensor) -> int:
     """Return how many bytes a row of an array takes."""
     return math.prod(array.shape[1:]) * array.dtype.itemsize
+
+
+def _number_of(file: Path) -> int | None:
+    """Return the number of a file in its file system; None where there is no file."""
+    try:
+        return file.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _aligned(size: int) -> int:

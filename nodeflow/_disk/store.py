@@ -58,8 +58,8 @@ class Store:
     ``flush`` was called since the last commit; else rows of several commits may be mixed, since the system writes
     pages in an order of its own.
 
-    One process at a time has the store of a folder. Within it, several stores of one folder share the rows; only one
-    may commit at a time. A child made by fork may read.
+    One process at a time has the store of a folder. Within it, several stores of one folder share the rows until one
+    of them replaces all arrays; only one may commit at a time. A child made by fork may read.
 
     Args:
         folder: made when missing. Arrays that are there must be of the same kind, names, shapes, types and facts.

@@ -71,6 +71,22 @@ def test_commits_are_there_when_the_folder_is_opened_again(tmp_path: Path) -> No
         store.commit(changes(3))
 
 
+def test_stores_of_one_process_share_the_journal(tmp_path: Path) -> None:
+    """What another store has put in its place, or removed when it was closed, is no longer written."""
+    first, second = opened(tmp_path / "a"), opened(tmp_path / "a")
+    first.commit(changes(1))
+    second.commit(changes(2))
+    large = torch.arange(50).repeat(500)
+    first.commit({"x": (large, torch.full((len(large), 3), 2.0))})  # in a larger journal
+    first.commit(changes(3))
+    for _ in range(2):
+        rows = {name: array if array.ndim else array.view(1) for name, array in second.arrays.items()}
+        second._journal.record(rows, [(name, ids) for name, (ids, _) in changes(4).items()])
+        write_rows(second.arrays, changes(4))
+        assert opened(tmp_path / "a").arrays["step"].item() == second.arrays["step"].item() == 3
+        first.close()
+
+
 def test_all_arrays_are_replaced_at_once(tmp_path: Path) -> None:
     store = opened(tmp_path / "a")
     store.commit(changes(1))
