@@ -206,3 +206,9 @@ def test_precision_prints_times_and_accuracies(tmp_path: Path) -> None:
     assert all(float(cell) > 0 for row in rows for cell in row[3:])
     rows = rows_of(run("precision.py", "--sets", "rmat", "--accuracy", 2, "--epochs", 1, *options))[1:]
     assert [row[1] for row in rows] == ["0", "1", "mean"]
+
+
+def test_pipeline_prints_a_table() -> None:
+    rows = rows_of(run("pipeline.py", "--epochs", 1, "--width", 4, "--ranked", 20, "--batch-size", 50000))[1:]
+    assert [row[0] for row in rows] == ["1", "2", "4", "8"]
+    assert all(float(row[1]) > 0 and 0 <= float(row[4]) <= 1 for row in rows)

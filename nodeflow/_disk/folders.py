@@ -7,8 +7,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodeflow._disk.manifest import MANIFEST, sync_folder
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 _DRAFT, _OLD, LOCK = ".unfinished-", ".replaced-", ".lock"
 
@@ -63,7 +67,7 @@ def locked(folder: Path, name: Path | None = None) -> Iterator[None]:
     ``name`` is what the error calls the folder. Raises BlockingIOError where another process, or another place in this
     one, holds it.
     """
-    from filelock import FileLock, Timeout  # imported here, so that ``import nodeflow`` stays light
+    from filelock import FileLock, Timeout  # late: importing the package must stay quick
 
     lock = FileLock(folder / LOCK, is_singleton=False)
     try:
@@ -74,3 +78,19 @@ def locked(folder: Path, name: Path | None = None) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def lock_of_process(folder: Path) -> BaseFileLock:
+    """Take the lock of a folder for this process until ``release`` is called, or the result is no longer referred to.
+
+    Further calls of the same process get the same lock, which is free once all of them have released it. Raises
+    BlockingIOError where another process holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock((folder / LOCK).resolve(), is_singleton=True, thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise BlockingIOError(f"{folder} is being written by another process") from None
+    return lock

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         reading,
         relabel,
         rng,
+        row_steps,
         search,
         simd,
     )

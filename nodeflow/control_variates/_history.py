@@ -12,14 +12,15 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import as_count, as_ids, check_one_of, check_type
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
+from nodeflow._disk.store import Shapes, Store, write_rows
 from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow.control_variates._inputs import finite, sums_of_inputs
-from nodeflow.control_variates._store import Files
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.propagation import Propagation
 
 MISSING = ("zero", "mask", "refuse")
+_LAYOUT = 2  # of the arrays in a folder
 
 
 class History(nn.Module):
@@ -40,7 +41,9 @@ class History(nn.Module):
         dtype: type of the rows: torch.float32, float64, bfloat16 or float16. Sums are float32 at least.
         device: device of the rows. ``.to`` moves them later.
         folder: keep the rows in memory-mapped files there, which may be larger than memory. A folder that a history of
-            the same propagation, widths and types has left is continued. One history at a time may use it.
+            the same propagation, widths and types has left is continued, with the rows of its last whole commit, also
+            where the process was killed. One history at a time may use it, and one process: ``close`` lets it go.
+            After a power cut, rows are those of a whole commit only if ``flush`` was called after it.
         inputs: rows of the input layer for all nodes, finite: dense, sparse CSR, or an object with ``shape``, ``dtype``
             and ``fetch(ids, out=None)``. They never change, so their sums over all neighbours are computed once.
             Batches get these exact sums as ``agg_h_0``, and a model uses them in place of the rows it is given. The
@@ -51,8 +54,8 @@ class History(nn.Module):
     that the state of another propagation is refused.
 
     Raises TypeError and ValueError for arguments that are none of these, and the errors of ``Propagation``. For
-    ``folder`` raises ValueError where it holds something else, is damaged, or a commit was interrupted; OSError where
-    the disk cannot hold the rows.
+    ``folder`` raises ValueError where it holds something else or is damaged, BlockingIOError where another process has
+    it, OSError where the disk cannot hold the rows.
 
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
     >>> history = History(graph, {1: 1}, weight="p")
@@ -97,7 +100,7 @@ class History(nn.Module):
                 shapes[f"agg_h_{i}"] = ((size, width), torch.promote_types(dtype, torch.float32))
         if folder is not None and device is not None and torch.device(device).type != "cpu":
             raise ValueError("a history in files lies on the CPU; leave out folder or device")
-        self._files = None if folder is None else Files(Path(folder), shapes, self.propagation.fingerprint)
+        self._files = None if folder is None else self._store(Path(folder), shapes)
         if self._files is None:
             found = {name: torch.zeros(shape, dtype=kind, device=device) for name, (shape, kind) in shapes.items()}
         else:
@@ -228,23 +231,25 @@ class History(nn.Module):
         """Write all rows that were pushed. If anything raises, nothing is written. Either way none wait any more."""
         pushed, self._staged = self._staged, {}
         step, device = int(self.step) + 1, self.step.device
-        staged = [(i, ids.to(device), rows.to(device)) for i, (ids, rows) in pushed.items()]
-        changed = [(self._column(name, i), ids) for i, ids, _ in staged for name in ("h", "written")]
-        undo = [(column, ids, fetch_rows(column, ids)) for column, ids in changed]
+        changes = {"step": (torch.zeros(1, dtype=torch.int64, device=device), torch.tensor([step], device=device))}
+        for i, (nodes, rows) in pushed.items():
+            ids = nodes.to(device)
+            changes[f"h_{i}"] = ids, rows.to(device)
+            changes[f"written_{i}"] = ids, torch.full_like(ids, step)
+        if self._files is None:
+            write_rows(dict(self.named_buffers()), changes)
+        else:
+            self._files.commit(changes)
+
+    def flush(self) -> None:
+        """Wait until the rows of a history in files are on the disk, so that they outlive a power cut."""
         if self._files is not None:
-            self._files.begin()
-        try:
-            for i, ids, rows in staged:
-                self._column("h", i).index_copy_(0, ids, rows)
-                self._column("written", i).index_copy_(0, ids, torch.full_like(ids, step))
-            self.step.fill_(step)
-        except BaseException:
-            for column, ids, old in undo:
-                column.index_copy_(0, ids, old)
-            self.step.fill_(step - 1)
-            self._end()  # not where the undoing is itself interrupted: then files are known to be of two steps
-            raise
-        self._end()
+            self._files.flush()
+
+    def close(self) -> None:
+        """Let another process have the folder. Afterwards nothing may be written."""
+        if self._files is not None:
+            self._files.close()
 
     @contextmanager
     def renewal(self) -> Iterator[dict[str, Tensor]]:
@@ -271,6 +276,10 @@ class History(nn.Module):
     def clear(self) -> None:
         """Forget everything: all rows are zero, and never written."""
         self._staged = {}
+        if self._files is not None:
+            self._files.replace(self._files.successor()[0])
+            self._buffers.update(self._files.arrays)
+            return
         for buffer in self.buffers():
             buffer.zero_()
 
@@ -299,9 +308,10 @@ class History(nn.Module):
         if batch.parent is not self.graph:
             raise ValueError("the batch belongs to another graph than the history, or to none")
 
-    def _end(self) -> None:
-        if self._files is not None:
-            self._files.end()
+    def _store(self, folder: Path, shapes: Shapes) -> Store:
+        owner = {"propagation": self.propagation.fingerprint}
+        words = {"propagation": "of another graph, edge weights, direction or filter"}
+        return Store(folder, "history", _LAYOUT, shapes, owner, words)
 
     def extra_repr(self) -> str:
         """Return the layers, number of nodes, sums and folder, for ``repr``."""
@@ -335,7 +345,7 @@ class History(nn.Module):
         """Do nothing: the hash has been compared before."""
 
     def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, meta: Any, *rest: Any) -> None:
-        """Refuse the state of another history before any row is copied. Mark files in which copying fails."""
+        """Refuse the state of another history before any row is copied. Files are replaced at once, or stay."""
         hashed = state.get(prefix + "_extra_state")
         if hashed is not None and int(hashed) != self.propagation.fingerprint:
             raise ValueError("the state is of another history: its graph, edge weights, direction or filter are others")
@@ -347,10 +357,18 @@ class History(nn.Module):
                     f"{buffer.dtype} {tuple(buffer.shape)} here"
                 )
         self._staged = {}  # rows that waited for a commit are not of this state
-        if self._files is not None:
-            self._files.begin()
+        if self._files is None:
+            super()._load_from_state_dict(state, prefix, meta, *rest)
+            return
         errors: list[str] = rest[-1]  # torch collects them, and raises once all modules are done
-        known = len(errors)
-        super()._load_from_state_dict(state, prefix, meta, *rest)
-        if len(errors) == known:
-            self._end()
+        known, (name, new) = len(errors), self._files.successor()
+        try:
+            for key in new:
+                if prefix + key not in state:  # reported, or left as it is
+                    new[key].copy_(getattr(self, key))
+            self._buffers.update(new)
+            super()._load_from_state_dict(state, prefix, meta, *rest)
+            if len(errors) == known:
+                self._files.replace(name)
+        finally:
+            self._buffers.update(self._files.arrays)

@@ -250,32 +250,36 @@ def test_other_mistakes(graph: Graph, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="rows of layer 1 must be a tensor, got list"):
         History(graph, {1: 1}).write(1, [0], [[1.0]])  # type: ignore[arg-type]
     History(graph, {1: 1}, folder=tmp_path / "rows")
-    (tmp_path / "rows" / "history.json").write_text("")
-    with pytest.raises(ValueError, match=r"history\.json is damaged or missing"):
+    (tmp_path / "rows" / "manifest.json").write_text("")
+    with pytest.raises(ValueError, match=r"manifest\.json is damaged"):
         History(graph, {1: 1}, folder=tmp_path / "rows")
 
 
-def test_an_undo_that_is_interrupted_leaves_its_mark(
+def test_an_undo_that_is_interrupted_is_made_when_the_files_are_opened(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history = fill(History(graph, {1: 4}, folder=tmp_path / "rows"))
-    history.write(1, [0], torch.ones(1, 4))
-
+    before = [tensor.tolist() for tensor in history.state_dict().values()]
     write, calls = Tensor.index_copy_, []
 
     def interrupted(self: Tensor, *args: Any) -> None:
         calls.append(None)
-        if len(calls) > 1:  # the rows of the layer are written, neither the step of writing nor the undo is
+        if len(calls) > 2:  # a layer is written, neither the rest nor the undo is
             raise KeyboardInterrupt
         write(self, *args)
 
-    monkeypatch.setattr(Tensor, "index_copy_", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        history.commit()
-    assert len(calls) == 3
-    monkeypatch.undo()
-    with pytest.raises(ValueError, match="writing a commit was interrupted"):
-        History(graph, {1: 4}, folder=tmp_path / "rows")
+    for _ in range(2):
+        history.write(1, [0], torch.ones(1, 4))
+        with monkeypatch.context() as patched:
+            patched.setattr(Tensor, "index_copy_", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                history.commit()
+        assert len(calls) == 4
+        calls.clear()
+        assert history.rows(1, [0]).tolist() == [[1.0] * 4]
+        opened = History(graph, {1: 4}, folder=tmp_path / "rows")
+        assert [tensor.tolist() for tensor in opened.state_dict().values()] == before
+        history = opened
 
 
 def test_models_of_other_types(graph: Graph) -> None:

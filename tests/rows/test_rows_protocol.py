@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader, create_full_node_flow, create_node_flow, nn, transform
+from nodeflow._disk.store import Store
 from nodeflow._rows.rows import Rows, fetch_rows, take_rows
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
-from nodeflow.control_variates._store import make_file, map_file, num_bytes
 from nodeflow.flow import flow_from_edges
 from nodeflow.propagation import Propagation
 
@@ -154,12 +154,13 @@ def test_mistakes_with_such_columns(graph: Graph, stored: Graph, tmp_path: Path)
 @pytest.mark.parametrize("file", [False, True])
 def test_rows_in_a_file_are_those_of_their_tensor(dtype: torch.dtype, file: bool, tmp_path: Path) -> None:
     values = torch.arange(20).view(10, 2).to(dtype)
+    rows = values.clone()
     if file:
-        make_file(tmp_path / "rows", num_bytes((10, 2), dtype))
-        mapped = map_file(tmp_path / "rows", (10, 2), dtype)
-        assert not mapped.any()
-        mapped.copy_(values)
-    rows = map_file(tmp_path / "rows", (10, 2), dtype) if file else values.clone()
+        shapes = {"x": ((10, 2), dtype)}
+        store = Store(tmp_path / "rows", "thing", 1, shapes, {})
+        assert not store.arrays["x"].any()
+        store.arrays["x"].copy_(values)
+        rows = Store(tmp_path / "rows", "thing", 1, shapes, {}).arrays["x"]
     assert (rows.shape, rows.dtype) == ((10, 2), dtype)
     ids = torch.tensor([7, 0, 7])
     assert fetch_rows(rows, ids).equal(values[ids])

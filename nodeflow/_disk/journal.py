@@ -1,0 +1,145 @@
+"""The undo journal of a store: rows as they were before a commit, in a mapped file that is used again and again."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.types import Array
+from nodeflow._disk.arrays import take_room
+
+_MAGIC = int.from_bytes(b"undorows", "little")
+_LINE = 64  # blocks begin at multiples of it, so that every type of number is aligned
+_MARK, _SUM, _INDEX, _KIND = range(4)  # words of the first line
+_LEAST = 2**16
+
+
+class Journal:
+    """Rows to be put back if a commit does not end.
+
+    The first line of the file has four words: a mark, which is the number of bytes that follow or 0, their checksum,
+    the length of the index, and the kind of file. Then come the index as JSON, ``[[name, number of rows], ...]``, and
+    for every entry its ids and its old rows. The mark is written last and removed first. A killed process has written
+    its stores to mapped memory in order, up to some store. So the mark says whether all of the old rows are there.
+
+    The checksum is the sum of all 64-bit words. It finds pages that a power cut kept from the disk, which CRC-32 would
+    do at the cost of a second commit.
+
+    Args:
+        file: made when missing.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._map()
+
+    @property
+    def marked(self) -> bool:
+        """Whether the journal holds rows to be put back."""
+        if self._number != _number_of(self._file):  # another store of this process has made or removed the file
+            self._map()
+        return bool(len(self._words) and self._words[_MARK])
+
+    def record(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:
+        """Copy the rows ``ids`` of arrays into the file, and mark it.
+
+        Raises OSError where the disk cannot hold them, IndexError for an id that is not a row; then it is not marked.
+        """
+        if self.marked:
+            raise RuntimeError(f"{self._file} holds rows of a commit that did not end; undo it first")
+        index = json.dumps([[name, len(which)] for name, which in ids]).encode()
+        end = _aligned(_LINE + len(index))
+        places = []
+        for name, which in ids:
+            after = _aligned(end + which.nbytes)
+            places.append((end, after))
+            end = _aligned(after + len(which) * row_bytes(arrays[name]))
+        self._grow(end)
+        self._memory[_LINE : _LINE + len(index)] = np.frombuffer(index, np.uint8)
+        for (name, which), (first, after) in zip(ids, places, strict=True):
+            self._block(first, torch.int64, which.shape).copy_(which)
+            array = arrays[name]
+            torch.index_select(array, 0, which, out=self._block(after, array.dtype, (len(which), *array.shape[1:])))
+        self._words[_INDEX], self._words[_KIND] = len(index), _MAGIC
+        self._words[_SUM] = self._sum(end)
+        self._words[_MARK] = end
+
+    def undo(self, arrays: Mapping[str, Tensor]) -> None:
+        """Put the old rows back, if the journal is marked and complete, and remove the mark."""
+        if not self.marked:
+            return
+        end, length = int(self._words[_MARK]), int(self._words[_INDEX])
+        if _LINE <= end <= len(self._memory) and self._words[_KIND] == _MAGIC and self._words[_SUM] == self._sum(end):
+            place = _aligned(_LINE + length)
+            for name, count in json.loads(self._memory[_LINE : _LINE + length].tobytes()):
+                array = arrays[name]
+                ids = self._block(place, torch.int64, (count,))
+                place = _aligned(place + ids.nbytes)
+                array.index_copy_(0, ids, self._block(place, array.dtype, (count, *array.shape[1:])))
+                place = _aligned(place + count * row_bytes(array))
+        self.erase()
+
+    def erase(self) -> None:
+        """Remove the mark."""
+        if len(self._words):
+            self._words[_MARK] = 0
+
+    def close(self) -> None:
+        """Remove the file, unless it is marked."""
+        if not self.marked:
+            self._file.unlink(missing_ok=True)
+            self._map()
+
+    def _map(self) -> None:
+        self._number = _number_of(self._file)
+        self._memory: Array = np.zeros(0, np.uint8)
+        if self._number is not None and self._file.stat().st_size >= _LINE:
+            self._memory = np.asarray(np.memmap(self._file, np.uint8, "r+"))
+        self._words = self._memory[:_LINE].view(np.int64)
+
+    def _grow(self, size: int) -> None:
+        if size <= len(self._memory):
+            return
+        draft = self._file.with_name(self._file.name + ".new")
+        size = max(_LEAST, _aligned(size + size // 4))
+        try:
+            with draft.open("wb") as opened:
+                take_room(opened.fileno(), 0, size)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            what = f"{os.strerror(error.errno or 0)}: a commit needs {size:,} bytes for the rows that it replaces"
+            raise OSError(error.errno, what, str(self._file)) from None
+        os.replace(draft, self._file)
+        self._map()
+
+    def _block(self, start: int, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
+        size = math.prod(shape) * dtype.itemsize
+        return torch.from_numpy(self._memory[start : start + size]).view(dtype).view(*shape)
+
+    def _sum(self, end: int) -> np.int64:
+        with np.errstate(over="ignore"):
+            return np.add.reduce(self._memory[_LINE:end].view(np.int64)) + self._words[_INDEX]  # type: ignore[no-any-return]
+
+
+def row_bytes(array: Tensor) -> int:
+    """Return how many bytes a row of an array takes."""
+    return math.prod(array.shape[1:]) * array.dtype.itemsize
+
+
+def _number_of(file: Path) -> int | None:
+    """Return the number of a file in its file system; None where there is no file."""
+    try:
+        return file.stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _LINE) * _LINE
