@@ -80,6 +80,7 @@ __all__ = [
     "propagation",
     "random",
     "sampling",
+    "storage",
     "testing",
     "training",
     "transform",

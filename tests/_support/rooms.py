@@ -27,6 +27,7 @@ ROOMS = (
     "propagation",
     "sampling",
     "loader",
+    "storage",
     "control_variates",
     "nn",
     "metrics",
