@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nodeflow._kernels import csr, distance, growing, openmp, prefetch, ranks, relabel, rng, search, simd
+    from nodeflow._kernels import buckets, csr, distance, growing, openmp, prefetch, ranks, relabel, rng, search, simd
     from nodeflow._kernels.draw import (
         alias,
         bernoulli,

@@ -5,5 +5,15 @@ from nodeflow.storage._orders import beta_order as beta_order
 from nodeflow.storage._orders import comet_order as comet_order
 from nodeflow.storage._orders import dispersed_order as dispersed_order
 from nodeflow.storage._orders import sequential_order as sequential_order
+from nodeflow.storage._partitions import Partitions as Partitions
+from nodeflow.storage._write_partitions import write_partitions as write_partitions
 
-__all__ = ["Order", "beta_order", "comet_order", "dispersed_order", "sequential_order"]
+__all__ = [
+    "Order",
+    "Partitions",
+    "beta_order",
+    "comet_order",
+    "dispersed_order",
+    "sequential_order",
+    "write_partitions",
+]
