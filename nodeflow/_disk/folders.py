@@ -65,7 +65,7 @@ def locked(folder: Path, name: Path | None = None) -> Iterator[None]:
     ``name`` is what the error calls the folder. Raises BlockingIOError where another process, or another place in this
     one, holds it.
     """
-    lock = FileLock(folder / LOCK, is_singleton=False)
+    lock = FileLock(folder / LOCK, is_singleton=False, thread_local=False)  # a finalizer may release it
     try:
         lock.acquire(timeout=0)
     except Timeout:

@@ -50,6 +50,12 @@ def append_rows(path: Path, rows: Array, checksum: int, *, flush: bool = False) 
     return checksum
 
 
+def sync_file(path: Path) -> None:
+    """Wait until the disk has all of a file; raises OSError."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
 def read_rows(path: Path, out: Array, first: int = 0, *, page_cache: bool = True) -> int:
     """Fill ``out`` with the rows of a file from row ``first`` on; return the number of bytes read.
 
