@@ -92,7 +92,9 @@ class BufferEpoch:
             )
 
     def close(self) -> None:
-        """Stop the thread and wait for it."""
+        """Stop the thread and wait for it; a second call does nothing."""
+        if self._stop.is_set():
+            return
         self._stop.set()
         self._workers.stop()
         if self._state is not None:

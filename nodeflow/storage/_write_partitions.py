@@ -23,8 +23,8 @@ from nodeflow.storage._cuts import cut, parents_of
 from nodeflow.storage._partition_files import append_rows, begin_file, node_file
 from nodeflow.storage._partitions import KIND, VERSION, Partitions
 
-_EDGES = 2**20  # edges of a piece
-_BYTES = 2**24  # bytes of the rows of a piece, about
+_EDGES = 2**19  # edges of a piece
+_BYTES = 2**23  # bytes of the rows of a piece, about
 Column = Tensor | Rows
 NewColumn = Column | Callable[[Tensor], Tensor]
 
