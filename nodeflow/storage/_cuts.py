@@ -9,7 +9,7 @@ from nodeflow._base.checks import Ints, as_ids, check_length, check_one_of
 from nodeflow._base.types import Array, IdsLike
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key
-from nodeflow.sampling._cluster import partition
+from nodeflow.sampling import partition
 
 METHODS = ("random", "train-first", "metis")
 _CUT = 0x637574
