@@ -43,6 +43,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--slots", type=int, default=8)
     parser.add_argument("--orders", nargs="+", default=["comet", "beta"])
+    parser.add_argument("--method", default="random", choices=("random", "metis"), help="how nodes are cut")
     parser.add_argument("--width", type=int, default=100, help="of learned rows")
     parser.add_argument("--threads", type=int, default=2, help="threads of torch")
     options = parser.parse_args()
@@ -104,7 +105,7 @@ class Nodes:
         columns = {"feat": lambda ids: take_rows(self.features, ids).to_dense()}
         write_partitions(
             self.graph, folder, options.partitions, train=self.data.train, ndata=["label"], edata=[], columns=columns,
-            seed=seed, progress=False,
+            method=options.method, seed=seed, progress=False,
         )  # fmt: skip
         model, optimizer = self.start()
         buffer = PartitionBuffer(folder, options.slots, order=order, seed=seed)
@@ -175,7 +176,9 @@ class Links:
         columns = {
             "rows": lambda ids: self.first_rows(ids, seed), "squares": lambda ids: torch.zeros(len(ids), self.width)
         }  # fmt: skip
-        write_partitions(graph, folder, options.partitions, columns=columns, seed=seed, progress=False)
+        write_partitions(
+            graph, folder, options.partitions, columns=columns, method=options.method, seed=seed, progress=False
+        )
         decoder, optimizer = self.start()
         with PartitionBuffer(folder, options.slots, order=order, seed=seed, writable=["rows", "squares"]) as buffer:
             for _ in range(options.epochs):

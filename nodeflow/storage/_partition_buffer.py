@@ -257,7 +257,7 @@ class PartitionBuffer:
 
     def _training_partitions(self) -> Ints:
         rows = np.zeros(0, np.int64) if self._train is None else self._train
-        return np.unique(rows // max(self._parts.size, 1))
+        return np.unique(rows // self._parts.size)
 
     def _possible_slots(self) -> list[int]:
         count = self._parts.num_partitions
@@ -272,7 +272,7 @@ class PartitionBuffer:
         if isinstance(self._order, Order):
             spare = self._order.most_swapped
         else:
-            spare = {"comet": slots // 2, "sequential": 0}.get(str(self._order), 1)
+            spare = {"comet": slots // 2, "sequential": 0, "beta": 1, "dispersed": 1}.get(str(self._order), slots)
         spare = 0 if slots == self._parts.num_partitions else spare
         largest = np.sort(self._parts.bucket_sizes, axis=None)[-(slots**2) :].sum()
         columns = (self._parts.edge_array(name) for name in self._edata)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_count, as_ids, as_int, check_num_rows, check_type, describe
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._disk.arrays import ArrayFile, create_array, describe_array, numpy_type, write_array
-from nodeflow._disk.folders import new_folder
-from nodeflow._disk.manifest import Manifest
+from nodeflow._disk.folders import locked, new_folder
+from nodeflow._disk.manifest import MANIFEST, Manifest
 from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow.graph import Graph
 from nodeflow.storage._cuts import cut, parents_of
@@ -67,7 +68,8 @@ def write_partitions(
         progress: show a bar.
 
     Raises ValueError for more partitions than nodes and columns whose rows do not fit, TypeError for sparse columns,
-    KeyError for an unknown column, FileExistsError for a folder that is there, OSError where the disk is full.
+    KeyError for an unknown column, FileExistsError for a folder that is there, BlockingIOError for one that a
+    ``PartitionBuffer`` writes, OSError where the disk is full.
 
     >>> import tempfile
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.arange(4.0)})
@@ -77,13 +79,13 @@ def write_partitions(
     """
     check_type(graph, "graph", Graph, "a nodeflow Graph")
     count = as_count(num_partitions, "num_partitions", 1)
-    if count > max(graph.num_nodes, 1):
+    if count > graph.num_nodes:
         raise ValueError(f"num_partitions must be at most the number of nodes {graph.num_nodes}, got {count}")
     training = None if train is None else np.unique(as_ids(train, "train", graph.num_nodes))
     nodes = _node_columns(graph, ndata, columns)
     edges = {name: _dense(graph.edata[name], name) for name in _names(graph.edata, edata, "edata")}
     path, number = Path(folder), as_int(seed, "seed")
-    with new_folder(path, overwrite=overwrite) as draft:
+    with _unused(path, overwrite), new_folder(path, overwrite=overwrite) as draft:
         rows = cut(graph, count, method, training, number)
         size = -(-graph.num_nodes // count)
         write_array(draft / "rows.npy", rows)
@@ -110,6 +112,16 @@ def write_partitions(
         }  # fmt: skip
         Manifest(KIND, VERSION, arrays, facts).write(draft)
     return Partitions.open(path)
+
+
+@contextmanager
+def _unused(path: Path, overwrite: bool) -> Iterator[None]:
+    """Keep others from writing a folder that is to be replaced; BlockingIOError where one does."""
+    if overwrite and (path / MANIFEST).is_file():
+        with locked(path):
+            yield
+    else:
+        yield
 
 
 def _write_edges(

@@ -24,7 +24,7 @@ def random_graph(num_nodes: int, num_edges: int, seed: int = 0) -> Graph:
             "half": torch.arange(num_nodes).to(torch.bfloat16),
             "label": torch.arange(num_nodes),
         },
-        edata={"w": torch.arange(num_edges * 2.0).view(num_edges, 2), "kind": torch.arange(num_edges).to(torch.int8)},
+        edata={"w": torch.arange(num_edges * 2.0).view(num_edges, 2), "kind": torch.arange(num_edges).bfloat16()},
     )
 
 

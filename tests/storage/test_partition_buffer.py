@@ -337,7 +337,11 @@ manifest.os.replace = replace
 
 @pytest.mark.parametrize(
     ("program", "number", "epochs"),
-    [(KILLED, 3, 1), (COMMIT.format(when="before") + KILLED, 99, 1), (COMMIT.format(when="after") + KILLED, 99, 2)],
+    [
+        (KILLED, 3, 1),
+        pytest.param(COMMIT.format(when="before") + KILLED, 99, 1, marks=pytest.mark.slow),
+        (COMMIT.format(when="after") + KILLED, 99, 2),
+    ],
     ids=["in the middle of an epoch", "before the commit", "after the commit"],
 )
 def test_a_killed_run_leaves_a_committed_epoch_and_goes_on(
@@ -368,6 +372,8 @@ def test_one_buffer_writes_a_folder(tmp_path: Path) -> None:
     with PartitionBuffer(parts.folder, 2, writable=["x"]) as buffer:
         with pytest.raises(BlockingIOError, match="written by another process"):
             PartitionBuffer(parts.folder, 2, writable=["x"])
+        with pytest.raises(BlockingIOError, match="written by another process"):
+            written(random_graph(20, 50), parts.folder, 5, overwrite=True)
         assert len(list(PartitionBuffer(parts.folder, 2))) == 10  # reading is free
     with pytest.raises(RuntimeError, match="closed; make a new one"):
         list(buffer)

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nodeflow import Graph
+from nodeflow._disk.arrays import map_tensor
 from nodeflow.storage import Partitions, _partition_files, _write_partitions, write_partitions
 
 
@@ -53,8 +54,8 @@ def check_folder(graph: Graph, parts: Partitions) -> None:
         assert column.fetch(torch.arange(graph.num_nodes)).equal(graph.ndata[name])
         assert (column.shape, column.dtype) == (tuple(graph.ndata[name].shape), graph.ndata[name].dtype)
     for name in parts.edata:
-        column_of_edges = np.load(parts.folder / parts.edge_array(name).file)
-        assert np.array_equal(column_of_edges, graph.edata[name].numpy()[maps["edge_ids"]])
+        column_of_edges = map_tensor(parts.folder, parts.edge_array(name))
+        assert column_of_edges.equal(graph.edata[name][maps["edge_ids"]])
 
 
 @given(
@@ -133,6 +134,8 @@ def test_mistakes(tmp_path: Path) -> None:
     graph = random_graph(20, 30)
     with pytest.raises(ValueError, match="num_partitions must be at most the number of nodes 20, got 21"):
         written(graph, tmp_path / "a", 21)
+    with pytest.raises(ValueError, match="num_partitions must be at most the number of nodes 0, got 1"):
+        written(Graph.from_edges([], []), tmp_path / "a", 1)
     with pytest.raises(KeyError, match="ndata: the graph has no column 'feat'"):
         written(graph, tmp_path / "a", 2, ndata=["feat"])
     with pytest.raises(TypeError, match="ndata must be a list of names"):
@@ -282,6 +285,7 @@ print(most - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc")
 def test_mapped_graphs_are_written_in_bounded_memory(tmp_path: Path) -> None:
     """150 MB of edges and rows: about 40 bytes a node and 64 MB are in memory."""
