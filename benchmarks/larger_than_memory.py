@@ -14,7 +14,6 @@ import os
 import platform
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path

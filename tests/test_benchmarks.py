@@ -212,3 +212,20 @@ def test_pipeline_prints_a_table() -> None:
     rows = rows_of(run("pipeline.py", "--epochs", 1, "--width", 4, "--ranked", 20, "--batch-size", 50000))[1:]
     assert [row[0] for row in rows] == ["1", "2", "4", "8"]
     assert all(float(row[1]) > 0 and 0 <= float(row[4]) <= 1 for row in rows)
+
+
+def test_partition_buffer_prints_a_row_per_order(tmp_path: Path) -> None:
+    sizes = ["--scale", 8, *SMALL, "--width", 4, "--partitions", 8, "--slots", 4]
+    rows = rows_of(run("partition_buffer.py", "--data", tmp_path, *sizes))[1:]
+    assert [(row[0], row[1]) for row in rows] == [("comet", "10"), ("beta", "9"), ("dispersed", "4")]
+
+
+def test_partition_accuracy_prints_a_row_per_order(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    ends = {name: random.integers(0, 40, 300).astype(np.int32) for name in ("src", "dst")}
+    parts = {"relation": random.integers(0, 3, 300), "split": random.integers(0, 3, 300)}
+    np.savez(tmp_path / "edges.npz", **ends, **parts, num_nodes=40, num_relations=3)
+    sizes = ["--epochs", 1, "--partitions", 4, "--slots", 2, "--width", 4]
+    rows = rows_of(run("partition_accuracy.py", "links", "--data", tmp_path / "edges.npz", *sizes))[1:]
+    assert [row[0] for row in rows] == ["memory", "comet", "beta"]
+    assert all(0 < float(row[1]) < 1 for row in rows)

@@ -69,7 +69,7 @@ def locked(folder: Path, name: Path | None = None) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout  # late: importing the package must stay quick
 
-    lock = FileLock(folder / LOCK, is_singleton=False)
+    lock = FileLock(folder / LOCK, is_singleton=False, thread_local=False)  # a finalizer may release it
     try:
         lock.acquire(timeout=0)
     except Timeout:

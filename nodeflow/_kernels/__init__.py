@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nodeflow._kernels import (
+        buckets,
         caching,
         csr,
         distance,

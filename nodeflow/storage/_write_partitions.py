@@ -1,0 +1,255 @@
+"""Writing a graph as partitions: a folder that a ``PartitionBuffer`` reads, made in one pass per kind of file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import as_count, as_ids, as_int, check_num_rows, check_type, describe
+from nodeflow._base.types import Array, FileLike, IdsLike
+from nodeflow._disk.arrays import ArrayFile, create_array, describe_array, numpy_type, write_array
+from nodeflow._disk.folders import locked, new_folder
+from nodeflow._disk.manifest import MANIFEST, Manifest
+from nodeflow._rows.rows import Rows, fetch_rows
+from nodeflow.graph import Graph
+from nodeflow.storage._cuts import cut, parents_of
+from nodeflow.storage._partition_files import append_rows, begin_file, node_file
+from nodeflow.storage._partitions import KIND, VERSION, Partitions
+
+_EDGES = 2**19  # edges of a piece
+_BYTES = 2**23  # bytes of the rows of a piece, about
+Column = Tensor | Rows
+NewColumn = Column | Callable[[Tensor], Tensor]
+
+
+def write_partitions(
+    graph: Graph,
+    folder: FileLike,
+    num_partitions: int,
+    *,
+    method: str | IdsLike = "random",
+    train: IdsLike | None = None,
+    ndata: Sequence[str] | None = None,
+    edata: Sequence[str] | None = None,
+    columns: Mapping[str, NewColumn] | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+    progress: bool = True,
+) -> Partitions:
+    """Write a graph into a folder as partitions of its nodes and buckets of its edges, for a ``PartitionBuffer``.
+
+    Nodes are cut into partitions whose sizes differ by at most one. The edges from one partition to another are a
+    bucket, and lie together. The folder appears whole or not at all.
+
+    Arrays of the graph and columns may be memory-mapped and larger than memory: edges are read twice and every column
+    once, in order, in pieces. In memory are about 40 bytes a node and 64 MB, and for "metis" the whole graph.
+
+    Args:
+        graph: the graph.
+        folder: made when missing.
+        num_partitions: number of partitions p, at most the number of nodes.
+        method: "random"; "train-first", random with the training nodes in the first partitions; "metis", few edges
+            between partitions (needs pymetis); or the partition of every node, ``[num_nodes]``. Of partitions that are
+            too large for equal sizes, random nodes go to others.
+        train: ids of the training nodes, which the folder keeps; repeats count once.
+        ndata, edata: names of the columns of the graph to write; None: all.
+        columns: more node columns: tensors with a row per node, ``Rows``, or functions of ids (int64 ``[k]``) that
+            return rows ``[k, ...]``, such as the first values of learned rows. They are called for all nodes, in order.
+        seed: of the random cut.
+        overwrite: replace a folder that this function wrote.
+        progress: show a bar.
+
+    Raises ValueError for more partitions than nodes and columns whose rows do not fit, TypeError for sparse columns,
+    KeyError for an unknown column, FileExistsError for a folder that is there, BlockingIOError for one that a
+    ``PartitionBuffer`` writes, OSError where the disk is full.
+
+    >>> import tempfile
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.arange(4.0)})
+    >>> partitions = write_partitions(graph, tempfile.mkdtemp(), 2, progress=False)
+    >>> partitions, int(partitions.bucket_sizes.sum()), partitions.column("x").fetch(torch.tensor([2, 0]))
+    (Partitions(2 partitions of 2 nodes, 4 edges, ndata: x), 4, tensor([2., 0.]))
+    """
+    check_type(graph, "graph", Graph, "a nodeflow Graph")
+    count = as_count(num_partitions, "num_partitions", 1)
+    if count > graph.num_nodes:
+        raise ValueError(f"num_partitions must be at most the number of nodes {graph.num_nodes}, got {count}")
+    training = None if train is None else np.unique(as_ids(train, "train", graph.num_nodes))
+    nodes = _node_columns(graph, ndata, columns)
+    edges = {name: _dense(graph.edata[name], name) for name in _names(graph.edata, edata, "edata")}
+    path, number = Path(folder), as_int(seed, "seed")
+    with _unused(path, overwrite), new_folder(path, overwrite=overwrite) as draft:
+        rows = cut(graph, count, method, training, number)
+        size = -(-graph.num_nodes // count)
+        write_array(draft / "rows.npy", rows)
+        write_array(draft / "parents.npy", parents_of(rows, count * size))
+        files = {"rows": "rows.npy", "parents": "parents.npy", "bucket_ptr": "bucket_ptr.npy"}
+        if training is not None:
+            write_array(draft / "train.npy", training)
+            files["train"] = "train.npy"
+        types: dict[str, torch.dtype] = {}
+        total = 2 * graph.num_edges + graph.num_nodes * len(nodes)
+        with tqdm(total=total, disable=not progress, desc="partitions", unit=" rows", leave=False) as bar:
+            for key, file, kind in _write_edges(draft, graph, edges, rows, count, size, bar):
+                files[key] = file
+                if kind is not None:
+                    types[key] = kind
+            arrays: dict[str, ArrayFile] = {}
+            for name, column in nodes.items():
+                arrays |= _write_column(draft, name, column, rows, count, size, bar)
+        arrays |= {key: describe_array(draft, file, types.get(key)) for key, file in files.items()}
+        facts = {
+            "num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "num_partitions": count, "size": size,
+            "method": method if isinstance(method, str) else "given", "seed": number, "epoch": 0,
+            "ndata": list(nodes), "edata": list(edges),
+        }  # fmt: skip
+        Manifest(KIND, VERSION, arrays, facts).write(draft)
+    return Partitions.open(path)
+
+
+@contextmanager
+def _unused(path: Path, overwrite: bool) -> Iterator[None]:
+    """Keep others from writing a folder that is to be replaced; BlockingIOError where one does."""
+    if overwrite and (path / MANIFEST).is_file():
+        with locked(path):
+            yield
+    else:
+        yield
+
+
+def _write_edges(
+    draft: Path, graph: Graph, columns: dict[str, Column], rows: Array, count: int, size: int, bar: Any
+) -> Iterator[tuple[str, str, torch.dtype | None]]:
+    """Write the edges by buckets; yield the names of the files, and the types of columns."""
+    indptr, indices, edge_ids = graph.csc()
+    counts = np.zeros(count * count, np.int64)
+    for first, last, v in _pieces(graph):
+        kernels.buckets.count_edges(indptr, np.asarray(indices[first:last]), v, first, rows, size, count, counts)
+        bar.update(last - first)
+    bucket_ptr = np.concatenate([[0], np.cumsum(counts)])
+    write_array(draft / "bucket_ptr.npy", bucket_ptr)
+    ends = [create_array(draft / f"{name}.npy", np.int32, (graph.num_edges,)) for name in ("src", "dst")]
+    kind = np.int32 if graph.num_edges < 2**31 else np.int64
+    ids_out = create_array(draft / "edge_ids.npy", kind, (graph.num_edges,))
+    outs = {
+        name: create_array(draft / f"edges-{i}.npy", numpy_type(column.dtype), (graph.num_edges, *column.shape[1:]))
+        for i, (name, column) in enumerate(columns.items())
+    }
+    head, places = bucket_ptr[:-1].copy(), np.empty(_EDGES, np.int64)
+    src, dst = map(np.asarray, ends)
+    for first, last, v in _pieces(graph):
+        sources, place = np.asarray(indices[first:last]), places[: last - first]
+        kernels.buckets.scatter_edges(indptr, sources, v, first, rows, size, count, head, src, dst, place)
+        ids = np.arange(first, last) if edge_ids is None else edge_ids[first:last].astype(np.int64)
+        ids_out[place] = ids
+        for name, out in outs.items():
+            out[place] = _plain(fetch_rows(columns[name], torch.from_numpy(ids)))
+        bar.update(last - first)
+    for out in (*ends, ids_out, *outs.values()):
+        if isinstance(out, np.memmap) and out.size:
+            out.flush()
+    yield from ((name, f"{name}.npy", None) for name in ("src", "dst", "edge_ids"))
+    yield from ((f"edata/{name}", f"edges-{i}.npy", columns[name].dtype) for i, name in enumerate(outs))
+
+
+def _pieces(graph: Graph) -> Iterator[tuple[int, int, int]]:
+    """The positions of the edges in pieces, ``first`` to ``last``, and the destination of the first edge of each."""
+    for first in range(0, graph.num_edges, _EDGES):
+        v = int(np.searchsorted(graph.indptr, first, side="right")) - 1
+        yield first, min(first + _EDGES, graph.num_edges), v
+
+
+def _write_column(
+    draft: Path, name: str, column: NewColumn, rows: Array, count: int, size: int, bar: Any
+) -> dict[str, ArrayFile]:
+    """Write a node column, a file per partition; return the descriptions of the files.
+
+    Nodes of a partition are in the order of their ids, so rows that are read in order are appended to the files.
+    """
+    sample = _rows_of(column, name, torch.zeros(1, dtype=torch.int64))
+    shape, kind = (size, *sample.shape[1:]), sample.dtype
+    files = [draft / node_file(name, p, 0) for p in range(count)]
+    checksums = [begin_file(file, numpy_type(kind), shape) for file in files]
+    written = np.zeros(count, np.int64)
+    step = max(_BYTES // max(sample.nbytes, 1), 1)
+    for first in range(0, len(rows), step):
+        ids = np.arange(first, min(first + step, len(rows)))
+        values = _rows_of(column, name, torch.from_numpy(ids))
+        if values.shape != (len(ids), *shape[1:]) or values.dtype != kind:
+            raise ValueError(
+                f"column {name!r} must give rows of {kind} {list(shape[1:])} for every node, as for node 0, but for "
+                f"nodes {ids[0]} to {ids[-1]} it gave {describe(values)}"
+            )
+        begin, order = kernels.csr.sort_by_destination(rows[ids] // size, count)
+        sorted_rows = _plain(values)[order]
+        for p in np.flatnonzero(np.diff(begin)).tolist():
+            checksums[p] = append_rows(files[p], sorted_rows[begin[p] : begin[p + 1]], checksums[p])
+        written += np.diff(begin)
+        bar.update(len(ids))
+    described = {}
+    for p, file in enumerate(files):
+        padding = np.zeros((size - written[p], *shape[1:]), numpy_type(kind))
+        checksum = append_rows(file, padding, checksums[p], flush=True)
+        name_of_file = file.relative_to(draft).as_posix()
+        described[f"ndata/{name}/{p}"] = ArrayFile(name_of_file, str(kind).removeprefix("torch."), shape, checksum)
+    return described
+
+
+def _rows_of(column: NewColumn, name: str, ids: Tensor) -> Tensor:
+    if isinstance(column, (Tensor, Rows)):
+        return fetch_rows(column, ids).detach().cpu()
+    values = column(ids)
+    check_type(values, f"the result of columns[{name!r}]", Tensor, "a tensor")
+    return _dense(values.detach().cpu(), name)  # type: ignore[return-value]
+
+
+def _plain(values: Tensor) -> Array:
+    values = values.detach().cpu().contiguous()
+    array: Array = (values.view(torch.uint16) if values.dtype == torch.bfloat16 else values).numpy()
+    return array
+
+
+def _node_columns(
+    graph: Graph, names: Sequence[str] | None, more: Mapping[str, NewColumn] | None
+) -> dict[str, NewColumn]:
+    nodes: dict[str, NewColumn] = {
+        name: _dense(graph.ndata[name], name) for name in _names(graph.ndata, names, "ndata")
+    }
+    for name, column in ({} if more is None else more).items():
+        check_type(name, "a column name", str, "a str")
+        if isinstance(column, np.ndarray):
+            column = torch.from_numpy(column)
+        if isinstance(column, (Tensor, Rows)):
+            check_num_rows(column.shape, f"columns[{name!r}]", graph.num_nodes, "node")
+            column = _dense(column, name)
+        elif not callable(column):
+            raise TypeError(f"columns[{name!r}] must be a tensor, Rows or a function of ids, got {describe(column)}")
+        nodes[name] = column
+    return nodes
+
+
+def _names(frame: Mapping[str, Any], names: Sequence[str] | None, argument: str) -> list[str]:
+    if names is None:
+        return list(frame)
+    if isinstance(names, str):
+        raise TypeError(f"{argument} must be a list of names of columns, got {describe(names)}")
+    for name in names:
+        if name not in frame:
+            raise KeyError(f"{argument}: the graph has no column {name!r}; it has {', '.join(frame) or 'none'}")
+    return list(dict.fromkeys(names))
+
+
+def _dense(column: Column, name: str) -> Column:
+    if isinstance(column, Tensor) and column.layout != torch.strided:
+        raise TypeError(
+            f"column {name!r} is sparse, and partitions hold dense rows; leave it out with ndata=[...], and pass "
+            f"columns={{{name!r}: lambda ids: ...}} with a function that returns dense rows"
+        )
+    return column
