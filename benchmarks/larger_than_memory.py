@@ -1,4 +1,4 @@
-"""Train on features in a file, read past the page cache, with every kind of cache in turn; table with bytes and seconds.
+"""Train on features in a file, read past the page cache, with each kind of cache in turn; table of bytes and seconds.
 
 python benchmarks/larger_than_memory.py [--scale 22] [--width 512] [--memory 10] [--pyg PYTHON]
 
@@ -66,15 +66,18 @@ def main() -> None:
         batches = KINDS[kind](graph, loader, room, options.epochs + 1)
         train = step_of(options.width)
         found = []
-        for epoch in range(options.epochs + 1):
+        for _ in range(options.epochs + 1):
             begun, before = time.perf_counter(), rows.bytes_read  # type: ignore[attr-defined]
             for batch in batches:
                 train(batch)
             found.append((time.perf_counter() - begun, rows.bytes_read - before, sum(loader.timings.waiting)))  # type: ignore[attr-defined]
         seconds, read, waited = (statistics.median(column) for column in zip(*found[1:], strict=True))
         first = first or (read, seconds)
-        print(f"| {kind} | {read / 1e9:.2f} | {read / first[0]:.2f} | {seconds:.1f} | {seconds / first[1]:.2f} | {waited:.1f} |",
-              flush=True)  # fmt: skip
+        ratios = read / first[0], seconds / first[1]
+        print(
+            f"| {kind} | {read / 1e9:.2f} | {ratios[0]:.2f} | {seconds:.1f} | {ratios[1]:.2f} | {waited:.1f} |",
+            flush=True,
+        )
         del batches, loader, graph.ndata["x"]
     if options.pyg:
         command = [options.pyg, str(HERE / "workers" / "larger_than_memory_pyg.py"), str(place), str(features)]
