@@ -186,6 +186,7 @@ print(n)
 """
 
 
+@pytest.mark.slow
 def test_a_process_killed_at_any_operation_of_a_commit_leaves_the_rows_before(tmp_path: Path) -> None:
     command = [sys.executable, "-c", DIE, str(tmp_path / "a"), str(Path(__file__).parents[1])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -273,6 +274,7 @@ def test_a_full_disk_during_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert values(opened(tmp_path / "a").arrays) == after(1)
 
 
+@pytest.mark.slow
 def test_a_child_made_by_fork_does_not_write(tmp_path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path; sys.path[:0] = [sys.argv[2]]\n"

@@ -333,6 +333,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [path.name for path in tmp_path.iterdir()] == ["e.csv"]
 
 
+@pytest.mark.slow
 def test_a_killed_build_leaves_no_graph(tmp_path: Path) -> None:
     write(tmp_path / "e.csv", "0,1\n2,1\n")
     code = """
@@ -367,6 +368,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
 """
 
 
+@pytest.mark.slow
 def test_memory_is_bounded(tmp_path: Path) -> None:
     """The list and the graph are larger than what the process holds."""
     random = np.random.default_rng(0)

@@ -315,6 +315,7 @@ def killed_table(folder: Path | None) -> EmbeddingTable:
     return EmbeddingTable(NODES, WIDTH, optimizer="adam", lr=0.1, folder=folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_killed_run_leaves_whole_steps(count: int, tmp_path: Path) -> None:
     for seconds in np.random.default_rng(1).uniform(0.02, 0.2, count):

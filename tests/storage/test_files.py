@@ -154,7 +154,7 @@ def fetched_elsewhere(rows: storage.FileRows, ids: list[int]) -> list[list[float
     return rows.fetch(torch.tensor(ids)).flatten(1).tolist()
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_processes_share_a_file(folder: Path, column: Tensor, method: str) -> None:
     rows = storage.open(folder / "x.npy")
     ids = list(range(0, 900, 3))

@@ -294,6 +294,7 @@ def test_opening_takes_no_time_that_depends_on_the_size(tmp_path: Path) -> None:
     assert len(pickle.dumps(opened)) < 2000
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_the_old_folder(tmp_path: Path) -> None:
     example().save(tmp_path / "g")
     code = """

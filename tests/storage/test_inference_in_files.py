@@ -225,6 +225,7 @@ print(peak(folder=place, out=out), peak())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc")
 def test_memory_is_bounded(tmp_path: Path) -> None:
     """Pages of files are left out: the system takes them back when it needs room."""
@@ -237,5 +238,5 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     in_files, in_memory = map(int, told.split())
     rows = size * 128 * 4  # of one layer
-    assert in_memory > 2 * rows
+    assert in_memory > 1.5 * rows
     assert in_files < 0.8 * rows

@@ -335,6 +335,7 @@ manifest.os.replace = replace
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "number", "epochs"),
     [

@@ -243,6 +243,7 @@ written(random_graph(20, 30), sys.argv[1], 3, columns={"h": rows})
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_no_folder(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "a")], env=environment(), check=False)
     assert done.returncode == -signal.SIGKILL

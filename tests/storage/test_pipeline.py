@@ -305,6 +305,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_whole_steps() -> None:
     command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parents[1])]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
