@@ -17,6 +17,9 @@ from nodeflow.ops._torch_state import is_transforming
 BLOCK = 2048
 """Rows computed at a time on a CPU: what is added to them, and the ReLU, finds them in the processor's cache."""
 
+SMALL = 8
+"""Rows of the smallest of the pieces that products in bfloat16 are made of."""
+
 PARTS, LEAST = 8, 128
 """Parts of the rows that the gradient of a weight is summed up from, and rows that a part has at least."""
 
@@ -126,11 +129,44 @@ def _plain(pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None, low: t
     )
 
 
+def _pieces(x: Tensor) -> list[int]:
+    """Return the numbers of rows that products with ``x`` are computed for at a time.
+
+    For products in bfloat16 on a CPU, oneDNN compiles code for every number of rows, which takes longer than the
+    product of some thousand rows. Batches have ever new numbers of rows, so these are made of few numbers: 2,048, each
+    half of it, and what is left of the smallest.
+    """
+    size = len(x)
+    if x.dtype != torch.bfloat16 or x.device.type != "cpu":
+        return [min(BLOCK, size - begin) for begin in range(0, size, BLOCK)]
+    pieces, block = [BLOCK] * (size // BLOCK), BLOCK // 2
+    while block >= SMALL:
+        if size & block:
+            pieces.append(block)
+        block //= 2
+    return [*pieces, size % SMALL] if size % SMALL else pieces
+
+
+def _times(x: Tensor, w: Tensor) -> Tensor:
+    """Return ``x @ w`` for many rows."""
+    if x.dtype != torch.bfloat16 or x.device.type != "cpu":
+        return x @ w
+    return torch.cat([rows @ w for rows in x.split(_pieces(x) or [0])])
+
+
 def _outer(g: Tensor, x: Tensor) -> Tensor:
-    """Return ``g.T @ x`` for many rows: parts that threads need not share are faster, but for bfloat16."""
+    """Return ``g.T @ x`` for many rows, for bfloat16 on a CPU in float32.
+
+    Parts that threads need not share are faster.
+    """
+    if g.dtype == torch.bfloat16 and g.device.type == "cpu":
+        total, pieces = torch.zeros((g.shape[1], x.shape[1])), _pieces(g)
+        for left, right in zip(g.split(pieces), x.split(pieces), strict=True):
+            total += left.t() @ right
+        return total
     size = len(x) // PARTS
     whole = PARTS * size
-    if size < LEAST or g.dtype == torch.bfloat16 or not (g.is_contiguous() and x.is_contiguous()):
+    if size < LEAST or not (g.is_contiguous() and x.is_contiguous()):
         return g.t() @ x
     left, right = (rows[:whole].view(PARTS, size, rows.shape[1]) for rows in (x, g))
     out = torch.bmm(left.transpose(1, 2), right).sum(0)
@@ -169,7 +205,8 @@ class _LinearSum(Op):
         rows, weights = flat[::2], flat[1::2]
         out = rows[0].new_empty((len(rows[0]), len(weights[0])))
         transposed = [w.t() for w in weights]
-        for block, *parts in zip(out.split(BLOCK), *(x.split(BLOCK) for x in rows), strict=True):
+        pieces = _pieces(rows[0])
+        for block, *parts in zip(out.split(pieces), *(x.split(pieces) for x in rows), strict=True):
             if bias is None:
                 torch.mm(parts[0], transposed[0], out=block)
             else:
@@ -189,7 +226,7 @@ class _LinearSum(Op):
         gradients: list[Tensor | None] = [None] * len(flat)
         for i, other in enumerate(flat):  # the gradient of x needs w, that of w needs x
             if ctx.needs_input_grad[3 + (i ^ 1)]:
-                found = g @ other if i % 2 else _outer(g, other)
+                found = _times(g, other) if i % 2 else _outer(g, other)
                 gradients[i ^ 1] = found.to(ctx.types[1 + (i ^ 1)])
-        bias = g.sum(0, dtype=ctx.types[0]) if ctx.needs_input_grad[2] else None
+        bias = g.sum(0).to(ctx.types[0]) if ctx.needs_input_grad[2] else None  # added up in float32 at least
         return None, None, bias, *gradients

@@ -6,6 +6,7 @@ from torch import nn
 
 from nodeflow.ops import Structure, aggregate, aggregate_beside_own, dropout, linear_sum, sparse_linear
 from nodeflow.ops._autograd import Spmm
+from nodeflow.ops._linear import _pieces
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
 ROUNDED = 2.0**-8
@@ -167,3 +168,30 @@ def test_dropout_of_float32_is_that_of_torch():
     found = dropout(h, 0.4)
     torch.manual_seed(1)
     assert torch.equal(found, nn.functional.dropout(h, 0.4))
+
+
+def test_products_are_made_of_few_numbers_of_rows():
+    """Code is compiled for every number of rows, so batches of ever new sizes must not bring new ones."""
+    seen = set()
+    for size in range(5000):
+        pieces = _pieces(torch.empty(size, 1, dtype=torch.bfloat16))
+        assert sum(pieces) == size
+        seen |= set(pieces)
+    assert len(seen) == 16
+
+
+@pytest.mark.parametrize("rows", [0, 1, 9, 2047, 4173])
+def test_products_of_any_number_of_rows_against_float64(rows):
+    x, w, bias, g = low(rows, 6), low(5, 6, seed=2), low(5, seed=3), low(rows, 5, seed=4)
+    results = []
+    for exact in (False, True):
+        leaves = [part.to(torch.float64 if exact else torch.bfloat16).requires_grad_() for part in (x, w, bias)]
+        with torch.autocast("cpu", torch.bfloat16, enabled=not exact):
+            out = linear_sum((leaves[0], leaves[1]), bias=leaves[2])
+        out.backward(g.to(out.dtype))
+        results.append([out.detach(), *(leaf.grad for leaf in leaves)])
+    x, w, bias, g = (part.double().abs() for part in (x, w, bias, g))
+    sizes = x @ w.t() + bias, g @ w, g.t() @ x, g.sum(0)  # what is added up, without signs
+    for found, expected, size in zip(*results, sizes, strict=True):
+        assert found.shape == expected.shape
+        assert bool(((found.double() - expected).abs() <= 2 * ROUNDED * size + 1e-6).all())
