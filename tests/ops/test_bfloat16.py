@@ -185,12 +185,12 @@ def test_products_of_any_number_of_rows_against_float64(rows):
     x, w, bias, g = low(rows, 6), low(5, 6, seed=2), low(5, seed=3), low(rows, 5, seed=4)
     results = []
     for exact in (False, True):
-        leaves = [part.to(torch.float64 if exact else torch.bfloat16).requires_grad_() for part in (x, w, bias)]
+        leaves = [part.detach().to(torch.float64 if exact else part.dtype).requires_grad_() for part in (x, w, bias)]
         with torch.autocast("cpu", torch.bfloat16, enabled=not exact):
             out = linear_sum((leaves[0], leaves[1]), bias=leaves[2])
         out.backward(g.to(out.dtype))
         results.append([out.detach(), *(leaf.grad for leaf in leaves)])
-    x, w, bias, g = (part.double().abs() for part in (x, w, bias, g))
+    x, w, bias, g = (part.detach().double().abs() for part in (x, w, bias, g))
     sizes = x @ w.t() + bias, g @ w, g.t() @ x, g.sum(0)  # what is added up, without signs
     for found, expected, size in zip(*results, sizes, strict=True):
         assert found.shape == expected.shape
