@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
@@ -13,13 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_type, describe
+from nodeflow._base.checks import as_count, as_ids, as_int, check_type, describe
 from nodeflow._base.types import Array, ColumnsLike, NumbersLike, SeedsLike
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow import NodeFlow
 from nodeflow.flow._build import empty_node_flow
 from nodeflow.flow._types import NamesLike
-from nodeflow.graph import Frame
+from nodeflow.loader._checks import as_seed_data, as_times, check_repeatable, repeats, transformed
 from nodeflow.loader._state import check_settings, hash_times, samplers_with_state, settings_of_sampler
 from nodeflow.loader._timings import Timings
 from nodeflow.loader._weights import draw, running_sums
@@ -123,7 +122,7 @@ class NodeFlowLoader:
     ) -> None:
         check_type(sampler, "sampler", SamplerBase, "a nodeflow Sampler")
         self.sampler = sampler
-        _check_repeatable(seeds)
+        check_repeatable(seeds)
         asked, shape = sampler.flat_seeds(seeds)
         ids = torch.from_numpy(as_ids(asked, "seeds", sampler.num_seeds, sampler.seed_kind).copy())
         self.seeds = ids if shape is None else ids.view(shape)
@@ -140,13 +139,13 @@ class NodeFlowLoader:
             raise TypeError(f"times is missing: {name} needs a time for every seed, NodeFlowLoader(..., times=times)")
         if times is not None and not sampler.takes_times:
             raise TypeError(f"times must be None: {name} takes no times")
-        self.times = None if times is None else _times(times)
+        self.times = None if times is None else as_times(times)
         if self.times is not None and self.times.shape not in (self.seeds.shape, self.seeds.shape[:1]):
             raise ValueError(
                 f"times must have one entry per seed ({len(self.seeds)}), got shape {tuple(self.times.shape)}"
             )
         self._sums = None if weights is None else running_sums(weights, len(self.seeds))
-        self.seed_data = _seed_data(seed_data, len(self.seeds))
+        self.seed_data = as_seed_data(seed_data, len(self.seeds))
         self.inputs, self.inputs_ahead = inputs, as_count(inputs_ahead, "inputs_ahead")
         self._check_inputs()
         self.ndata, self.edata = ndata, edata
@@ -155,7 +154,7 @@ class NodeFlowLoader:
         self.transform, self._timings = transform, Timings()
         self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
         # batches that may be equal are told apart by their numbers, others by their seeds: the same in any loader
-        self._numbered = sampler.numbered or weights is not None or _repeats(self.seeds.numpy())
+        self._numbered = sampler.numbered or weights is not None or repeats(self.seeds.numpy())
         self._epoch, self._next, self._resume = -1, 0, False
         # an empty batch, so that a wrong column raises now and not when the first batch is complete
         empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
@@ -292,7 +291,7 @@ class NodeFlowLoader:
                 batch = self.sampler.complete(batch)
                 fetching += perf_counter() - begun
                 if self.transform is not None:
-                    batch = _transformed(self.transform, batch)
+                    batch = transformed(self.transform, batch)
                 if self.device is not None:
                     batch = batch.to(self.device, non_blocking=self.pin_memory)
                 timings.add((sampling, fetching), perf_counter() - asked)
@@ -366,48 +365,3 @@ class _Iteration(NamedTuple):
     inputs: dict[int, Any]
     ndata: NamesLike
     fill: Callable[[NodeFlow], None] | None
-
-
-def _check_repeatable(seeds: object) -> None:
-    """Raise TypeError for an iterator, or a sampler of torch, whose values may differ with every iteration."""
-    if isinstance(seeds, (Iterator, torch.utils.data.Sampler)):
-        raise TypeError(
-            f"seeds must be a tensor, an array or a list, got {type(seeds).__name__}: it would be read only once, and "
-            "every epoch would have the same seeds. For draws in proportion to weights pass weights=; for seeds of "
-            "their own in every epoch make a loader for each: loader = NodeFlowLoader(sampler, list(seeds)), and call "
-            "loader.set_epoch(epoch) before iterating"
-        )
-
-
-def _seed_data(columns: ColumnsLike | None, num_seeds: int) -> Frame:
-    if columns is not None and not hasattr(columns, "items"):
-        raise TypeError(f"seed_data must be a dict from names to columns, got {describe(columns)}")
-    for name, column in ({} if columns is None else columns).items():
-        size = len(column) if hasattr(column, "__len__") else None
-        if size != num_seeds:
-            raise ValueError(
-                f"seed_data[{name!r}] must have a row per seed ({num_seeds}), got {describe(column)}; for a column by "
-                "node pass column[seeds]"
-            )
-    return Frame(num_seeds, columns)
-
-
-def _transformed(transform: Callable[[NodeFlow], NodeFlow], batch: NodeFlow) -> NodeFlow:
-    result = transform(batch)
-    if not isinstance(result, NodeFlow):
-        name = getattr(transform, "__qualname__", type(transform).__qualname__)
-        hint = "; end it with `return batch`" if result is None else "; set columns of it for other values"
-        raise TypeError(f"transform {name} must return a NodeFlow, got {describe(result)}{hint}")
-    return result
-
-
-def _repeats(seeds: Ints) -> bool:
-    """Whether a seed, or a row of seeds, occurs twice."""
-    rows = seeds.reshape(len(seeds), math.prod(seeds.shape[1:]))
-    rows = rows[np.lexsort(rows.T)]
-    return bool((rows[1:] == rows[:-1]).all(1).any())
-
-
-def _times(times: NumbersLike) -> Tensor:
-    # through numpy, which turns a list of floats into float64; float32 cannot tell many times apart
-    return torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times)).detach().cpu().clone()

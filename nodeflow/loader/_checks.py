@@ -1,0 +1,63 @@
+"""What a loader is given, checked: seeds, times, columns of the seeds; and what a transform returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, describe
+from nodeflow._base.types import ColumnsLike, NumbersLike
+from nodeflow.flow import NodeFlow
+from nodeflow.graph import Frame
+
+
+def check_repeatable(seeds: object) -> None:
+    """Raise TypeError for an iterator, or a sampler of torch, whose values may differ with every iteration."""
+    if isinstance(seeds, (Iterator, torch.utils.data.Sampler)):
+        raise TypeError(
+            f"seeds must be a tensor, an array or a list, got {type(seeds).__name__}: it would be read only once, and "
+            "every epoch would have the same seeds. For draws in proportion to weights pass weights=; for seeds of "
+            "their own in every epoch make a loader for each: loader = NodeFlowLoader(sampler, list(seeds)), and call "
+            "loader.set_epoch(epoch) before iterating"
+        )
+
+
+def as_seed_data(columns: ColumnsLike | None, num_seeds: int) -> Frame:
+    """Return columns by seed as a frame; raise TypeError or ValueError for what has not a row per seed."""
+    if columns is not None and not hasattr(columns, "items"):
+        raise TypeError(f"seed_data must be a dict from names to columns, got {describe(columns)}")
+    for name, column in ({} if columns is None else columns).items():
+        size = len(column) if hasattr(column, "__len__") else None
+        if size != num_seeds:
+            raise ValueError(
+                f"seed_data[{name!r}] must have a row per seed ({num_seeds}), got {describe(column)}; for a column by "
+                "node pass column[seeds]"
+            )
+    return Frame(num_seeds, columns)
+
+
+def transformed(transform: Callable[[NodeFlow], NodeFlow], batch: NodeFlow) -> NodeFlow:
+    """Return what a user's function makes of a batch; raise TypeError for anything but a NodeFlow."""
+    result = transform(batch)
+    if not isinstance(result, NodeFlow):
+        name = getattr(transform, "__qualname__", type(transform).__qualname__)
+        hint = "; end it with `return batch`" if result is None else "; set columns of it for other values"
+        raise TypeError(f"transform {name} must return a NodeFlow, got {describe(result)}{hint}")
+    return result
+
+
+def repeats(seeds: Ints) -> bool:
+    """Return whether a seed, or a row of seeds, occurs twice."""
+    rows = seeds.reshape(len(seeds), math.prod(seeds.shape[1:]))
+    rows = rows[np.lexsort(rows.T)]
+    return bool((rows[1:] == rows[:-1]).all(1).any())
+
+
+def as_times(times: NumbersLike) -> Tensor:
+    """Return a time per seed as a tensor of their own type."""
+    # through numpy, which turns a list of floats into float64; float32 cannot tell many times apart
+    return torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times)).detach().cpu().clone()
