@@ -98,6 +98,11 @@ def _fetched(column: Rows, name: str) -> Iterator[Tensor]:
         if not isinstance(rows, Tensor) or rows.dtype != column.dtype:
             got = rows.dtype if isinstance(rows, Tensor) else type(rows).__name__
             raise TypeError(f"column {name!r}: fetch of {type(column).__name__} must return {column.dtype}, got {got}")
+        if rows.layout != torch.strided:
+            raise TypeError(
+                f"column {name!r} has sparse rows that are fetched by id, which a folder cannot take piece by piece: "
+                "put a sparse CSR tensor in its place, or delete it and open its file beside the graph"
+            )
         if tuple(rows.shape) != (stop - start, *column.shape[1:]):
             wanted = [stop - start, *column.shape[1:]]
             raise ValueError(

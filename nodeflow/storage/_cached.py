@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import as_count, as_ids, check_type
+from nodeflow._base.checks import Ints, as_count, as_ids, check_type
 from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import NumbersLike
 from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow._runtime.buffers import as_tensor, reused
 from nodeflow.storage._files import check_out
 from nodeflow.storage._heat import hottest
+from nodeflow.storage._sparse_files import SparseFileRows
 
 _WORDS = tuple(np.dtype(kind) for kind in (np.uint64, np.uint32, np.uint16, np.uint8))
 
 
 def row_bytes(rows: Tensor | Rows) -> int:
     """Return how many bytes a row of a dense column takes; raises TypeError for a sparse one."""
-    if isinstance(rows, Tensor) and rows.layout != torch.strided:
+    if isinstance(rows, SparseFileRows) or (isinstance(rows, Tensor) and rows.layout != torch.strided):
         raise TypeError("rows must be dense: a sparse column has no rows of one size")
     return math.prod(rows.shape[1:]) * rows.dtype.itemsize
 
@@ -147,6 +151,7 @@ class RecentlyUsed:
         self._place = np.full(self.shape[0], -1, np.int32)
         self._node, self._used, self._now = np.full(count, -1), np.full(count, -1), 0
         self.hits = self.misses = 0
+        self._lock = threading.Lock()  # every fetch changes what is kept, and workers of a loader fetch together
 
     hit_rate = Cached.hit_rate
 
@@ -158,6 +163,11 @@ class RecentlyUsed:
             out = torch.empty(shape, dtype=self.dtype)
         else:
             check_out(out, shape, self.dtype)
+        with self._lock:
+            self._serve(wanted, out)
+        return out
+
+    def _serve(self, wanted: Ints, out: Tensor) -> None:
         place = self._place[wanted]
         cold = np.flatnonzero(place < 0)
         hot = place >= 0
@@ -169,7 +179,6 @@ class RecentlyUsed:
             self._keep(wanted[cold], found)
         self.hits, self.misses = self.hits + int(hot.sum()), self.misses + len(cold)
         self._now += 1
-        return out
 
     def _keep(self, ids: np.ndarray, found: Tensor) -> None:
         new, first = np.unique(ids, return_index=True)
@@ -180,6 +189,12 @@ class RecentlyUsed:
         self._place[gone[gone >= 0]] = -1
         self._place[new], self._node[oldest], self._used[oldest] = oldest, new, self._now
         self._kept[torch.from_numpy(oldest)] = found[torch.from_numpy(first)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nodeflow import storage
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader, storage
 from nodeflow._rows.csr import from_scipy
 from nodeflow.storage import Cached, RecentlyUsed, Tiered
 
@@ -137,3 +140,39 @@ def test_rows_of_a_users_own_under_a_cache() -> None:
     rows = Cached(own, range(10), 4)
     assert rows.fetch(torch.tensor([9, 0, 9])).tolist() == [[9, -9], [0, 0], [9, -9]]
     assert (rows.hits, rows.misses) == (2, 1)
+
+
+def test_sparse_rows_in_a_file_are_refused(tmp_path: Path) -> None:
+    storage.save_sparse(tmp_path / "x.safetensors", scipy.sparse.eye_array(5, format="csr"))
+    rows = storage.open_sparse(tmp_path / "x.safetensors")
+    graph = Graph.from_edges([0, 1], [1, 2], num_nodes=5, ndata={"x": rows})
+    loader = NodeFlowLoader(NeighborSampler(graph, [1]), [1], ndata={0: ["x"]})
+    makers: list[Callable[[], object]] = [
+        lambda: Cached(rows, range(5), 2),
+        lambda: RecentlyUsed(rows, 2),
+        lambda: Tiered([rows]),
+        lambda: Tiered.split(rows, range(5), [("memory", None)]),
+        lambda: storage.Lookahead(loader, 2),
+    ]
+    for make in makers:
+        with pytest.raises(TypeError, match="rows must be dense"):
+            make()
+
+
+@pytest.mark.parametrize("make", [lambda x: RecentlyUsed(x, 100), lambda x: Cached(x, range(2000), 100)])
+def test_threads_that_fetch_together_get_their_rows(make: Callable[[Tensor], storage.Rows]) -> None:
+    column = torch.arange(2000.0).view(-1, 1).repeat(1, 16)
+    rows = make(column)
+    random = np.random.default_rng(0)
+    calls = [torch.from_numpy(random.integers(0, 2000, 300)) for _ in range(200)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda ids: bool(rows.fetch(ids).eq(column[ids]).all()), calls))
+    assert all(found)
+
+
+def test_recently_used_rows_are_pickled() -> None:
+    rows = RecentlyUsed(COLUMN, 3)
+    rows.fetch(torch.tensor([4, 5]))
+    again = pickle.loads(pickle.dumps(rows))
+    assert again.fetch(torch.tensor([5])).equal(COLUMN[[5]])
+    assert again.hits == 1

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from _support.sampler_families import graph_of_all
 from hypothesis import given
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, eye_array
 from torch import Tensor
 
-from nodeflow import Graph, NeighborSampler
+from nodeflow import Graph, NeighborSampler, storage
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.rows import as_array, is_read_only
@@ -325,3 +326,15 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     with pytest.raises(FileNotFoundError, match="no folder of a graph"):
         Graph.open(tmp_path / "mine")
+
+
+def test_sparse_rows_in_a_file_are_not_written(tmp_path: Path) -> None:
+    storage.save_sparse(tmp_path / "x.safetensors", scipy.sparse.eye_array(3, format="csr"))
+    rows = storage.open_sparse(tmp_path / "x.safetensors")
+    graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": rows})
+    with pytest.raises(TypeError, match="column 'x' has sparse rows that are fetched by id"):
+        graph.save(tmp_path / "graph")
+    assert not (tmp_path / "graph").exists()
+    graph.ndata["x"] = rows.fetch(torch.arange(3))
+    graph.save(tmp_path / "graph")
+    assert Graph.open(tmp_path / "graph").ndata["x"].to_dense().equal(torch.eye(3, dtype=torch.float64))
