@@ -102,8 +102,8 @@ def _parser() -> argparse.ArgumentParser:
         "--resume",
         type=Path,
         metavar="FOLDER",
-        help="go on with the run of a folder that was cut off; of the settings only workers, patience and epochs may "
-        "change (epochs with a constant schedule)",
+        help="go on with the run of a folder that was cut off; of the settings only workers, storage, memory, "
+        "patience and epochs may change (epochs with a constant schedule)",
     )
     job.add_argument("--no-plot", action="store_true", help="make no picture of the curves")
     add_settings(job.add_argument_group("settings"))

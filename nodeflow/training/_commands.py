@@ -26,6 +26,7 @@ from nodeflow.storage import build_graph
 from nodeflow.training._arguments import given_settings
 from nodeflow.training._checkpoints import Checkpoints
 from nodeflow.training._events import event_writer
+from nodeflow.training._features import stays_in_file
 from nodeflow.training._folder import (
     CHECKPOINT,
     LOG,
@@ -197,6 +198,8 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     dataset = run.dataset() if options.data is None else read_dataset(options.data)
     facts, weights = read_tensors(folder / CHECKPOINT)
     settings = replace(run.settings, task=facts["task"], device=options.device or run.settings.device)
+    if options.data is not None and not stays_in_file(dataset.graph):
+        settings = replace(settings, storage="memory")
     known = dataset if options.data is None or facts["task"] == "link" else _for_outputs(dataset, facts)
     trainer = Trainer(known, settings)
     try:
