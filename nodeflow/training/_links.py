@@ -165,9 +165,7 @@ class LinkTask(Task):
             loader = self.loader(
                 self.links, torch.arange(self.links.num_seeds), settings.batch_size, settings.seed, shuffle=True
             )
-            if encodes:
-                self.try_first_batch(loader, width)
-            self.batches = self.planned(loader)
+            self.batches = self.planned(loader, self.try_first_batch(loader, width)) if encodes else loader
 
     def trained_nodes(self) -> Tensor:
         """Return the ends of the training edges."""

@@ -63,8 +63,7 @@ class NodeTask(Task):
             sampler, seeds, self.method.batch_size, settings.seed, shuffle=True, seed_columns=("label",),
             weights=balanced_weights(labels[seeds]) if self._drawn else None,
         )  # fmt: skip
-        self.try_first_batch(loader, self.target.width)
-        self.batches = self.planned(loader)
+        self.batches = self.planned(loader, self.try_first_batch(loader, self.target.width))
 
     def _probe(self) -> NodeFlow:
         sampler = self.method.sampler(self.settings.seed)

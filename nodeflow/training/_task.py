@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from nodeflow._base.sizes import as_bytes
 from nodeflow._rows.rows import whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
@@ -152,11 +153,18 @@ class Task(ABC):
     def trained_nodes(self) -> Tensor:
         """Return the ids of the nodes that are seeds of an epoch, repeated ones as often as they are."""
 
-    def planned(self, batches: NodeFlowLoader) -> Batches:
-        """Return the batches of training, whose features are read as planned where the settings say so."""
-        if self.settings.storage != "lookahead":
+    def planned(self, batches: NodeFlowLoader, inputs: int) -> Batches:
+        """Return the batches of training, whose features are read as planned where the settings say so.
+
+        ``inputs``: about how many rows a batch reads. The plan takes 8 bytes for each row that it foresees: it foresees
+        as many batches as take no more than the rows in memory do, 16 at least, and at most an epoch.
+        """
+        settings, window = self.settings, len(batches)
+        if settings.storage != "lookahead":
             return batches
-        return Lookahead(batches, self.settings.memory, epochs=self.settings.epochs)
+        foreseen = max(as_bytes(settings.memory, "memory") // (8 * max(inputs, 1)), 16)
+        heat = None if foreseen >= window else self.method.heat(self.trained_nodes())
+        return Lookahead(batches, settings.memory, window=min(window, foreseen), epochs=settings.epochs, heat=heat)
 
     def full_pass(self, model: FlowModel, **options: Any) -> Tensor:
         """Return ``model.inference`` of the graph, float32; from features in a file it computes in files too."""
@@ -195,8 +203,10 @@ class Task(ABC):
             ndata={i: names for i, names in columns.items() if names}, edata=edges or None, weights=weights,
         )  # fmt: skip
 
-    def try_first_batch(self, batches: NodeFlowLoader, width: int) -> None:
-        """Raise ValueError where the model cannot compute the first of the batches, or is biased for it.
+    def try_first_batch(self, batches: NodeFlowLoader, width: int) -> int:
+        """Return how many rows enter the first of the batches.
+
+        Raises ValueError where the model cannot compute it, or is biased for it.
 
         ``width``: that of the outputs of the network.
         """
@@ -221,3 +231,4 @@ class Task(ABC):
         if not isinstance(out, Tensor) or tuple(out.shape) != shape:
             got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
             raise ValueError(f"the model must return one row of {shape[1]} outputs per seed, {list(shape)}, got {got}")
+        return batch.layer_sizes[0]

@@ -119,6 +119,16 @@ def test_features_are_read_and_not_kept(folders: dict[str, Path]) -> None:
     assert read["lookahead"] <= read["cached"] + 200  # rows that were read when the cache was made
 
 
+def test_the_plan_takes_no_more_memory_than_the_rows(folders: dict[str, Path]) -> None:
+    """8 bytes for each of some 90 rows of a batch: a few KB foresee 16 batches at least, 1 MB all 110."""
+    base = replace(SHORT, batch_size=1, fanouts=(10, 10), epochs=1)
+    plain = train(read_folder(folders["float32"]), base)
+    for memory, window in (("2 KB", "16"), ("1 MB", "110")):
+        trainer = Trainer(read_folder(folders["float32"]), replace(base, storage="lookahead", memory=memory))
+        assert f", {window} batches ahead" in repr(trainer.batches)
+        assert same_training(plain, trainer.run())
+
+
 def test_rows_of_ones_own(folders: dict[str, Path]) -> None:
     """A column that is ``Rows`` stays where it lies, whatever the storage."""
     plain = train(planted(), SHORT)
@@ -198,6 +208,18 @@ def test_commands_with_a_storage(folders: dict[str, Path], tmp_path: Path, capsy
     read_folder(data).save(tmp_path / "saved")
     assert command(tmp_path / "saved", tmp_path / "run", "--no-plot", "--storage", "file") == 0
     assert status(["evaluate", str(tmp_path / "run"), "--data", str(data)]) == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("kind", STORED)
+def test_a_gpu_learns_the_same(kind: str, folders: dict[str, Path]) -> None:
+    settings = replace(SHORT, device="cuda", dropout=0.0)
+    plain = train(read_folder(folders["float32"]), settings)
+    stored = train(read_folder(folders["float32"]), replace(settings, storage=kind, memory="1 KB"))
+    for one, other in zip(plain.records, stored.records, strict=True):
+        assert one.loss == pytest.approx(other.loss, rel=1e-3)  # sums on a GPU need not be in one order
+    assert stored.scores["test"] == pytest.approx(plain.scores["test"], abs=0.02)
 
 
 # what cannot be
