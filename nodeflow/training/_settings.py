@@ -145,7 +145,10 @@ class Settings:
         "that come next. They stay in the file of a graph folder, and change the speed only",
     )  # fmt: skip
     memory: str = option(
-        "1 GB", "for storage cached and lookahead: memory for rows of features, such as '512 MB' or '2 GB'", _memory
+        "1 GB",
+        "memory for rows of features that stay in a file, such as '512 MB' or '2 GB': of cached and lookahead, "
+        "and for a piece of a full pass",
+        _memory,
     )
     workers: int = count(1, "threads that sample ahead; they change the speed only")
     direction: str = one_of(

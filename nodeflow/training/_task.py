@@ -22,6 +22,7 @@ from nodeflow.metrics import Metric
 from nodeflow.nn import FlowModel, IgnoredWeightWarning
 from nodeflow.sampling import SamplerBase
 from nodeflow.storage import Cached, Lookahead
+from nodeflow.storage._cached import row_bytes
 from nodeflow.training._entering import inputs_of, relations_of
 from nodeflow.training._features import FeatureRows
 from nodeflow.training._methods import METHODS
@@ -171,8 +172,11 @@ class Task(ABC):
         x = self.inputs.everywhere(self.graph)
         if isinstance(x, Tensor):
             return model.inference(self.graph, x.detach().to(self.device), **options).float()
+        # of a piece of the nodes, the rows of about all their neighbours are in memory
+        piece = (1 + self.graph.num_edges / max(self.graph.num_nodes, 1)) * row_bytes(x)
+        size = int(min(max(as_bytes(self.settings.memory, "memory") / max(piece, 1), 256), 65_536))
         with TemporaryDirectory(prefix="nodeflow-") as folder:
-            return model.inference(self.graph, x, folder=folder, **options).float()
+            return model.inference(self.graph, x, folder=folder, chunk_size=size, **options).float()
 
     def loader(
         self, sampler: SamplerBase, seeds: Tensor, batch_size: int, seed: int, *, shuffle: bool = False,
