@@ -6,6 +6,7 @@ not depend on earlier draws, nor on the thread or process that makes it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -51,11 +52,20 @@ def derive_key(*words: int) -> int:
 
 def hash_ids(ids: Ints) -> int:
     """Return a 64-bit hash of an int64 array of ids, which depends on their order."""
-    bits = Random(derive_key(len(ids))).bits(ids)
-    order = Random(derive_key(1)).bits(np.arange(len(ids)))
-    with np.errstate(over="ignore"):
-        mixed = Random(2).bits((bits ^ order).view(np.int64))
-        return int(np.add.reduce(mixed, initial=np.uint64(0)))
+    return hash_pieces([ids], len(ids))
+
+
+def hash_pieces(pieces: Iterable[Ints], length: int) -> int:
+    """Return ``hash_ids`` of an array that comes in consecutive pieces, ``length`` ids in all."""
+    total, begin = np.uint64(0), 0
+    for ids in pieces:
+        bits = Random(derive_key(length)).bits(ids)
+        order = Random(derive_key(1)).bits(np.arange(begin, begin + len(ids)))
+        with np.errstate(over="ignore"):
+            mixed = Random(2).bits((bits ^ order).view(np.int64))
+            total = np.add.reduce(mixed, initial=total)
+        begin += len(ids)
+    return int(total)
 
 
 class Random(Frozen):

@@ -19,7 +19,9 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_count, as_ids, check_type, describe
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import numpy_type, read_header
+from nodeflow._rows.rows import as_array
 from nodeflow._runtime.buffers import as_tensor, reused
+from nodeflow._runtime.mapped import find_map, part_of_file
 from nodeflow._runtime.workers import Workers
 
 _BLOCKS = 512, 4096  # bytes of which reads past the page cache must be multiples, by device
@@ -163,8 +165,18 @@ class FileRows:
         return f"FileRows({str(self.path)!r}, {self.dtype} {list(self.shape)}{how})"
 
 
+def opened(column: Tensor, *, direct: bool = False, threads: int = 8) -> FileRows | None:
+    """Return the rows of a dense tensor that maps a file read-only, None for a tensor in memory."""
+    mapped = find_map(column.untyped_storage().data_ptr()) if column.layout == torch.strided else None
+    part = part_of_file(as_array(column), mapped) if mapped is not None and column.is_contiguous() else None
+    if part is None:
+        return None
+    reader = FileReader(Path(part.file), direct=direct, threads=threads)
+    return FileRows(reader, part.offset, tuple(column.shape), column.dtype)
+
+
 def open(
-    path: FileLike,
+    path: FileLike | Tensor,
     name: str | None = None,
     *,
     shape: tuple[int, ...] | None = None,
@@ -176,7 +188,8 @@ def open(
     """Open a dense column in a file: rows are read when they are fetched, and only those.
 
     Args:
-        path: a ``.npy`` file; a ``.safetensors`` file; or, with ``shape`` and ``dtype``, any file of raw numbers.
+        path: a ``.npy`` file; a ``.safetensors`` file; with ``shape`` and ``dtype``, any file of raw numbers; or a
+            tensor that maps a file, such as a column of a graph that ``Graph.open`` gave.
         name: the tensor of a ``.safetensors`` file; None takes the only one.
         shape, dtype: of raw numbers, row by row, in the byte order of the machine.
         offset: the byte where raw numbers begin.
@@ -186,7 +199,7 @@ def open(
             nothing.
 
     Raises FileNotFoundError and OSError where the file cannot be opened, ValueError for a file that is damaged or cut
-    off, that holds no such tensor, or whose numbers do not fit ``shape`` and ``dtype``.
+    off, that holds no such tensor, or whose numbers do not fit ``shape`` and ``dtype``, and for a tensor in memory.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -196,6 +209,13 @@ def open(
     tensor([[4., 5.],
             [0., 1.]], dtype=torch.float64)
     """
+    if isinstance(path, Tensor):
+        if name is not None or shape is not None or dtype is not None or offset:
+            raise TypeError("name, shape, dtype and offset are those of a file: leave them out for a tensor")
+        rows = opened(path, direct=bool(direct), threads=as_count(threads, "threads", 1))
+        if rows is None:
+            raise ValueError(f"path is a tensor in memory, {describe(path)}: only one that maps a file can be opened")
+        return rows
     place = Path(path).absolute()
     if (shape is None) != (dtype is None):
         raise TypeError("shape and dtype belong together: pass both for raw numbers, or neither")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -55,7 +55,7 @@ class Lookahead:
     A draw depends on nothing but its key, so the batches that come next can be drawn now, without their columns. Then
     it is known which rows they read. Of the rows at hand, those stay in memory whose next use is nearest. The others
     are read in the order of the file, by a thread, while the caller computes. The batches are those of the loader, bit
-    for bit, and so is its state: save and restore the loader's own.
+    for bit; ``set_epoch``, ``state_dict`` and ``load_state_dict`` are the loader's own.
 
     It plans those node columns of the loader (``ndata``) that are ``Rows``; tensors are copied as always.
 
@@ -129,6 +129,21 @@ class Lookahead:
     def __len__(self) -> int:
         """Number of batches in an epoch."""
         return len(self.loader)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Make the next iteration epoch ``epoch`` (counted from 0) of the loader, from its first batch."""
+        self.loader.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the loader, see ``NodeFlowLoader.state_dict``; rows in memory are no part of it."""
+        return self.loader.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Make the next iteration go on where ``state`` was taken, from a ``Lookahead`` or its loader alone.
+
+        Raises ValueError for a state of another loader.
+        """
+        self.loader.load_state_dict(state)
 
     def __iter__(self) -> Iterator[NodeFlow]:
         fetched: deque[Callable[[], _Fetched]] = deque()

@@ -1,4 +1,4 @@
-"""The command ``nodeflow``: train, resume, evaluate, predict, compare; build a graph folder, describe a data set."""
+"""The command ``nodeflow``: train, resume, evaluate, predict, compare; build, partition and describe data sets."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 import torch
 
 from nodeflow._base.version import __version__
+from nodeflow.storage._cuts import METHODS
 from nodeflow.training import _commands as commands
 from nodeflow.training._arguments import add_settings
 from nodeflow.training._trainer import Stopped
@@ -102,8 +103,8 @@ def _parser() -> argparse.ArgumentParser:
         "--resume",
         type=Path,
         metavar="FOLDER",
-        help="go on with the run of a folder that was cut off; of the settings only workers, patience and epochs may "
-        "change (epochs with a constant schedule)",
+        help="go on with the run of a folder that was cut off; of the settings only workers, storage, memory, "
+        "patience and epochs may change (epochs with a constant schedule)",
     )
     job.add_argument("--no-plot", action="store_true", help="make no picture of the curves")
     add_settings(job.add_argument_group("settings"))
@@ -165,6 +166,21 @@ def _parser() -> argparse.ArgumentParser:
             f"row per {kind}; may be given again",
         )  # fmt: skip
     one.add_argument("--memory", default="1 GB", metavar="SIZE", help="memory for sorting (default: 1 GB)")
+
+    one = command(
+        "partition", commands.partition, "write a graph as partitions",
+        "Write the graph of a data set into a folder of partitions, which storage.PartitionBuffer reads: its edges by "
+        "the partitions of their ends, its features (sparse ones become dense), labels and training nodes.",
+    )  # fmt: skip
+    one.add_argument("data", metavar="DATA", help=_DATA)
+    one.add_argument("--parts", type=int, required=True, metavar="N", help="number of partitions, of equal sizes")
+    one.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="the folder of the partitions")
+    one.add_argument(
+        "--method", choices=METHODS, default="random", help="how nodes are cut: at random; with few edges between "
+        "partitions (needs pymetis); or at random with the training nodes in the first partitions (default: random)",
+    )  # fmt: skip
+    one.add_argument("--seed", type=int, default=0, metavar="N", help="of the random cut (default: 0)")
+    one.add_argument("--overwrite", action="store_true", help="replace a folder of partitions that is there")
     return parser
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow._base.checks import describe
-from nodeflow._base.types import Array
 from nodeflow.datasets import Dataset
 from nodeflow.graph import Graph
-from nodeflow.random import derive_key, hash_ids
-from nodeflow.training._methods import METHODS
+from nodeflow.training._features import FeatureRows, rows_in_file
+from nodeflow.training._methods import METHODS, with_columns
 from nodeflow.training._models import MODELS, kind_of
 from nodeflow.training._network import Inputs
 from nodeflow.training._settings import Settings
@@ -23,7 +21,7 @@ _TYPES = ("relation", "etype", "type", "kind")  # usual names of the column of e
 
 
 def message_graph(graph: Graph, settings: Settings, *, own_model: bool = False) -> Graph:
-    """Return the graph along whose edges messages go, with float32 features.
+    """Return the graph along whose edges messages go, with float32 features; ``FeatureRows`` where they stay in a file.
 
     Sparse features of which a quarter or more are not zero become dense: products of these are faster, and they take
     about the same memory. With ``precision="bf16"`` the models of this package get dense features in bfloat16, to
@@ -35,20 +33,22 @@ def message_graph(graph: Graph, settings: Settings, *, own_model: bool = False) 
     elif settings.direction == "both" and not is_symmetric(graph):
         graph = _with_reverses(graph, edge_types(graph, settings.edge_type))
     x = graph.ndata.get("feat")
+    if settings.storage != "memory" and (x is None or settings.inputs == "embedding"):
+        why = "the data set has none" if x is None else "inputs 'embedding' reads none"
+        raise ValueError(f"storage {settings.storage!r} is for features, and {why}; it must be 'memory' here")
     if x is None:
         return graph
-    sparse = x.layout != torch.strided
-    if sparse and (x.ndim != 2 or 4 * x.values().numel() < x.numel() or x.numel() == 0):
-        return graph  # sparse products convert their values
     own = own_model or settings.model not in MODELS
     keeps = own or settings.model == "none" or METHODS[settings.sampler].has_history
     dtype = torch.float32 if keeps or settings.precision == "float32" else torch.bfloat16
+    if not isinstance(x, Tensor) or settings.storage != "memory":
+        return with_columns(graph, {"feat": FeatureRows(rows_in_file(x, settings.storage), dtype)})
+    sparse = x.layout != torch.strided
+    if sparse and (x.ndim != 2 or 4 * x.values().numel() < x.numel() or x.numel() == 0):
+        return graph  # sparse products convert their values
     if x.dtype == dtype and not sparse:
         return graph
-    x = x.to_dense() if sparse else x
-    indptr, indices, edge_ids = graph.csc()
-    columns = {**graph.ndata, "feat": x.to(dtype)}
-    return Graph(indptr, indices, edge_ids=edge_ids, ndata=columns, edata=graph.edata, copy=False)
+    return with_columns(graph, {"feat": (x.to_dense() if sparse else x).to(dtype)})
 
 
 def _with_reverses(graph: Graph, column: str | None) -> Graph:
@@ -61,9 +61,9 @@ def _with_reverses(graph: Graph, column: str | None) -> Graph:
     return both
 
 
-def inputs_of(dataset: Dataset, settings: Settings) -> Inputs:
-    """Return what enters the model, as the settings say."""
-    x, kind = dataset.graph.ndata.get("feat"), settings.inputs
+def inputs_of(dataset: Dataset, settings: Settings, stored: FeatureRows | None = None) -> Inputs:
+    """Return what enters the model, as the settings say; ``stored``: features that are fetched by id."""
+    x, kind = dataset.graph.ndata.get("feat") if stored is None else stored, settings.inputs
     if kind == "auto":
         kind = "embedding" if x is None else "features"
     width = 0
@@ -103,12 +103,14 @@ def relations_of(graph: Graph, settings: Settings) -> dict[str, Any]:
     return {"edge_type": column, "num_relations": int(types.max()) + 1 if len(types) else 1}
 
 
-def check_features(name: str, x: Tensor) -> None:
+def check_features(name: str, x: Tensor | FeatureRows) -> None:
     """Raise ValueError for features that are no rows, or not finite."""
-    if x.ndim != 2:
+    if len(x.shape) != 2:
         raise ValueError(f"data set {name!r} must have a row of features per node, got {tuple(x.shape)}")
     bad = None
-    if x.layout != torch.strided:
+    if not isinstance(x, Tensor):
+        bad = x.first_bad()
+    elif x.layout != torch.strided:
         wrong = (~torch.isfinite(x.values())).nonzero()
         # the row of a value is the last that begins at it or before
         bad = int(torch.searchsorted(x.crow_indices(), wrong[0, 0], right=True)) - 1 if len(wrong) else None
@@ -120,12 +122,3 @@ def check_features(name: str, x: Tensor) -> None:
                 break
     if bad is not None:
         raise ValueError(f"the features of data set {name!r} must be finite, but row {bad} has NaN or inf")
-
-
-def hash_of(values: Tensor | Array) -> int:
-    """Return a hash of the bits of a tensor or an array."""
-    if isinstance(values, Tensor) and values.dtype == torch.bfloat16:  # which numpy does not know
-        values = values.view(torch.int16)
-    bits = np.ascontiguousarray(np.asarray(values)).view(np.uint8).reshape(-1)
-    whole = bits[: len(bits) // 8 * 8].view(np.int64)
-    return derive_key(hash_ids(whole), hash_ids(bits[len(whole) * 8 :].astype(np.int64)), len(bits))

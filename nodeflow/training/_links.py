@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nodeflow._base.checks import Ints
+from nodeflow._rows.rows import whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.flow import Layer, NodeFlow
 from nodeflow.graph import Graph
@@ -35,7 +36,8 @@ from nodeflow.random import derive_key
 from nodeflow.sampling import LinkSampler, SamplerBase
 from nodeflow.sampling._base import Draw
 from nodeflow.training._answers import AnswerBatch, Answers
-from nodeflow.training._entering import edge_types, hash_of, message_graph
+from nodeflow.training._entering import edge_types, message_graph
+from nodeflow.training._features import hash_of
 from nodeflow.training._network import Inputs, Network
 from nodeflow.training._settings import Settings
 from nodeflow.training._task import PARTS, Task
@@ -86,7 +88,7 @@ class LinkNetwork(Network):
     def forward(self, batch: NodeFlow | AnswerBatch) -> Tensor:
         """Return the rows of the seeds, ``[layer_sizes[-1], width]``; of all nodes for a batch of answers."""
         if isinstance(batch, AnswerBatch):
-            out: Tensor = self.model(self.inputs.everywhere(batch.graph))
+            out: Tensor = self.model(whole_column(self.inputs.everywhere(batch.graph)))
         elif self.encodes:
             out = super().forward(batch)
         else:
@@ -141,6 +143,11 @@ class LinkTask(Task):
         self._check_sampler()
         width, self._loss = settings.embedding, loss
         encodes = model is not None or settings.model != "none"
+        if not encodes and settings.storage != "memory":
+            raise ValueError(
+                f"storage must be 'memory' with model 'none', which compares the features of all nodes; got "
+                f"{settings.storage!r}"
+            )
         if encodes:
             model = self.build(model, width, lambda: self._nodes(0)(self._ends(settings.batch_size)))
         else:
@@ -155,11 +162,14 @@ class LinkTask(Task):
             self.batches = Answers(self.graph, self.triples["train"], settings.batch_size, settings.seed)
         else:
             self.links = self._sampler(settings.seed)
-            self.batches = self.loader(
+            loader = self.loader(
                 self.links, torch.arange(self.links.num_seeds), settings.batch_size, settings.seed, shuffle=True
             )
-            if encodes:
-                self.try_first_batch(width)
+            self.batches = self.planned(loader, self.try_first_batch(loader, width)) if encodes else loader
+
+    def trained_nodes(self) -> Tensor:
+        """Return the ends of the training edges."""
+        return self.triples["train"][:, [0, -1]].flatten()
 
     # ---- training
 
@@ -207,12 +217,12 @@ class LinkTask(Task):
 
     def rows(self) -> Tensor:
         """Return the rows of all nodes that the decoder compares, ``[num_nodes, width]``, from full neighbourhoods."""
-        x = self.inputs.everywhere(self.graph)
         if not self.network.encodes:
+            x = whole_column(self.inputs.everywhere(self.graph))
             return self.network.model(x).float()  # type: ignore[no-any-return]
         model = self.network.model
         if self.method.estimates and isinstance(model, FlowModel):
-            return model.inference(self.graph, x.to(self.device)).float()
+            return self.full_pass(model)
         nodes = torch.arange(self.graph.num_nodes)
         batches = self.loader(self._nodes(1), nodes, self.settings.batch_size, self.settings.seed + 1)
         return torch.cat([self.network(batch).float() for batch in batches])
@@ -240,8 +250,8 @@ class LinkTask(Task):
 
     def fingerprint(self) -> str:
         """Return a hash of the data and its split, by which a state of another data set is refused."""
-        x = self.graph.ndata.get("feat")
-        values = [] if x is None else [x if x.layout == torch.strided else x.values()]
+        x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
+        values = [] if x is None else [x.values() if isinstance(x, Tensor) and x.layout != torch.strided else x]
         return f"{derive_key(*(hash_of(tensor) for tensor in (*self.triples.values(), *values))):016x}"
 
     def network_facts(self) -> dict[str, Any]:

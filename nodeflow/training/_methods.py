@@ -26,6 +26,7 @@ from nodeflow.sampling import (
     SamplerBase,
     ShadowSampler,
 )
+from nodeflow.storage import Rows, degree_heat, reach_heat
 from nodeflow.training._models import MODELS, kind_of
 from nodeflow.transform import add_self_loops, degrees, edge_norm
 
@@ -61,6 +62,8 @@ class Method:
     """Whether the outputs estimate those from full neighbourhoods; else a model is only ever run on batches."""
     has_history: ClassVar[bool] = False
     """Whether the method keeps a history, whose age is in the records of epochs."""
+    draws_neighbors: ClassVar[bool] = False
+    """Whether every edge into a node is drawn with the same probability, fanout / in-degree."""
 
     def __init__(self, graph: Graph, settings: Settings) -> None:
         self.settings, self.weight = settings, None
@@ -106,6 +109,12 @@ class Method:
         """Return the seeds of an epoch over ``nodes``."""
         return nodes
 
+    def heat(self, nodes: Tensor) -> Tensor:
+        """Return about how often each node is read in an epoch over ``nodes``, ``[num_nodes]``, to a factor."""
+        if self.draws_neighbors:
+            return reach_heat(self.graph, nodes, self.settings.sizes, self.settings.batch_size)
+        return degree_heat(self.graph)
+
     def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor) -> Tensor:
         """Return the factors of the losses of nodes, ``[nodes]``, whose sum estimates the mean over all nodes.
 
@@ -134,19 +143,19 @@ class Method:
 class Neighbor(Method):
     """Neighbour sampling (Hamilton, Ying, Leskovec 2017)."""
 
-    make = NeighborSampler
+    make, draws_neighbors = NeighborSampler, True
 
 
 class Labor(Method):
     """LABOR (Balin, Catalyurek 2023)."""
 
-    make = LaborSampler
+    make, draws_neighbors = LaborSampler, True
 
 
 class Bernoulli(Method):
     """Independent draws of edges."""
 
-    make = BernoulliSampler
+    make, draws_neighbors = BernoulliSampler, True
 
 
 class FastGCN(Method):
@@ -278,6 +287,11 @@ class ControlVariates(Method):
     def check(cls, settings: Settings) -> None:
         """Raise ValueError also for a single fanout: one layer sums features only, and their sums are exact."""
         super().check(settings)
+        if settings.storage != "memory":
+            raise ValueError(
+                f"storage must be 'memory' with sampler 'cv', which reads the features of all nodes; got "
+                f"{settings.storage!r}"
+            )
         if kind_of(settings.model).with_history is None:
             able = " or ".join(name for name, kind in MODELS.items() if kind.with_history)
             raise ValueError(f"sampler 'cv' needs a model with a history, {able}; got model {settings.model!r}")
@@ -331,7 +345,8 @@ METHODS: dict[str, type[Method]] = {
 """The training methods by the setting ``sampler``."""
 
 
-def with_columns(graph: Graph, columns: Mapping[str, Tensor]) -> Graph:
+def with_columns(graph: Graph, columns: Mapping[str, Tensor | Rows]) -> Graph:
     """Return a graph of the same edges with further node columns; nothing is copied."""
     indptr, indices, edge_ids = graph.csc()
-    return Graph(indptr, indices, edge_ids=edge_ids, ndata={**graph.ndata, **columns}, edata=graph.edata, copy=False)
+    ndata: dict[str, Any] = {**graph.ndata, **columns}
+    return Graph(indptr, indices, edge_ids=edge_ids, ndata=ndata, edata=graph.edata, copy=False)

@@ -11,6 +11,8 @@ from torch.nn import functional as F
 
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
+from nodeflow.storage import Rows
+from nodeflow.training._features import Beside
 
 if TYPE_CHECKING:
     from nodeflow.training._settings import Settings
@@ -54,9 +56,11 @@ class Inputs(nn.Module):
             return self._joined(x, self.table)  # the gradient of a gather is as large as the table
         return self._joined(x, F.embedding(nodes, self.table))  # several times faster than indexing
 
-    def everywhere(self, graph: Graph) -> Tensor:
-        """Return the rows of all nodes, ``[num_nodes, width]``."""
-        x = graph.ndata["feat"] if self.features else None
+    def everywhere(self, graph: Graph) -> Tensor | Rows:
+        """Return the rows of all nodes, ``[num_nodes, width]``, as ``Rows`` where features are."""
+        x: Tensor | Rows | None = graph.ndata["feat"] if self.features else None
+        if x is not None and not isinstance(x, Tensor):
+            return x if self.table is None else Beside(x, self.table)
         if x is not None and self.table is not None:
             x = x.to(self.table.device)
         return self._joined(x, self.table)

@@ -15,7 +15,8 @@ from nodeflow.metrics import Metric, named
 from nodeflow.nn import FlowModel
 from nodeflow.random import derive_key
 from nodeflow.sampling import FullSampler
-from nodeflow.training._entering import hash_of, message_graph
+from nodeflow.training._entering import message_graph
+from nodeflow.training._features import hash_of
 from nodeflow.training._network import Network
 from nodeflow.training._settings import Settings
 from nodeflow.training._targets import Loss, find_target
@@ -58,15 +59,19 @@ class NodeTask(Task):
         self._is_train[dataset.train] = True
         self._drawn = settings.class_weights == "seeds"
         labels = self.graph.ndata["label"]
-        self.batches = self.loader(
+        loader = self.loader(
             sampler, seeds, self.method.batch_size, settings.seed, shuffle=True, seed_columns=("label",),
             weights=balanced_weights(labels[seeds]) if self._drawn else None,
         )  # fmt: skip
-        self.try_first_batch(self.target.width)
+        self.batches = self.planned(loader, self.try_first_batch(loader, self.target.width))
 
     def _probe(self) -> NodeFlow:
         sampler = self.method.sampler(self.settings.seed)
         return sampler(self.method.seeds(self.dataset.train, sampler)[: self.method.batch_size])
+
+    def trained_nodes(self) -> Tensor:
+        """Return the training nodes."""
+        return self.dataset.train
 
     # ---- training
 
@@ -102,8 +107,7 @@ class NodeTask(Task):
         """
         model = self.network.model
         if full and self.method.estimates and isinstance(model, FlowModel):
-            x = self.network.inputs.everywhere(self.graph).detach()
-            return model.inference(self.graph, x.to(self.device), nodes=nodes, weight=self.method.weight).float().cpu()
+            return self.full_pass(model, nodes=nodes, weight=self.method.weight).cpu()
         if full and self.method.estimates:
             sampler: Any = FullSampler(self.graph, self.settings.num_layers)
         elif self.method.by_node:
@@ -138,8 +142,8 @@ class NodeTask(Task):
 
     def fingerprint(self) -> str:
         """Return a hash of the data and its split, by which a state of another data set is refused."""
-        x = self.graph.ndata.get("feat")
-        values = x if x is None or x.layout == torch.strided else x.values()
+        x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
+        values = x if not isinstance(x, Tensor) or x.layout == torch.strided else x.values()
         hashed = [self.graph.csc()[1], self.graph.ndata["label"], values, *self.dataset.splits.values()]
         return f"{derive_key(*(hash_of(tensor) for tensor in hashed if tensor is not None)):016x}"
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from nodeflow._base.checks import describe
+from nodeflow._base.sizes import as_bytes
 from nodeflow.sampling._sampler import check_sizes
 from nodeflow.training._methods import METHODS
 from nodeflow.training._models import MODELS, check_model
@@ -22,11 +24,19 @@ OPTIMIZERS = {
     "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad,
     "rmsprop": torch.optim.RMSprop,
 }  # fmt: skip
+STORAGE = ("memory", "file", "cached", "lookahead")
 SCHEDULES = ("constant", "cosine", "linear")
 
 
 def _fanouts(value: Any, name: str) -> tuple[int, ...] | None:
     return None if value is None else check_sizes(value, name)
+
+
+def _memory(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string such as '2 GB', got {describe(value)}")
+    as_bytes(value, name)
+    return value
 
 
 def _model(value: Any, name: str) -> str:
@@ -128,6 +138,18 @@ class Settings:
     )  # fmt: skip
     temperature: float = number(1.0, "for task link: how much more hard negatives weigh, for self-adversarial")
     seed: int = integer(0, "the same seed gives the same result")
+    storage: str = one_of(
+        "memory", STORAGE,
+        "where the features lie: memory; file: rows are read when a batch needs them; cached: as file, with the rows "
+        "in memory that are likely to be read most; lookahead: as file, with rows read as planned from the batches "
+        "that come next. They stay in the file of a graph folder, and change the speed only",
+    )  # fmt: skip
+    memory: str = option(
+        "1 GB",
+        "memory for rows of features that stay in a file, such as '512 MB' or '2 GB': of cached and lookahead, "
+        "and for a piece of a full pass",
+        _memory,
+    )
     workers: int = count(1, "threads that sample ahead; they change the speed only")
     direction: str = one_of(
         "both", ("in", "out", "both"),

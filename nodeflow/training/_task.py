@@ -6,19 +6,25 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from nodeflow._base.sizes import as_bytes
+from nodeflow._rows.rows import whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.metrics import Metric
-from nodeflow.nn import IgnoredWeightWarning
+from nodeflow.nn import FlowModel, IgnoredWeightWarning
 from nodeflow.sampling import SamplerBase
+from nodeflow.storage import Cached, Lookahead
+from nodeflow.storage._cached import row_bytes
 from nodeflow.training._entering import inputs_of, relations_of
+from nodeflow.training._features import FeatureRows
 from nodeflow.training._methods import METHODS
 from nodeflow.training._models import MODELS, build_model
 from nodeflow.training._network import Network, precision_of
@@ -62,6 +68,8 @@ class Task(ABC):
         self.dataset, self.settings, self.device = dataset, settings, device
         self.method = METHODS[settings.sampler](graph, settings)
         self.graph = self.method.graph
+        column = self.graph.ndata.get("feat")
+        self.features = column if isinstance(column, FeatureRows) else None
         self._types = relations_of(self.graph, settings)
         self._model_facts: dict[str, Any] | None = None
 
@@ -78,12 +86,16 @@ class Task(ABC):
                 "history": self.method.has_history, **self._types,
             }  # fmt: skip
             model = build_model(self.settings, **self._model_facts)
-        self.method.start(model, self.inputs.everywhere(self.graph).detach())
+        if self.method.has_history:
+            self.method.start(model, whole_column(self.inputs.everywhere(self.graph)).detach())
         return model
 
     def build_inputs(self) -> None:
         """Make the network's inputs, for no model."""
-        self.inputs, self.weighted = inputs_of(self.dataset, self.settings), False
+        self.inputs, self.weighted = inputs_of(self.dataset, self.settings, self.features), False
+        if self.features is not None and self.settings.storage == "cached":
+            heat = self.method.heat(self.trained_nodes())
+            self.graph.ndata["feat"] = Cached(self.features, heat, self.settings.memory)
 
     def network_facts(self) -> dict[str, Any]:
         """Return the arguments from which the network is made again; the model's are None for one of the user's own."""
@@ -138,6 +150,34 @@ class Task(ABC):
 
     # ---- for subclasses
 
+    @abstractmethod
+    def trained_nodes(self) -> Tensor:
+        """Return the ids of the nodes that are seeds of an epoch, repeated ones as often as they are."""
+
+    def planned(self, batches: NodeFlowLoader, inputs: int) -> Batches:
+        """Return the batches of training, whose features are read as planned where the settings say so.
+
+        ``inputs``: about how many rows a batch reads. The plan takes 8 bytes for each row that it foresees: it foresees
+        as many batches as take no more than the rows in memory do, 16 at least, and at most an epoch.
+        """
+        settings, window = self.settings, len(batches)
+        if settings.storage != "lookahead":
+            return batches
+        foreseen = max(as_bytes(settings.memory, "memory") // (8 * max(inputs, 1)), 16)
+        heat = None if foreseen >= window else self.method.heat(self.trained_nodes())
+        return Lookahead(batches, settings.memory, window=min(window, foreseen), epochs=settings.epochs, heat=heat)
+
+    def full_pass(self, model: FlowModel, **options: Any) -> Tensor:
+        """Return ``model.inference`` of the graph, float32; from features in a file it computes in files too."""
+        x = self.inputs.everywhere(self.graph)
+        if isinstance(x, Tensor):
+            return model.inference(self.graph, x.detach().to(self.device), **options).float()
+        # of a piece of the nodes, the rows of about all their neighbours are in memory
+        piece = (1 + self.graph.num_edges / max(self.graph.num_nodes, 1)) * row_bytes(x)
+        size = int(min(max(as_bytes(self.settings.memory, "memory") / max(piece, 1), 256), 65_536))
+        with TemporaryDirectory(prefix="nodeflow-") as folder:
+            return model.inference(self.graph, x, folder=folder, chunk_size=size, **options).float()
+
     def loader(
         self, sampler: SamplerBase, seeds: Tensor, batch_size: int, seed: int, *, shuffle: bool = False,
         seed_columns: tuple[str, ...] = (), weights: Tensor | None = None,
@@ -155,9 +195,10 @@ class Task(ABC):
             columns[0] = [*columns[0], "feat"]
         columns[layers] = [*columns[layers], *seed_columns]
         edges = [self._types["edge_type"]] if self._types else [] if known else list(self.graph.edata)
-        # a history is read as late as possible, so its batches cannot be sent ahead
+        # a history is read as late as possible, and planned rows are put into batches when they are taken: neither can
+        # be sent ahead
         make: Callable[..., NodeFlowLoader] = NodeFlowLoader
-        if cuda and self.method.has_history:
+        if cuda and (self.method.has_history or self.settings.storage == "lookahead"):
             make = partial(NodeFlowLoader, device=self.device, pin_memory=True)
         elif cuda:
             make = partial(SentAhead, target=self.device)
@@ -166,16 +207,18 @@ class Task(ABC):
             ndata={i: names for i, names in columns.items() if names}, edata=edges or None, weights=weights,
         )  # fmt: skip
 
-    def try_first_batch(self, width: int) -> None:
-        """Raise ValueError where the model cannot compute the first batch, or is biased for it.
+    def try_first_batch(self, batches: NodeFlowLoader, width: int) -> int:
+        """Return how many rows enter the first of the batches.
+
+        Raises ValueError where the model cannot compute it, or is biased for it.
 
         ``width``: that of the outputs of the network.
         """
-        state, training = self.batches.state_dict(), self.network.training
+        state, training = batches.state_dict(), self.network.training
         with warnings.catch_warnings(), torch.no_grad(), precision_of(self.settings, self.device):
             warnings.simplefilter("error", IgnoredWeightWarning)
             self.network.eval()
-            batch = next(iter(self.batches))
+            batch = next(iter(batches))
             try:
                 out = self.network(batch)
             except IgnoredWeightWarning as warning:
@@ -187,8 +230,9 @@ class Task(ABC):
                 ) from None
             finally:
                 self.network.train(training)
-                self.batches.load_state_dict(state)
+                batches.load_state_dict(state)
         shape = (batch.layer_sizes[-1], width)
         if not isinstance(out, Tensor) or tuple(out.shape) != shape:
             got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
             raise ValueError(f"the model must return one row of {shape[1]} outputs per seed, {list(shape)}, got {got}")
+        return batch.layer_sizes[0]

@@ -28,7 +28,7 @@ from nodeflow.training._targets import Loss
 from nodeflow.training._task import PARTS, Task
 
 Report = Callable[[EpochRecord], None]
-FREE = ("workers", "patience", "epochs")
+FREE = ("workers", "storage", "memory", "patience", "epochs")
 """Settings that may change when a run goes on; ``epochs`` only with a constant schedule, which does not read it."""
 
 

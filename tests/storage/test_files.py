@@ -178,6 +178,20 @@ def test_a_column_of_a_graph(folder: Path, column: Tensor) -> None:
     assert "1000, 3, 7" in repr(graph.ndata)
 
 
+def test_a_mapped_column_of_an_opened_graph(tmp_path: Path, column: Tensor) -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], num_nodes=1000, ndata={"x": column, "half": column.bfloat16()})
+    graph.save(tmp_path / "g")
+    mapped = Graph.open(tmp_path / "g")
+    for name in ("x", "half"):
+        rows = storage.open(mapped.ndata[name])
+        assert rows.fetch(torch.tensor([7, 999])).equal(graph.ndata[name][[7, 999]])
+        assert storage.open(mapped.ndata[name][5:]).fetch(torch.tensor([2])).equal(graph.ndata[name][[7]])
+    with pytest.raises(ValueError, match="in memory"):
+        storage.open(column)
+    with pytest.raises(TypeError, match="leave them out"):
+        storage.open(mapped.ndata["x"], "x")
+
+
 def test_files_are_closed(folder: Path) -> None:
     reader = FileReader(folder / "x.npy", direct=False, threads=1)
     file = reader._file

@@ -1,0 +1,390 @@
+"""Training with features that stay in a file: the same run, byte for byte; and partitions by a command."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.cli_tools import status, two_communities
+from _support.cli_tools import train as command
+from _support.training_tools import FAST, planted, same_result, train
+from hypothesis import given, strategies
+from torch import Tensor
+
+from nodeflow import Graph, storage
+from nodeflow.datasets import Dataset, debian, read_folder
+from nodeflow.training import Checkpoints, Result, Settings, Trainer
+from nodeflow.training._features import FeatureRows, hash_of, opened
+from nodeflow.training._trainer import Stopped
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+STORED = ("file", "cached", "lookahead")
+SHORT = replace(FAST, epochs=2)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The planted data set as graph folders: with features of several types, sparse, none, or not finite."""
+    place = tmp_path_factory.mktemp("planted")
+    broken = planted().graph.ndata["feat"].clone()
+    broken[217, 1] = torch.nan
+    sets = {
+        "float32": planted(),
+        "float64": planted(dtype=np.float64),
+        "sparse": planted(sparse=True),
+        "none": with_features(None),
+        "broken": with_features(broken),
+        "half": with_features(planted().graph.ndata["feat"].half()),
+    }
+    for name, data in sets.items():
+        data.save(place / name)
+    return {name: place / name for name in sets}
+
+
+def with_features(feat: Any) -> Dataset:
+    graph = planted().graph
+    columns = {**graph.ndata, "feat": feat} if feat is not None else {"label": graph.ndata["label"]}
+    src, dst = graph.edges()
+    return replace(planted(), graph=Graph.from_edges(src, dst, num_nodes=300, ndata=columns, edata=graph.edata))
+
+
+def same_training(one: Result, other: Result) -> bool:
+    """Whether losses, validation scores and weights are the same, bit for bit."""
+    weights = [result.network.state_dict() for result in (one, other)]
+    return (
+        [(r.loss, r.scores) for r in one.records] == [(r.loss, r.scores) for r in other.records]
+        and weights[0].keys() == weights[1].keys()
+        and all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    )
+
+
+# the same run
+
+
+@pytest.mark.parametrize(
+    ("data", "change"),
+    [
+        ("float32", {}),
+        ("float64", {"sampler": "labor", "memory": "400 B"}),
+        ("half", {"class_weights": "seeds", "memory": "60 B"}),
+        ("float32", {"precision": "bf16"}),
+        ("float32", {"sampler": "ladies", "fanouts": (30, 30), "validate": "sampled", "memory": "1 KB"}),
+        ("float32", {"sampler": "saint"}),
+        ("float32", {"inputs": "both", "embedding": 4}),
+    ],
+    ids=str,
+)
+def test_the_run_is_the_same_byte_for_byte(folders: dict[str, Path], data: str, change: dict[str, Any]) -> None:
+    settings = replace(SHORT, **change)
+    plain = train(read_folder(folders[data]), settings)
+    for kind in STORED:
+        stored = train(read_folder(folders[data]), replace(settings, storage=kind))
+        assert same_training(plain, stored), kind
+        assert stored.task.fingerprint() == plain.task.fingerprint()
+        for part, scores in plain.scores.items():  # from full passes, which are equal up to rounding
+            assert stored.scores[part] == pytest.approx(scores, abs=0.02)
+
+
+def test_links_with_features(folders: dict[str, Path]) -> None:
+    links = replace(SHORT, task="link", embedding=8, fanouts=(4,), negatives=8, epochs=1, batch_size=256)
+    plain = train(read_folder(folders["float32"]), links)
+    for kind in STORED:
+        stored = train(read_folder(folders["float32"]), replace(links, storage=kind, memory="1 KB"))
+        assert [r.loss for r in stored.records] == [r.loss for r in plain.records]
+        assert stored.scores["test"]["mrr"] == pytest.approx(plain.scores["test"]["mrr"], rel=1e-3)
+
+
+def test_features_are_read_and_not_kept(folders: dict[str, Path]) -> None:
+    """Reads of one epoch, in rows: every row of every batch; those that are not hot; and every row once."""
+    read: dict[str, int] = {}
+    needed = 0
+    for kind in STORED:
+        trainer = Trainer(read_folder(folders["float32"]), replace(FAST, storage=kind, memory="2.4 KB"))
+        features = trainer.task.features
+        assert features is not None
+        assert isinstance(features.rows, storage.FileRows)
+        assert not isinstance(trainer.task.graph.ndata["feat"], Tensor)
+        before = features.rows.bytes_read
+        needed = sum(batch.layer_sizes[0] for batch in trainer.batches)
+        read[kind] = (features.rows.bytes_read - before) // 12
+        if kind == "lookahead":
+            assert isinstance(trainer.batches, storage.Lookahead)
+            assert trainer.batches.reads.rows == needed
+    assert read["file"] == needed
+    assert read["cached"] <= 0.8 * read["file"]
+    assert read["lookahead"] <= read["cached"] + 200  # rows that were read when the cache was made
+
+
+def test_the_plan_takes_no_more_memory_than_the_rows(folders: dict[str, Path]) -> None:
+    """8 bytes for each of the rows of a batch: a few KB foresee 16 batches, the least, and 1 MB all 37."""
+    base = replace(SHORT, batch_size=3, fanouts=(10, 10), epochs=1)
+    plain = train(read_folder(folders["float32"]), base)
+    for memory, window in (("2 KB", "16"), ("1 MB", "37")):
+        trainer = Trainer(read_folder(folders["float32"]), replace(base, storage="lookahead", memory=memory))
+        assert f", {window} batches ahead" in repr(trainer.batches)
+        assert same_training(plain, trainer.run())
+
+
+def test_rows_of_ones_own(folders: dict[str, Path]) -> None:
+    """A column that is ``Rows`` stays where it lies, whatever the storage."""
+    plain = train(planted(), SHORT)
+    for kind in ("memory", *STORED):
+        data = read_folder(folders["float32"])
+        data.graph.ndata["feat"] = storage.RecentlyUsed(data.graph.ndata["feat"], memory=7)
+        assert same_training(plain, train(data, replace(SHORT, storage=kind)))
+
+
+# going on
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_a_run_goes_on_bit_for_bit_also_with_another_storage(
+    kind: str, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    data, settings = folders["float32"], replace(FAST, epochs=3, storage=kind, memory="1 KB")
+    whole = train(read_folder(data), settings)
+    for other in dict.fromkeys([kind, "memory", "lookahead"]):
+        place = tmp_path / f"then {other}"
+        place.mkdir(exist_ok=True)
+        checkpoints = Checkpoints.every(place, "1")
+        trainer = Trainer(read_folder(data), settings, checkpoints=checkpoints)
+        trainer.train_epoch()
+        trainer.batches.set_epoch(1)
+        stop_after(trainer, 1)
+        with pytest.raises(Stopped):
+            trainer.train_epoch()
+        again = Trainer(read_folder(data), replace(settings, storage=other), checkpoints=checkpoints)
+        checkpoints.restore(again)
+        assert (again.epoch, again.batches_done) == (1, 1)
+        result = again.run()
+        assert same_training(whole, result)
+        assert same_result(whole, replace(result, settings=settings)) or other == "memory"
+
+
+def stop_after(trainer: Trainer, batches: int) -> None:
+    """Let a trainer stop after so many batches of its next epoch."""
+    step, left = trainer.step, [batches]
+
+    def counted(batch: Any) -> float:
+        left[0] -= 1
+        if not left[0]:
+            trainer.stop()
+        return step(batch)
+
+    trainer.step = counted  # type: ignore[method-assign]
+
+
+def test_a_state_of_other_features_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
+    state = Trainer(read_folder(folders["float32"]), replace(SHORT, storage="file")).state_dict()
+    feat = planted().graph.ndata["feat"].clone()
+    feat[299, 2] += 1
+    with_features(feat).save(tmp_path / "other")
+    other = Trainer(read_folder(tmp_path / "other"), replace(SHORT, storage="file"))
+    with pytest.raises(ValueError, match="of another data set, or of a changed one"):
+        other.load_state_dict(state)
+
+
+def test_commands_with_a_storage(folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outputs, printed = {}, {}
+    for kind in ("memory", "cached", "lookahead"):
+        run = tmp_path / kind
+        options = [] if kind == "memory" else ["--storage", kind, "--memory", "1 KB"]
+        assert command(folders["float32"], run, "--no-plot", *options) == 0
+        assert status(["train", "--resume", str(run), "--epochs", "3", "--no-plot"]) == 0
+        capsys.readouterr()
+        assert status(["evaluate", str(run)]) == 0
+        printed[kind] = capsys.readouterr().out
+        assert status(["predict", str(run), "--output", str(tmp_path / "out.npy")]) == 0
+        outputs[kind] = np.load(tmp_path / "out.npy")
+        np.testing.assert_allclose(outputs[kind], outputs["memory"], rtol=1e-4, atol=1e-5)
+    assert printed["cached"] == printed["lookahead"] == printed["memory"]
+    assert status(["train", "--resume", str(tmp_path / "memory"), "--epochs", "4", "--storage", "file"]) == 0
+    # another data set whose features are in memory
+    data = two_communities(tmp_path / "two")
+    read_folder(data).save(tmp_path / "saved")
+    assert command(tmp_path / "saved", tmp_path / "run", "--no-plot", "--storage", "file") == 0
+    assert status(["evaluate", str(tmp_path / "run"), "--data", str(data)]) == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("kind", STORED)
+def test_a_gpu_learns_the_same(kind: str, folders: dict[str, Path]) -> None:
+    settings = replace(SHORT, device="cuda", dropout=0.0)
+    plain = train(read_folder(folders["float32"]), settings)
+    stored = train(read_folder(folders["float32"]), replace(settings, storage=kind, memory="1 KB"))
+    for one, other in zip(plain.records, stored.records, strict=True):
+        assert one.loss == pytest.approx(other.loss, rel=1e-3)  # sums on a GPU need not be in one order
+    assert stored.scores["test"] == pytest.approx(plain.scores["test"], abs=0.02)
+
+
+# what cannot be
+
+
+@pytest.mark.parametrize(
+    ("data", "change", "message"),
+    [
+        ("sparse", {}, "storage 'file' is for dense features, and those of the data set are sparse"),
+        ("none", {}, "storage 'file' is for features, and the data set has none; it must be 'memory' here"),
+        ("float32", {"inputs": "embedding"}, "storage 'file' is for features, and inputs 'embedding' reads none"),
+        ("broken", {}, "features of data set 'planted' must be finite, but row 217 has NaN or inf"),
+        ("float32", {"storage": "cached", "memory": "11 B"}, "memory is '11 B', but a row takes 12 bytes: nothing"),
+        ("float32", {"storage": "lookahead", "memory": "11 B"}, "memory is '11 B', but a row takes 12 bytes"),
+        ("float32", {"task": "link", "model": "none"}, "storage must be 'memory' with model 'none', .* got 'file'"),
+    ],
+    ids=str,
+)
+def test_data_and_settings_that_do_not_fit(
+    folders: dict[str, Path], data: str, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        Trainer(read_folder(folders[data]), replace(FAST, **{"storage": "file", **change}))
+    assert "\n" not in str(caught.value)
+
+
+def test_features_in_memory_say_how_to_save_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for kind in STORED:
+        assert command(two_communities(tmp_path / kind), tmp_path / "run", "--storage", kind) == 2
+        message = capsys.readouterr().err
+        assert f"storage '{kind}' needs features in a file" in message
+        assert "Dataset.save(folder) or nodeflow build" in message
+        assert message.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"storage": "disk"}, "storage must be 'memory', 'file', 'cached' or 'lookahead', got 'disk'"),
+        ({"memory": "2"}, "memory must be a number and a unit .*, got str '2'|memory must be a number and a unit"),
+        ({"memory": "0 GB"}, "memory must be at least 1"),
+        ({"memory": "two GB"}, "memory must be a number and a unit"),
+        ({"sampler": "cv", "storage": "file"}, "storage must be 'memory' with sampler 'cv', .*; got 'file'"),
+    ],
+    ids=str,
+)
+def test_settings_out_of_range(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(FAST, **change)
+
+
+def test_memory_is_text() -> None:
+    with pytest.raises(TypeError, match="memory must be a string such as '2 GB', got"):
+        Settings(memory=2**30)  # type: ignore[arg-type]
+
+
+def test_a_file_that_is_cut_off_while_training(folders: dict[str, Path], tmp_path: Path) -> None:
+    planted().save(tmp_path / "cut")
+    trainer = Trainer(read_folder(tmp_path / "cut"), replace(FAST, storage="lookahead", memory="60 B"))
+    assert trainer.task.features is not None
+    rows = trainer.task.features.rows
+    assert isinstance(rows, storage.FileRows)
+    with rows.path.open("rb+") as file:
+        file.truncate(600)
+    with pytest.raises(ValueError, match=r"ends before byte \d+: it was cut off after it was opened"):
+        trainer.run()
+
+
+# parts
+
+
+@given(
+    rows=strategies.integers(0, 40), width=strategies.integers(1, 5), piece=strategies.integers(1, 200),
+    kinds=strategies.tuples(*[strategies.sampled_from([torch.float16, torch.float32, torch.float64])] * 2),
+)  # fmt: skip
+def test_features_are_hashed_and_searched_in_pieces(
+    rows: int, width: int, piece: int, kinds: tuple[torch.dtype, torch.dtype]
+) -> None:
+    column = torch.randn(rows, width, generator=torch.Generator().manual_seed(rows)).to(kinds[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nodeflow.training._features._PIECE", piece)
+        assert hash_of(FeatureRows(InMemory(column), kinds[1])) == hash_of(column.to(kinds[1]))
+        assert FeatureRows(InMemory(column), kinds[1]).first_bad() is None
+        if rows:
+            column[rows // 2 :, 0] = torch.inf
+            assert FeatureRows(InMemory(column), kinds[1]).first_bad() == rows // 2
+
+
+class InMemory:
+    """Rows of a tensor."""
+
+    def __init__(self, rows: Tensor) -> None:
+        self.rows, self.shape, self.dtype = rows, tuple(rows.shape), rows.dtype
+
+    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
+        found = self.rows[ids]
+        return found if out is None else out.copy_(found)
+
+
+def test_the_file_behind_a_tensor(folders: dict[str, Path]) -> None:
+    column = read_folder(folders["float32"]).graph.ndata["feat"]
+    ids = torch.tensor([3, 299, 3])
+    rows, part = opened(column), opened(column[100:])
+    assert rows is not None
+    assert part is not None
+    assert rows.fetch(ids).equal(column[ids])
+    assert part.fetch(torch.tensor([0])).equal(column[100:101])
+    assert opened(column.clone()) is None
+    assert opened(column[:, :2]) is None  # with gaps
+
+
+# partitions
+
+
+@pytest.mark.parametrize("method", ["random", "train-first"])
+def test_partitions_hold_the_data_set(folders: dict[str, Path], tmp_path: Path, method: str) -> None:
+    for name in ("float32", "sparse"):
+        arguments = ["partition", str(folders[name]), "--parts", "4", "--output", str(tmp_path / name)]
+        assert status([*arguments, "--method", method, "--seed", "3"]) == 0
+        written, data = storage.Partitions.open(tmp_path / name, contents=True), read_folder(folders[name])
+        assert (written.num_partitions, written.num_nodes, written.num_edges) == (4, 300, data.graph.num_edges)
+        assert written.train is not None
+        assert written.train.tolist() == sorted(data.train.tolist())
+        feat = data.graph.ndata["feat"]
+        found = written.column("feat").fetch(torch.arange(300))
+        assert found.equal(feat if feat.layout == torch.strided else feat.to_dense())
+        assert written.column("label").fetch(torch.arange(300)).equal(data.graph.ndata["label"])
+        counts = np.bincount(written.partition_of(data.train).numpy(), minlength=4)
+        assert (np.count_nonzero(counts) == 2) == (method == "train-first")
+        with storage.PartitionBuffer(tmp_path / name, 2, order="beta") as buffer:
+            seeds = torch.cat([state.nodes[state.seeds] for state in buffer])
+        assert seeds.sort().values.tolist() == sorted(data.train.tolist())
+
+
+def test_mistakes_of_partition(folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place, foreign = tmp_path / "parts", tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "letter.txt").write_text("dear")
+    data = str(folders["none"])
+    arguments = ["partition", data, "--output", str(place), "--parts"]
+    assert status([*arguments, "2"]) == 0
+    wrong = {
+        "exists; give --overwrite to replace it": [*arguments, "2"],
+        "parts must be at least 1, got 0": [*arguments, "0", "--overwrite"],
+        "parts must be at most the number of nodes, 300, got 301": [*arguments, "301", "--overwrite"],
+        "invalid choice: 'best'": [*arguments, "2", "--method", "best"],
+        "there is no folder": ["partition", str(tmp_path / "nowhere"), "--output", str(place), "--parts", "2"],
+        "is not replaced": ["partition", data, "--output", str(foreign), "--parts", "2", "--overwrite"],
+    }
+    for message, words in wrong.items():
+        capsys.readouterr()
+        assert status(words) == 2
+        said = capsys.readouterr().err
+        assert message in said, said
+        assert said.count("\n") == 1
+    assert (foreign / "letter.txt").read_text() == "dear"
+    assert status([*arguments, "3", "--overwrite"]) == 0
+    assert storage.Partitions.open(place).num_partitions == 3
+    assert status(["train", str(place)]) == 2
+
+
+@pytest.mark.slow
+def test_the_bundled_data_set_in_partitions(tmp_path: Path) -> None:
+    assert status(["partition", "debian", "--parts", "8", "--output", str(tmp_path), "--overwrite"]) == 0
+    ids = torch.arange(0, debian().graph.num_nodes, 1000)
+    found = storage.Partitions.open(tmp_path).column("feat").fetch(ids)
+    assert found.equal(debian().graph.ndata["feat"].to_dense()[ids])
