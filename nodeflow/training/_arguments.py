@@ -11,6 +11,7 @@ from typing import Any
 from nodeflow.training._settings import Settings
 
 _SHORT = {"learning_rate": "--lr"}
+_METAVAR = {"memory": "SIZE"}
 
 
 def add_settings(parser: argparse._ArgumentGroup) -> None:
@@ -41,7 +42,7 @@ def add_settings(parser: argparse._ArgumentGroup) -> None:
         elif isinstance(default, (int, float)):
             options |= {"type": type(default), "metavar": "N" if isinstance(default, int) else "X"}
         else:
-            options["metavar"] = f"{{{','.join(choices)}}}" if choices else "NAME"
+            options["metavar"] = f"{{{','.join(choices)}}}" if choices else _METAVAR.get(name, "NAME")
         parser.add_argument(*flags, default=argparse.SUPPRESS, **options)
 
 

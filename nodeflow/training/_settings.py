@@ -142,7 +142,7 @@ class Settings:
         "memory", STORAGE,
         "where the features lie: memory; file: rows are read when a batch needs them; cached: as file, with the rows "
         "in memory that are likely to be read most; lookahead: as file, with rows read as planned from the batches "
-        "that come next. They stay in the file of a graph folder, and change the speed only",
+        "that come next. All but memory leave them in the file of a graph folder; the result is the same",
     )  # fmt: skip
     memory: str = option(
         "1 GB",
