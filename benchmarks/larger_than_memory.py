@@ -1,6 +1,6 @@
 """Train on features in a file, read past the page cache, with each kind of cache in turn; table of bytes and seconds.
 
-python benchmarks/larger_than_memory.py [--scale 22] [--width 512] [--memory 10] [--pyg PYTHON]
+python benchmarks/larger_than_memory.py [--scale 22] [--width 512] [--memory 10]
 
 An RMAT graph of 2**scale nodes with ``width`` float32 features per node in a file, of which ``memory`` percent may lie
 in memory. An epoch goes over ``--batches`` batches of 1,024 training nodes, with 10 and 10 neighbours and a GraphSAGE
@@ -10,13 +10,14 @@ of width 128. The first epoch fills caches and is not timed. The first lines say
 from __future__ import annotations
 
 import argparse
+import mmap
 import os
 import platform
 import statistics
-import subprocess
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ import torch
 from rmat import ensure
 
 from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader, storage
-from nodeflow._disk.arrays import create_array
+from nodeflow._disk.arrays import create_array, read_header
 from nodeflow.nn import GraphSAGE
 
 HERE = Path(__file__).resolve().parent
@@ -41,7 +42,6 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=2, help="timed ones, after the first")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
-    parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric and pyg-lib or torch-sparse")
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where graph and features are kept")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -79,9 +79,6 @@ def main() -> None:
             flush=True,
         )
         del batches, loader, graph.ndata["x"]
-    if options.pyg:
-        command = [options.pyg, str(HERE / "workers" / "larger_than_memory_pyg.py"), str(place), str(features)]
-        subprocess.run([*command, str(options.batches), str(options.epochs), str(options.threads)], check=True)
 
 
 def write_features(file: Path, num_nodes: int, width: int) -> None:
@@ -110,17 +107,11 @@ def disk_alone(features: Path, num_nodes: int, row: int) -> None:
 
 def bare_rate(features: Path, ids: np.ndarray, row: int) -> float:
     """Bytes per second of plain system calls for the blocks of rows, on eight threads."""
-    from threading import Thread
-
-    file, block = os.open(features, os.O_RDONLY | os.O_DIRECT), 512
-    start = features.stat().st_size - row * (1 + int(ids.max())) // row * row  # only the order of size matters
-    start = 128
+    file, block, (*_, start) = os.open(features, os.O_RDONLY | os.O_DIRECT), 512, read_header(features)
     first = (start + ids * row) // block * block
     last = -(-(start + (ids + 1) * row) // block) * block
 
     def read(part: np.ndarray) -> None:
-        import mmap
-
         memory = mmap.mmap(-1, 2**20)
         for k in part:
             os.preadv(file, [memoryview(memory)[: int(last[k] - first[k])]], int(first[k]))

@@ -208,6 +208,28 @@ def test_precision_prints_times_and_accuracies(tmp_path: Path) -> None:
     assert [row[1] for row in rows] == ["0", "1", "mean"]
 
 
+def test_heat_prints_a_row_per_kind(tmp_path: Path) -> None:
+    rows = rows_of(run("heat.py", "--scale", 9, "--degree", 4, "--plot", tmp_path / "heat.png"))[1:]
+    assert len(rows) == 14
+    assert all(float(rows[k][2]) >= float(rows[k - 1][2]) for k in (4, 6))  # afterwards, lookahead
+    assert (tmp_path / "heat.png").stat().st_size > 10_000
+
+
+@pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="reads past the page cache")
+def test_larger_than_memory_prints_a_row_per_kind(tmp_path: Path) -> None:
+    sizes = ["--scale", 13, *SMALL, "--width", 16, "--batches", 2, "--epochs", 1]
+    rows = rows_of(run("larger_than_memory.py", "--data", tmp_path, *sizes))[1:]
+    assert [row[0] for row in rows] == [
+        "nothing",
+        "LRU",
+        "random",
+        "degree",
+        "reach (analytic)",
+        "presample",
+        "lookahead",
+    ]
+
+
 def test_pipeline_prints_a_table() -> None:
     rows = rows_of(run("pipeline.py", "--epochs", 1, "--width", 4, "--ranked", 20, "--batch-size", 50000))[1:]
     assert [row[0] for row in rows] == ["1", "2", "4", "8"]
