@@ -17,7 +17,7 @@ from nodeflow.ops._torch_state import is_transforming
 BLOCK = 2048
 """Rows computed at a time on a CPU: what is added to them, and the ReLU, finds them in the processor's cache."""
 
-SMALL = 8
+SMALL = 32
 """Rows of the smallest of the pieces that products in bfloat16 are made of."""
 
 PARTS, LEAST = 8, 128
