@@ -53,7 +53,7 @@ class Fetched:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("nodes", [None, [4, 59, 4, 0, 17]])
+@pytest.mark.parametrize("nodes", [pytest.param(None, marks=pytest.mark.slow), [4, 59, 4, 0, 17]])
 def test_outputs_are_those_in_memory(tmp_path: Path, name: str, nodes: list[int] | None) -> None:
     torch.manual_seed(3)
     model = MODELS[name]()

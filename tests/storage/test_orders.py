@@ -41,7 +41,7 @@ def check_buckets(order: Order) -> None:
 
 
 def test_beta_has_the_swaps_of_its_formula() -> None:
-    for p in range(2, 41):
+    for p in [*range(2, 21), 32]:
         for c in range(2, p + 1):
             order = beta_order(p, c)
             assert order.swaps == beta_swaps(p, c) >= lower_bound(p, c)

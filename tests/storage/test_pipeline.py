@@ -104,7 +104,6 @@ def test_no_more_batches_are_under_way(staleness: int, count: int, left_at: int)
         found.append(loss)
         if len(found) > left_at:
             break
-    gc.collect()
     assert all(drawn <= staleness and counted <= staleness for drawn, counted in most)
     if left_at >= count:
         assert max((drawn for drawn, _ in most), default=0) == min(staleness, count)
