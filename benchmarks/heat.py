@@ -116,7 +116,7 @@ def plot(found: dict[str, dict[str, list[float]]], shares: list[int], file: Path
         axis.set(title=f"training nodes {name}", xlabel="cached rows, % of all")
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("rows found in the cache, %")
-    axes[0][-1].legend(frameon=False, fontsize=8)
+    axes[0][0].legend(frameon=False, fontsize=8, loc="upper left")
     figure.tight_layout()
     figure.savefig(file, dpi=110)
 
