@@ -77,6 +77,7 @@ def test_one_process_writes_a_folder(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_no_half_folder_and_no_lock(tmp_path: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path; from nodeflow._disk.folders import new_folder\n"

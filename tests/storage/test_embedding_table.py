@@ -47,7 +47,7 @@ def close(found: Tensor, expected: Tensor) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, pytest.param(torch.float32, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("files", [False, True])
+@pytest.mark.parametrize("files", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("name", "options"), SETTINGS)
 @given(steps=STEPS)
 def test_steps_are_those_of_torch(

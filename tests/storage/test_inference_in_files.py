@@ -52,7 +52,9 @@ class Fetched:
         return self.rows[ids]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", ["sage", "gcn", *(pytest.param(name, marks=pytest.mark.slow) for name in [*MODELS][2:])]
+)
 @pytest.mark.parametrize("nodes", [pytest.param(None, marks=pytest.mark.slow), [4, 59, 4, 0, 17]])
 def test_outputs_are_those_in_memory(tmp_path: Path, name: str, nodes: list[int] | None) -> None:
     torch.manual_seed(3)

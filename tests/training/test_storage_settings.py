@@ -65,16 +65,21 @@ def same_training(one: Result, other: Result) -> bool:
 # the same run
 
 
+def slow(*case: Any) -> Any:
+    """A second case of a law."""
+    return pytest.param(*case, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("data", "change"),
     [
         ("float32", {}),
         ("float64", {"sampler": "labor", "memory": "400 B"}),
-        ("half", {"class_weights": "seeds", "memory": "60 B"}),
-        ("float32", {"precision": "bf16"}),
-        ("float32", {"sampler": "ladies", "fanouts": (30, 30), "validate": "sampled", "memory": "1 KB"}),
-        ("float32", {"sampler": "saint"}),
-        ("float32", {"inputs": "both", "embedding": 4}),
+        slow("half", {"class_weights": "seeds", "memory": "60 B"}),
+        slow("float32", {"precision": "bf16"}),
+        slow("float32", {"sampler": "ladies", "fanouts": (30, 30), "validate": "sampled", "memory": "1 KB"}),
+        slow("float32", {"sampler": "saint"}),
+        slow("float32", {"inputs": "both", "embedding": 4}),
     ],
     ids=str,
 )
@@ -89,6 +94,7 @@ def test_the_run_is_the_same_byte_for_byte(folders: dict[str, Path], data: str, 
             assert stored.scores[part] == pytest.approx(scores, abs=0.02)
 
 
+@pytest.mark.slow
 def test_links_with_features(folders: dict[str, Path]) -> None:
     links = replace(SHORT, task="link", embedding=8, fanouts=(4,), negatives=8, epochs=1, batch_size=256)
     plain = train(read_folder(folders["float32"]), links)
@@ -141,7 +147,7 @@ def test_rows_of_ones_own(folders: dict[str, Path]) -> None:
 # going on
 
 
-@pytest.mark.parametrize("kind", STORED)
+@pytest.mark.parametrize("kind", [slow(kind) if kind != "lookahead" else kind for kind in STORED])
 def test_a_run_goes_on_bit_for_bit_also_with_another_storage(
     kind: str, folders: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -335,7 +341,7 @@ def test_the_file_behind_a_tensor(folders: dict[str, Path]) -> None:
 # partitions
 
 
-@pytest.mark.parametrize("method", ["random", "train-first"])
+@pytest.mark.parametrize("method", ["random", slow("train-first")])
 def test_partitions_hold_the_data_set(folders: dict[str, Path], tmp_path: Path, method: str) -> None:
     for name in ("float32", "sparse"):
         arguments = ["partition", str(folders[name]), "--parts", "4", "--output", str(tmp_path / name)]
