@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,23 +70,30 @@ class Manifest:
 
 
 def replace_file(path: Path, contents: bytes) -> None:
-    """Write a file beside ``path``, flush it to the disk, and put it in the place of ``path``; raises OSError."""
-    draft = path.with_name(f"{path.name}.new")
+    """Write a file that appears under its name when it is complete and on the disk; until then an older one stays.
+
+    Raises OSError where it cannot be written; then the older one stays too.
+    """
+    draft = path.with_name(f".{path.name}.unfinished")
     try:
         with draft.open("wb") as file:
             file.write(contents)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(draft, path)
+        draft.replace(path)
     except BaseException:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
         raise
     sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the entries of a folder to the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    """Flush the entries of a folder to the disk, where the system can open folders."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
     try:
         os.fsync(descriptor)
     finally:

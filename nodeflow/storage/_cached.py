@@ -16,8 +16,7 @@ from nodeflow._base.checks import Ints, as_count, as_ids, check_type
 from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import NumbersLike
 from nodeflow._rows.rows import Rows, fetch_rows
-from nodeflow._runtime.buffers import as_tensor, reused
-from nodeflow.storage._files import check_out
+from nodeflow.storage._files import room_for
 from nodeflow.storage._heat import hottest
 from nodeflow.storage._sparse_files import SparseFileRows
 
@@ -99,11 +98,7 @@ class Cached:
         Raises IndexError for an id that is no row, TypeError or ValueError for an ``out`` of another type or shape.
         """
         wanted = as_ids(ids, "ids", self.shape[0], "row")
-        shape = (len(wanted), *self.shape[1:])
-        if out is None:
-            out = as_tensor(reused((len(wanted) * self._row,), np.uint8), self.dtype, shape)
-        else:
-            check_out(out, shape, self.dtype)
+        out = room_for(len(wanted), self, out)
         cold = np.empty(len(wanted), np.int64)
         hot, width, target = as_words(self._hot, self._row, out)
         count = int(kernels.caching.gather_hot(hot, width, self._place, wanted, target, cold))
@@ -158,11 +153,7 @@ class RecentlyUsed:
     def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
         """Return the rows ``ids``, int64 ``[k]``, as a tensor ``[k, ...]``; raises as ``Cached.fetch``."""
         wanted = as_ids(ids, "ids", self.shape[0], "row")
-        shape = (len(wanted), *self.shape[1:])
-        if out is None:
-            out = torch.empty(shape, dtype=self.dtype)
-        else:
-            check_out(out, shape, self.dtype)
+        out = room_for(len(wanted), self, out)
         with self._lock:
             self._serve(wanted, out)
         return out

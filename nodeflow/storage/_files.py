@@ -19,7 +19,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_count, as_ids, check_type, describe
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import numpy_type, read_header
-from nodeflow._rows.rows import as_array
+from nodeflow._rows.rows import Rows, as_array
 from nodeflow._runtime.buffers import as_tensor, reused
 from nodeflow._runtime.mapped import find_map, part_of_file
 from nodeflow._runtime.workers import Workers
@@ -146,11 +146,7 @@ class FileRows:
         OSError where the file cannot be read, ValueError where it has been cut off.
         """
         wanted = as_ids(ids, "ids", self.shape[0], "row")
-        shape = (len(wanted), *self.shape[1:])
-        if out is None:
-            out = as_tensor(reused((len(wanted) * self._row,), np.uint8), self.dtype, shape)
-        else:
-            check_out(out, shape, self.dtype)
+        out = room_for(len(wanted), self, out)
         if len(wanted) and self._row:
             target = out.view(-1).view(torch.uint8).numpy()
             sizes = np.full(len(wanted), self._row)
@@ -234,11 +230,18 @@ def open(
     return FileRows(FileReader(place, direct=bool(direct), threads=threads), start, size, kind)
 
 
-def check_out(out: Any, shape: tuple[int, ...], dtype: torch.dtype) -> None:
-    """Raise TypeError or ValueError unless ``out`` can take rows of a shape and type."""
+def room_for(count: int, rows: Rows, out: Tensor | None) -> Tensor:
+    """Return a tensor that takes ``count`` rows: ``out``, if it can, else a new one, in memory that is used again.
+
+    Raises TypeError or ValueError for an ``out`` that cannot take rows of that shape and type.
+    """
+    shape, dtype = (count, *rows.shape[1:]), rows.dtype
+    if out is None:
+        return as_tensor(reused((math.prod(shape) * dtype.itemsize,), np.uint8), dtype, shape)
     check_type(out, "out", Tensor, "a tensor")
     if out.shape != shape or out.dtype != dtype or not out.is_contiguous() or out.device.type != "cpu":
         raise ValueError(f"out must be a contiguous CPU tensor {dtype} {list(shape)}, got {describe(out)}")
+    return out
 
 
 Found = tuple[int, tuple[int, ...], torch.dtype]

@@ -26,7 +26,7 @@ from nodeflow.storage._orders import (
     dispersed_order,
     sequential_order,
 )
-from nodeflow.storage._partitions import Partitions
+from nodeflow.storage._partitions import Partitions, chosen_columns
 
 ORDERS = ("comet", "beta", "dispersed", "sequential")
 OrderLike = str | Order | Sequence[IdsLike] | Callable[[int], Order]
@@ -99,9 +99,9 @@ class PartitionBuffer:
         page_cache: bool = True,
     ) -> None:
         parts = Partitions.open(folder)
-        self._ndata = _names(parts.ndata, ndata, "ndata")
-        self._edata = _names(parts.edata, edata, "edata")
-        self._writable = _names(self._ndata, writable, "writable")
+        self._ndata = chosen_columns(parts.ndata, ndata, "ndata", "the folder")
+        self._edata = chosen_columns(parts.edata, edata, "edata", "the folder")
+        self._writable = chosen_columns(self._ndata, writable, "writable", "the buffer")
         self.seed, self._prefetch, self._page_cache = as_int(seed, "seed"), prefetch, page_cache
         self._train = _training_rows(parts, train)
         self._parts, self.counters = parts, BufferCounters()
@@ -287,17 +287,6 @@ class PartitionBuffer:
                 f"got {order!r}"
             )
         return order
-
-
-def _names(there: Sequence[str], names: Sequence[str] | None, argument: str) -> list[str]:
-    if names is None:
-        return list(there)
-    if isinstance(names, str):
-        raise TypeError(f"{argument} must be a list of names of columns, got {describe(names)}")
-    for name in names:
-        if name not in there:
-            raise KeyError(f"{argument}: there is no column {name!r}; there are {', '.join(there) or 'none'}")
-    return list(dict.fromkeys(names))
 
 
 def _training_rows(parts: Partitions, train: IdsLike | None) -> Ints | None:

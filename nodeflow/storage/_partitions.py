@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_ids, check_indptr
+from nodeflow._base.checks import Ints, as_ids, check_indptr, describe
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._disk.arrays import ArrayFile, map_array, map_tensor
@@ -36,9 +37,9 @@ class Partitions(Frozen):
     bucket_sizes: Ints
     train: Ints | None
 
-    def __init__(self, folder: FileLike, *, contents: bool = False) -> None:
+    def __init__(self, folder: FileLike, *, verify: bool = False) -> None:
         path = Path(folder).absolute()
-        manifest = Manifest.read(path, KIND, VERSION, contents=contents)
+        manifest = Manifest.read(path, KIND, VERSION, contents=verify)
         self._set(folder=path, manifest=manifest)
         self._check()
         arrays = {name: map_array(path, manifest.arrays[name]) for name in ("rows", "parents", "bucket_ptr")}
@@ -51,14 +52,14 @@ class Partitions(Frozen):
         )  # fmt: skip
 
     @classmethod
-    def open(cls, folder: FileLike, *, contents: bool = False) -> Partitions:
+    def open(cls, folder: FileLike, *, verify: bool = False) -> Partitions:
         """Open a folder that ``write_partitions`` wrote.
 
-        Sizes and types of all files are checked; ``contents`` checks the checksums too, which reads everything. Raises
+        Sizes and types of all files are checked; ``verify`` checks the checksums too, which reads everything. Raises
         FileNotFoundError for a folder without a manifest, ValueError for one of another kind or version and for files
         that are missing, damaged or foreign.
         """
-        return cls(folder, contents=contents)
+        return cls(folder, verify=verify)
 
     @property
     def num_nodes(self) -> int:
@@ -186,3 +187,19 @@ class PartitionedRows:
 
     def __repr__(self) -> str:
         return f"PartitionedRows({str(self._dtype).removeprefix('torch.')} {list(self.shape)})"
+
+
+def chosen_columns(there: Iterable[str], names: Sequence[str] | None, argument: str, owner: str) -> list[str]:
+    """Return the names of columns that a caller chose, each once; None chooses all that are there.
+
+    Raises TypeError for a single string, KeyError for a name that ``owner`` does not have.
+    """
+    known = list(there)
+    if names is None:
+        return known
+    if isinstance(names, str):
+        raise TypeError(f"{argument} must be a list of names of columns, got {describe(names)}")
+    for name in names:
+        if name not in known:
+            raise KeyError(f"{argument}: {owner} has no column {name!r}; it has {', '.join(known) or 'none'}")
+    return list(dict.fromkeys(names))

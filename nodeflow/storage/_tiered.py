@@ -15,7 +15,7 @@ from nodeflow._base.types import FileLike, IdsLike, NumbersLike
 from nodeflow._disk.arrays import create_array, numpy_type
 from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow.storage._cached import row_bytes, rows_in
-from nodeflow.storage._files import check_out, open
+from nodeflow.storage._files import open, room_for
 from nodeflow.storage._heat import hottest
 
 _PIECE = 2**24  # bytes copied at a time
@@ -112,11 +112,7 @@ class Tiered:
         """
         wanted = as_ids(ids, "ids", self.shape[0], "row")
         at = wanted if self._index is None else self._index[wanted]
-        shape = (len(wanted), *self.shape[1:])
-        if out is None:
-            out = torch.empty(shape, dtype=self.dtype)
-        else:
-            check_out(out, shape, self.dtype)
+        out = room_for(len(wanted), self, out)
         of = np.searchsorted(self._ends, at, side="right")
         for k, tier in enumerate(self.tiers):
             mine = np.flatnonzero(of == k)

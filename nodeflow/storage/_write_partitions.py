@@ -22,7 +22,7 @@ from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow.graph import Graph
 from nodeflow.storage._cuts import cut, parents_of
 from nodeflow.storage._partition_files import append_rows, begin_file, node_file
-from nodeflow.storage._partitions import KIND, VERSION, Partitions
+from nodeflow.storage._partitions import KIND, VERSION, Partitions, chosen_columns
 
 _EDGES = 2**19  # edges of a piece
 _BYTES = 2**23  # bytes of the rows of a piece, about
@@ -83,7 +83,7 @@ def write_partitions(
         raise ValueError(f"num_partitions must be at most the number of nodes {graph.num_nodes}, got {count}")
     training = None if train is None else np.unique(as_ids(train, "train", graph.num_nodes))
     nodes = _node_columns(graph, ndata, columns)
-    edges = {name: _dense(graph.edata[name], name) for name in _names(graph.edata, edata, "edata")}
+    edges = {name: _dense(graph.edata[name], name) for name in chosen_columns(graph.edata, edata, "edata", "the graph")}
     path, number = Path(folder), as_int(seed, "seed")
     with _unused(path, overwrite), new_folder(path, overwrite=overwrite) as draft:
         rows = cut(graph, count, method, training, number)
@@ -220,7 +220,7 @@ def _node_columns(
     graph: Graph, names: Sequence[str] | None, more: Mapping[str, NewColumn] | None
 ) -> dict[str, NewColumn]:
     nodes: dict[str, NewColumn] = {
-        name: _dense(graph.ndata[name], name) for name in _names(graph.ndata, names, "ndata")
+        name: _dense(graph.ndata[name], name) for name in chosen_columns(graph.ndata, names, "ndata", "the graph")
     }
     for name, column in ({} if more is None else more).items():
         check_type(name, "a column name", str, "a str")
@@ -233,17 +233,6 @@ def _node_columns(
             raise TypeError(f"columns[{name!r}] must be a tensor, Rows or a function of ids, got {describe(column)}")
         nodes[name] = column
     return nodes
-
-
-def _names(frame: Mapping[str, Any], names: Sequence[str] | None, argument: str) -> list[str]:
-    if names is None:
-        return list(frame)
-    if isinstance(names, str):
-        raise TypeError(f"{argument} must be a list of names of columns, got {describe(names)}")
-    for name in names:
-        if name not in frame:
-            raise KeyError(f"{argument}: the graph has no column {name!r}; it has {', '.join(frame) or 'none'}")
-    return list(dict.fromkeys(names))
 
 
 def _dense(column: Column, name: str) -> Column:

@@ -17,6 +17,7 @@ import tomli_w
 import torch
 
 from nodeflow._base.version import __version__
+from nodeflow._disk.manifest import replace_file
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import STATE, Checkpoints
@@ -27,7 +28,7 @@ from nodeflow.training._nodes import NodeTask
 from nodeflow.training._random_state import first_state, set_state
 from nodeflow.training._result import EpochRecord, Result
 from nodeflow.training._settings import Settings, read_toml
-from nodeflow.training._state import read_tensors, write_bytes, write_tensors
+from nodeflow.training._state import read_tensors, write_tensors
 from nodeflow.training._trainer import Trainer
 
 SETTINGS, CHECKPOINT, LOG, RESULT, CURVES = "run.toml", "checkpoint.safetensors", "log.csv", "result.json", "curves.png"
@@ -77,7 +78,7 @@ class Run:
         """Write ``run.toml``."""
         data = self.data if self.data == "debian" else str(Path(self.data).resolve())
         values = {"data": data, "checkpoint_every": self.checkpoint_every, **self.settings.to_dict()}
-        write_bytes(folder / SETTINGS, tomli_w.dumps(values).encode())
+        replace_file(folder / SETTINGS, tomli_w.dumps(values).encode())
 
     def dataset(self) -> Dataset:
         """Read the data set."""

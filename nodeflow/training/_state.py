@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_safetensors
 from torch import Tensor
+
+from nodeflow._disk.manifest import replace_file
 
 _KEY = "nodeflow"
 
@@ -26,27 +26,6 @@ def write_state(path: Path, state: Mapping[str, Any]) -> None:
     tensors: dict[str, Tensor] = {}
     tree = _encoded(state, tensors, "state")
     write_tensors(path, tensors, tree)
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file that appears under its name when it is complete and on the disk."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    try:
-        with unfinished.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise
-    with suppress(OSError):  # some systems cannot open folders
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def read_state(path: Path) -> Any:
@@ -66,7 +45,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Any) -> None
     """Write tensors by name and ``facts``, values of JSON, into a safetensors file, at once or not at all."""
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # one entry, because safetensors writes several in random order, and equal runs should give equal files
-    write_bytes(path, to_safetensors(whole, {_KEY: json.dumps(facts)}))
+    replace_file(path, to_safetensors(whole, {_KEY: json.dumps(facts)}))
 
 
 def read_tensors(path: Path) -> tuple[Any, dict[str, Tensor]]:

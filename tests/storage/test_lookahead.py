@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from _support.fewest_reads import fewest_reads
 from torch import Tensor
 
 from nodeflow import Graph, LaborSampler, NeighborSampler, NodeFlow, NodeFlowLoader, ShadowSampler, storage
 from nodeflow._rows.rows import Rows
 from nodeflow.storage import Cached, Lookahead, presample
-from nodeflow.storage._plan import fewest_reads
 
 
 class Counting:

@@ -200,7 +200,7 @@ def test_learned_rows_are_those_of_the_same_steps_in_memory(
                 reference["x"][nodes[real]] += 1
                 reference["half"][nodes[real]] *= 0.5
                 assert x[real].allclose(reference["x"][nodes[real]])
-    committed = Partitions.open(parts.folder, contents=True)
+    committed = Partitions.open(parts.folder, verify=True)
     for name, table in reference.items():
         assert committed.column(name).fetch(torch.arange(num_nodes)).allclose(table)
     assert committed.column("label").fetch(torch.arange(num_nodes)).equal(graph.ndata["label"])
@@ -229,7 +229,7 @@ def epoch_that(folder: Path, stop: Any, **options: Any) -> None:
 
 def check_as_committed(folder: Path, table: torch.Tensor) -> None:
     """The folder holds what it held, and another epoch can begin."""
-    parts = Partitions.open(folder, contents=True)
+    parts = Partitions.open(folder, verify=True)
     assert parts.epoch == 0
     assert parts.column("x").fetch(torch.arange(len(table))).equal(table)
     with PartitionBuffer(folder, 2, order="beta", writable=["x"]):
@@ -358,7 +358,7 @@ def test_a_killed_run_leaves_a_committed_epoch_and_goes_on(
     for epoch in range(epochs):
         for held in reference.order_of(epoch).states:
             states += torch.isin(parts.partition_of(range(20)), torch.tensor(held))
-    found = Partitions.open(parts.folder, contents=True)
+    found = Partitions.open(parts.folder, verify=True)
     assert found.epoch == epochs
     assert found.column("x").fetch(torch.arange(20)).equal(graph.ndata["x"] + states[:, None])
     with PartitionBuffer(parts.folder, 2, order="beta", writable=["x"]) as buffer:  # its lock is free
@@ -434,7 +434,7 @@ def test_mistakes(tmp_path: Path) -> None:
         PartitionBuffer(folder, 2, order=lambda epoch: beta_order(4, 3))
     with pytest.raises(TypeError, match="order must return an Order"):
         PartitionBuffer(folder, 2, order=lambda epoch: [[0, 1]])  # type: ignore[arg-type, return-value]
-    with pytest.raises(KeyError, match="writable: there is no column 'h'; there are x, half, label"):
+    with pytest.raises(KeyError, match="writable: the buffer has no column 'h'; it has x, half, label"):
         PartitionBuffer(folder, 2, writable=["h"])
     with pytest.raises(TypeError, match="ndata must be a list of names"):
         PartitionBuffer(folder, 2, ndata="x")

@@ -73,7 +73,7 @@ def test_a_folder_holds_the_graph(
         folder = tmp_path_factory.mktemp("parts") / "a"
         parts = written(graph, folder, sizes[1], method=how, train=[0], seed=seed)
     check_folder(graph, parts)
-    check_folder(graph, Partitions.open(folder, contents=True))
+    check_folder(graph, Partitions.open(folder, verify=True))
 
 
 def test_training_nodes_come_first(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_faults_in_a_folder_are_named(tmp_path: Path) -> None:
     broken(file, None, "missing|is not there")
     broken(file, whole[:-1], "damaged|cut off")
     broken(file, b"PK not an array", "damaged|no .npy")
-    broken(file, whole[:-1] + bytes([whole[-1] ^ 1]), "another checksum", contents=True)
+    broken(file, whole[:-1] + bytes([whole[-1] ^ 1]), "another checksum", verify=True)
     text = json.loads((folder / "manifest.json").read_text())
     broken("manifest.json", json.dumps({**text, "version": 9}).encode(), "version 9")
     broken("manifest.json", json.dumps({**text, "kind": "graph"}).encode(), "folder of a 'graph'")
@@ -201,7 +201,7 @@ def test_faults_in_a_folder_are_named(tmp_path: Path) -> None:
     facts = {**text["facts"], "num_partitions": 4}
     broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "do not fit together")
     broken("manifest.json", json.dumps({**text, "facts": {}}).encode(), "do not fit together")
-    Partitions.open(folder, contents=True)
+    Partitions.open(folder, verify=True)
     with pytest.raises(FileNotFoundError, match="no folder of a partitions"):
         Partitions.open(tmp_path / "b")
 

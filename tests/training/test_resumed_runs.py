@@ -169,7 +169,7 @@ def test_a_full_disk_keeps_the_last_state(step: str, tmp_path: Path, monkeypatch
     if step == "write":
         monkeypatch.setattr(Path, "open", full)
     else:
-        monkeypatch.setattr(state_file.os if step == "fsync" else Path, step, full)
+        monkeypatch.setattr(os if step == "fsync" else Path, step, full)
     with pytest.raises(OSError, match="No space left on device; the state saved before stays"):
         Checkpoints(tmp_path).save(trainer)
     monkeypatch.undo()

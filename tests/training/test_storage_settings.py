@@ -346,7 +346,7 @@ def test_partitions_hold_the_data_set(folders: dict[str, Path], tmp_path: Path, 
     for name in ("float32", "sparse"):
         arguments = ["partition", str(folders[name]), "--parts", "4", "--output", str(tmp_path / name)]
         assert status([*arguments, "--method", method, "--seed", "3"]) == 0
-        written, data = storage.Partitions.open(tmp_path / name, contents=True), read_folder(folders[name])
+        written, data = storage.Partitions.open(tmp_path / name, verify=True), read_folder(folders[name])
         assert (written.num_partitions, written.num_nodes, written.num_edges) == (4, 300, data.graph.num_edges)
         assert written.train is not None
         assert written.train.tolist() == sorted(data.train.tolist())
