@@ -45,16 +45,16 @@ class BufferEpoch:
         self._incoming = order.incoming
         nodes.begin_epoch(partitions)
 
-    def states(self) -> Iterator[BufferState]:
-        """Yield the states in turn. Raises what the thread raises."""
+    def states(self, start: int = 0) -> Iterator[BufferState]:
+        """Yield the states in turn from number ``start`` on. Raises what the thread raises."""
         order, counters = self._order, self._counters
         begun = perf_counter()
-        for slot, partition in enumerate(order.states[0]):
+        for slot, partition in enumerate(order.states[start]):
             self._nodes.read(partition, slot, counters, spare=False)
-        edges = self._edges.load(order.states[0], counters)
+        edges = self._edges.load(order.states[start], counters)
         counters.seconds_filling += perf_counter() - begun
         gone: list[int] = []
-        for k in range(len(order.states)):
+        for k in range(start, len(order.states)):
             wait = self._begin(k + 1, gone)
             state = self._make_state(k, edges)
             counters.states += 1
@@ -87,8 +87,8 @@ class BufferEpoch:
         """Raise RuntimeError after ``close``."""
         if self._stop.is_set():
             raise RuntimeError(
-                "this epoch was ended by another loop over the same PartitionBuffer, or by close(); loop over one "
-                "epoch at a time"
+                "this epoch was ended by another loop over the same PartitionBuffer, by set_epoch() or by close(); "
+                "loop over one epoch at a time"
             )
 
     def close(self) -> None:

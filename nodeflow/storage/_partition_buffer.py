@@ -14,7 +14,7 @@ from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._disk.folders import locked
 from nodeflow.storage._buffer_counters import BufferCounters
-from nodeflow.storage._buffer_epoch import BufferEpoch, remove_strays
+from nodeflow.storage._buffer_epoch import BufferEpoch, remove_strays, seed_states
 from nodeflow.storage._buffer_state import BufferState, visible_share
 from nodeflow.storage._edge_slots import EdgeSlots
 from nodeflow.storage._node_slots import NodeSlots
@@ -110,6 +110,7 @@ class PartitionBuffer:
         self._nodes: NodeSlots | None = None
         self._running: BufferEpoch | None = None
         self._epoch = parts.epoch if epoch is None else as_count(epoch, "epoch")
+        self._start = 0  # the state with which the next epoch begins
         self.order_of(self._epoch)  # the errors of orders come now
         self._held = ExitStack()
         self._close = weakref.finalize(self, self._held.close)
@@ -165,6 +166,38 @@ class PartitionBuffer:
             visible_share(self._parts, held) for held in self.order_of(self._epoch if epoch is None else epoch).states
         ]
 
+    def seeds_per_state(self, epoch: int | None = None) -> list[int]:
+        """Return for every state of an epoch (None: the next) the number of its training nodes; reads no partition.
+
+        Raises ValueError where no training nodes were given.
+        """
+        number = self._epoch if epoch is None else as_count(epoch, "epoch")
+        if self._train is None:
+            raise ValueError("there are no training nodes; pass train to write_partitions or to PartitionBuffer")
+        order = self.order_of(number)
+        chosen = seed_states(self._parts, order, self._train, self.seed, number)
+        found: list[int] = np.bincount(chosen, minlength=len(order.states)).tolist()
+        return found
+
+    def set_epoch(self, epoch: int, state: int = 0) -> None:
+        """Make the next iteration epoch ``epoch`` (counted from 0), from its state ``state``.
+
+        Partitions of the states before are not read. A state is a pure function of its epoch and its number, so an
+        epoch that was left goes on so. A running epoch ends. Raises ValueError for a buffer with writable columns,
+        whose epochs follow those that are committed, and for a state that the epoch does not have.
+        """
+        if self._writable:
+            raise ValueError(
+                f"set_epoch is for buffers that write nothing back, and this one writes {', '.join(self._writable)}: "
+                f"it goes on with epoch {self._epoch}, after the last one that was committed"
+            )
+        number, start = as_count(epoch, "epoch"), as_count(state, "state")
+        if start >= (count := len(self.order_of(number).states)):
+            raise ValueError(f"state must be below {count}, the number of states of epoch {number}, got {start}")
+        if self._running is not None:
+            self._running.close()
+        self._epoch, self._start = number, start
+
     def close(self) -> None:
         """End a running epoch, which is then not committed, and let others write the folder."""
         if self._running is not None:
@@ -182,7 +215,7 @@ class PartitionBuffer:
             raise RuntimeError("this PartitionBuffer is closed; make a new one")
         if self._running is not None:
             self._running.close()
-        order = self.order_of(self._epoch)
+        order, start, self._start = self.order_of(self._epoch), self._start, 0
         nodes = self._node_slots(order.most_swapped)
         edges = EdgeSlots(self._parts, self._edata, page_cache=self._page_cache)
         run = BufferEpoch(
@@ -190,18 +223,18 @@ class PartitionBuffer:
             train=self._train, seed=self.seed, epoch=self._epoch, prefetch=self._prefetch,
         )  # fmt: skip
         self._running = run
-        return self._states(run)
+        return self._states(run, self._epoch, start)
 
-    def _states(self, run: BufferEpoch) -> Iterator[BufferState]:
+    def _states(self, run: BufferEpoch, epoch: int, start: int) -> Iterator[BufferState]:
         try:
             run.check_open()
-            for state in run.states():
+            for state in run.states(start):
                 yield state
                 run.check_open()
             run.commit()
             if self._writable:
                 self._parts = Partitions.open(self._parts.folder)
-            self._epoch += 1
+            self._epoch = epoch + 1
             self.counters.epochs += 1
         finally:
             run.close()

@@ -13,7 +13,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import as_count, as_ids, as_int, check_num_rows, check_type, describe
+from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_num_rows, check_type, describe
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._disk.arrays import ArrayFile, create_array, describe_array, numpy_type, write_array
 from nodeflow._disk.folders import locked, new_folder
@@ -129,10 +129,7 @@ def _write_edges(
 ) -> Iterator[tuple[str, str, torch.dtype | None]]:
     """Write the edges by buckets; yield the names of the files, and the types of columns."""
     indptr, indices, edge_ids = graph.csc()
-    counts = np.zeros(count * count, np.int64)
-    for first, last, v in _pieces(graph):
-        kernels.buckets.count_edges(indptr, np.asarray(indices[first:last]), v, first, rows, size, count, counts)
-        bar.update(last - first)
+    counts = count_buckets(graph, rows, count, size, bar.update)
     bucket_ptr = np.concatenate([[0], np.cumsum(counts)])
     write_array(draft / "bucket_ptr.npy", bucket_ptr)
     ends = [create_array(draft / f"{name}.npy", np.int32, (graph.num_edges,)) for name in ("src", "dst")]
@@ -157,6 +154,21 @@ def _write_edges(
             out.flush()
     yield from ((name, f"{name}.npy", None) for name in ("src", "dst", "edge_ids"))
     yield from ((f"edata/{name}", f"edges-{i}.npy", columns[name].dtype) for i, name in enumerate(outs))
+
+
+def count_buckets(
+    graph: Graph, rows: Array, count: int, size: int, advance: Callable[[int], object] = lambda _: None
+) -> Ints:
+    """Return the number of edges of every bucket, ``[count * count]``; bucket ``j * count + i`` goes from i to j.
+
+    ``rows`` is the row of every node, ``advance`` is told of edges that are counted.
+    """
+    indptr, indices, _ = graph.csc()
+    counts = np.zeros(count * count, np.int64)
+    for first, last, v in _pieces(graph):
+        kernels.buckets.count_edges(indptr, np.asarray(indices[first:last]), v, first, rows, size, count, counts)
+        advance(last - first)
+    return counts
 
 
 def _pieces(graph: Graph) -> Iterator[tuple[int, int, int]]:
