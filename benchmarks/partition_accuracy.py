@@ -1,10 +1,12 @@
 """Train on a partition buffer and in memory, by the same steps, and print accuracy, memory held, bytes read, seconds.
 
 python benchmarks/partition_accuracy.py nodes                              the bundled set, GraphSAGE
+python benchmarks/partition_accuracy.py nodes --data FOLDER                a data set, see datasets.read_folder
 python benchmarks/partition_accuracy.py links --data FOLDER/edges.npz      DistMult, learned rows in the buffer
 
-``edges.npz`` of a knowledge graph has src, dst, relation, split (0, 1, 2: training, validation, test), num_nodes and
-num_relations. Scores are of the test set: accuracy, and the filtered mean reciprocal rank among all nodes.
+Sparse features become dense columns of partitions, piece by piece. ``edges.npz`` of a knowledge graph has src, dst,
+relation, split (0, 1, 2: training, validation, test), num_nodes and num_relations. Scores are of the test set:
+accuracy, and the filtered mean reciprocal rank among all nodes.
 """
 
 from __future__ import annotations
@@ -24,12 +26,12 @@ from torch.nn import functional as F
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
 from nodeflow._rows.rows import take_rows
-from nodeflow.datasets import debian
+from nodeflow.datasets import debian, read_folder
 from nodeflow.metrics import rank_links
 from nodeflow.nn import DistMult, GraphSAGE, softmax_loss
 from nodeflow.random import Random, derive_key
 from nodeflow.storage import PartitionBuffer, Partitions, write_partitions
-from nodeflow.transform import add_reverse_edges
+from nodeflow.transform import add_reverse_edges, is_symmetric
 
 NEGATIVES, BATCH, RATE = 512, 1024, 0.1
 
@@ -37,7 +39,7 @@ NEGATIVES, BATCH, RATE = 512, 1024, 0.1
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", choices=("nodes", "links"))
-    parser.add_argument("--data", type=Path, metavar="FILE", help="edges.npz of a knowledge graph")
+    parser.add_argument("--data", type=Path, metavar="PATH", help="nodes: a folder; links: edges.npz")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--seeds", type=int, default=1, help="runs with seeds 0, 1, ...")
     parser.add_argument("--partitions", type=int, default=16)
@@ -53,7 +55,7 @@ def main() -> None:
     print(f"{options.epochs} epochs, {options.partitions} partitions, {options.slots} slots, {options.seeds} seed(s); "
           f"{options.threads} thread(s); {platform.machine()}, {os.cpu_count()} cores\n")  # fmt: skip
     print("| rows | score | deviation | held, MB | read, MB | seconds |\n|---|---|---|---|---|---|", flush=True)
-    job: Any = Nodes() if options.task == "nodes" else Links(options.data, options.width)
+    job: Any = Nodes(options.data) if options.task == "nodes" else Links(options.data, options.width)
     for order in ("memory", *options.orders):
         runs = []
         for seed in range(options.seeds):
@@ -71,11 +73,12 @@ def main() -> None:
 
 
 class Nodes:
-    """Sections of Debian packages, with messages both ways."""
+    """The classes of nodes, by default the sections of Debian packages, with messages both ways."""
 
-    def __init__(self) -> None:
-        self.data = debian()
-        self.graph = add_reverse_edges(self.data.graph)
+    def __init__(self, folder: Path | None) -> None:
+        self.data = debian() if folder is None else read_folder(folder)
+        graph = self.data.graph
+        self.graph = graph if is_symmetric(graph) else add_reverse_edges(graph)
         self.features, self.labels = self.graph.ndata["feat"], self.graph.ndata["label"]
 
     def start(self) -> tuple[GraphSAGE, torch.optim.Optimizer]:
@@ -91,6 +94,10 @@ class Nodes:
             F.cross_entropy(out, batch.layers[-1].data["label"]).backward()
             optimizer.step()
 
+    def dense_rows(self, ids: Tensor) -> Tensor:
+        rows = take_rows(self.features, ids)
+        return rows if rows.layout == torch.strided else rows.to_dense()
+
     def score(self, model: GraphSAGE) -> float:
         out = model.eval().inference(self.graph, self.features, nodes=self.data.test)
         return float((out.argmax(1) == self.labels[self.data.test]).float().mean())
@@ -102,7 +109,7 @@ class Nodes:
         return self.score(model), self.graph.num_nodes * self.features.shape[1] * 4, 0
 
     def in_buffer(self, options: argparse.Namespace, order: str, folder: Path, seed: int) -> tuple[float, int, int]:
-        columns = {"feat": lambda ids: take_rows(self.features, ids).to_dense()}
+        columns = {"feat": self.dense_rows}
         write_partitions(
             self.graph, folder, options.partitions, train=self.data.train, ndata=["label"], edata=[], columns=columns,
             method=options.method, seed=seed, progress=False,

@@ -11,7 +11,7 @@ from typing import Any
 from nodeflow.training._settings import Settings
 
 _SHORT = {"learning_rate": "--lr"}
-_METAVAR = {"memory": "SIZE"}
+_METAVAR = {"memory": "SIZE", "partitions": "FOLDER"}
 
 
 def add_settings(parser: argparse._ArgumentGroup) -> None:

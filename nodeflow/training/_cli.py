@@ -104,7 +104,8 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FOLDER",
         help="go on with the run of a folder that was cut off; of the settings only workers, storage, memory, "
-        "patience and epochs may change (epochs with a constant schedule)",
+        "partitions, patience and epochs may change (epochs with a constant schedule; storage not to or from "
+        "partitions, whose folder may have moved)",
     )
     job.add_argument("--no-plot", action="store_true", help="make no picture of the curves")
     add_settings(job.add_argument_group("settings"))
@@ -169,8 +170,9 @@ def _parser() -> argparse.ArgumentParser:
 
     one = command(
         "partition", commands.partition, "write a graph as partitions",
-        "Write the graph of a data set into a folder of partitions, which storage.PartitionBuffer reads: its edges by "
-        "the partitions of their ends, its features (sparse ones become dense), labels and training nodes.",
+        "Write the graph of a data set into a folder of partitions, which train --storage partitions and "
+        "storage.PartitionBuffer read: its edges by the partitions of their ends, its features (sparse ones become "
+        "dense), labels and training nodes.",
     )  # fmt: skip
     one.add_argument("data", metavar="DATA", help=_DATA)
     one.add_argument("--parts", type=int, required=True, metavar="N", help="number of partitions, of equal sizes")
@@ -178,6 +180,15 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "--method", choices=METHODS, default="random", help="how nodes are cut: at random; with few edges between "
         "partitions (needs pymetis); or at random with the training nodes in the first partitions (default: random)",
+    )  # fmt: skip
+    one.add_argument(
+        "--direction", choices=("in", "out", "both"), default="both", help="along which edges training finds "
+        "neighbours: the same as for train, whose default is both too; both adds the reverse of every edge, in memory, "
+        "unless the graph is symmetric already; in takes the edges as they are (default: both)",
+    )  # fmt: skip
+    one.add_argument(
+        "--edge-type", default="", metavar="NAME", help="with direction both the column of edge types, as for train: "
+        "reversed edges get types of their own (default: relation, etype, type or kind, if there is one)",
     )  # fmt: skip
     one.add_argument("--seed", type=int, default=0, metavar="N", help="of the random cut (default: 0)")
     one.add_argument("--overwrite", action="store_true", help="replace a folder of partitions that is there")

@@ -26,6 +26,7 @@ from nodeflow.plot import plot_curves, require_matplotlib
 from nodeflow.storage import build_graph, write_partitions
 from nodeflow.training._arguments import given_settings
 from nodeflow.training._checkpoints import Checkpoints
+from nodeflow.training._entering import directed
 from nodeflow.training._events import event_writer
 from nodeflow.training._features import stays_in_file
 from nodeflow.training._folder import (
@@ -43,6 +44,7 @@ from nodeflow.training._folder import (
 )
 from nodeflow.training._methods import with_columns
 from nodeflow.training._nodes import NodeTask
+from nodeflow.training._partition_batches import PartitionBatches
 from nodeflow.training._predictions import check_predictions, write_predictions
 from nodeflow.training._result import EpochRecord
 from nodeflow.training._settings import read_toml
@@ -103,6 +105,10 @@ def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, 
     settings, metric = run.settings, trainer.task.metric.name
     weighted = ", means with estimator weights" if trainer.task.weighted else ""
     say(f"{settings.model}, sampler {settings.sampler}, fanouts {list(settings.sizes)}, seed {settings.seed}{weighted}")
+    if isinstance(trainer.batches, PartitionBatches):
+        held = trainer.batches.buffer.held_bytes
+        say(f"{settings.slots} of {trainer.batches.buffer.partitions!r} in memory, order {settings.order}: at most "
+            f"{held / 1e6:,.0f} MB")  # fmt: skip
     picture = not options.no_plot and _can_draw()
     if not picture and not options.no_plot:
         say("no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot hides this line)")
@@ -199,7 +205,10 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     dataset = run.dataset() if options.data is None else read_dataset(options.data)
     facts, weights = read_tensors(folder / CHECKPOINT)
     settings = replace(run.settings, task=facts["task"], device=options.device or run.settings.device)
-    if options.data is not None and not stays_in_file(dataset.graph):
+    stays = stays_in_file(dataset.graph)
+    if settings.storage == "partitions":  # which only training reads
+        settings = replace(settings, storage="file" if stays else "memory", partitions="", slots=0)
+    if options.data is not None and not stays:
         settings = replace(settings, storage="memory")
     known = dataset if options.data is None or facts["task"] == "link" else _for_outputs(dataset, facts)
     trainer = Trainer(known, settings)
@@ -303,7 +312,7 @@ def build(options: argparse.Namespace, say: Say) -> None:
 
 
 def partition(options: argparse.Namespace, say: Say) -> None:
-    """Write the graph of a data set as partitions, with its features, labels and training nodes."""
+    """Write the graph along whose edges messages go as partitions, with features, labels and training nodes."""
     parts = as_count(options.parts, "parts", 1)
     dataset, start = read_dataset(options.data), time.perf_counter()
     if parts > dataset.graph.num_nodes:
@@ -312,10 +321,11 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         raise ValueError(f"method 'train-first' needs training nodes, and data set {dataset.name!r} has none")
     if not options.overwrite and (options.output / MANIFEST).exists():
         raise FileExistsError(f"{options.output} exists; give --overwrite to replace it, or choose another folder")
-    ndata = dataset.graph.ndata
+    graph = directed(dataset.graph, options.direction, options.edge_type)
+    ndata = graph.ndata
     sparse = {name: _dense_rows(x) for name, x in ndata.items() if isinstance(x, torch.Tensor) and x.is_sparse_csr}
     written = write_partitions(
-        dataset.graph, options.output, parts, method=options.method, columns=sparse, seed=options.seed,
+        graph, options.output, parts, method=options.method, columns=sparse, seed=options.seed,
         train=dataset.train if len(dataset.train) else None, ndata=[name for name in ndata if name not in sparse],
         overwrite=options.overwrite, progress=sys.stderr.isatty(),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from torch import Tensor
 from nodeflow._base.checks import describe
 from nodeflow.datasets import Dataset
 from nodeflow.graph import Graph
-from nodeflow.training._features import FeatureRows, rows_in_file
+from nodeflow.training._features import FeatureRows, rows_in_file, stays_in_file
 from nodeflow.training._methods import METHODS, with_columns
 from nodeflow.training._models import MODELS, kind_of
 from nodeflow.training._network import Inputs
@@ -28,20 +28,17 @@ def message_graph(graph: Graph, settings: Settings, *, own_model: bool = False) 
     which products would round them in every step; a history, a decoder without a model, and models of a user's own
     get float32.
     """
-    if settings.direction == "out":
-        graph = reverse(graph)
-    elif settings.direction == "both" and not is_symmetric(graph):
-        graph = _with_reverses(graph, edge_types(graph, settings.edge_type))
+    graph = directed(graph, settings.direction, settings.edge_type)
     x = graph.ndata.get("feat")
     if settings.storage != "memory" and (x is None or settings.inputs == "embedding"):
         why = "the data set has none" if x is None else "inputs 'embedding' reads none"
         raise ValueError(f"storage {settings.storage!r} is for features, and {why}; it must be 'memory' here")
     if x is None:
         return graph
-    own = own_model or settings.model not in MODELS
-    keeps = own or settings.model == "none" or METHODS[settings.sampler].has_history
-    dtype = torch.float32 if keeps or settings.precision == "float32" else torch.bfloat16
-    if not isinstance(x, Tensor) or settings.storage != "memory":
+    dtype = type_of_features(settings, own_model=own_model)
+    # training reads partitions, and the rest of a run the features of the data set where they lie
+    stay = stays_in_file(graph) if settings.storage == "partitions" else settings.storage != "memory"
+    if not isinstance(x, Tensor) or stay:
         return with_columns(graph, {"feat": FeatureRows(rows_in_file(x, settings.storage), dtype)})
     sparse = x.layout != torch.strided
     if sparse and (x.ndim != 2 or 4 * x.values().numel() < x.numel() or x.numel() == 0):
@@ -49,6 +46,22 @@ def message_graph(graph: Graph, settings: Settings, *, own_model: bool = False) 
     if x.dtype == dtype and not sparse:
         return graph
     return with_columns(graph, {"feat": (x.to_dense() if sparse else x).to(dtype)})
+
+
+def directed(graph: Graph, direction: str, edge_type: str = "") -> Graph:
+    """Return the graph with the edges along which messages go: "in", its own, "out", their reverses, or "both"."""
+    if direction == "out":
+        return reverse(graph)
+    if direction == "both" and not is_symmetric(graph):
+        return _with_reverses(graph, edge_types(graph, edge_type))
+    return graph
+
+
+def type_of_features(settings: Settings, *, own_model: bool = False) -> torch.dtype:
+    """Return the type of the features that enter the network."""
+    own = own_model or settings.model not in MODELS
+    keeps = own or settings.model == "none" or METHODS[settings.sampler].has_history
+    return torch.float32 if keeps or settings.precision == "float32" else torch.bfloat16
 
 
 def _with_reverses(graph: Graph, column: str | None) -> Graph:

@@ -31,7 +31,7 @@ class FeatureRows:
         dtype: the type that rows are converted to, one by one, as ``Tensor.to`` converts a whole column.
     """
 
-    def __init__(self, rows: Rows, dtype: torch.dtype) -> None:
+    def __init__(self, rows: Tensor | Rows, dtype: torch.dtype) -> None:
         self.rows, self.shape, self.dtype = rows, tuple(rows.shape), dtype
         self._digest: int | None = None
 

@@ -62,6 +62,8 @@ class Method:
     """Whether the outputs estimate those from full neighbourhoods; else a model is only ever run on batches."""
     has_history: ClassVar[bool] = False
     """Whether the method keeps a history, whose age is in the records of epochs."""
+    why_whole: ClassVar[str] = ""
+    """Why batches cannot come from a part of the graph; empty where they can."""
     draws_neighbors: ClassVar[bool] = False
     """Whether every edge into a node is drawn with the same probability, fanout / in-degree."""
 
@@ -83,6 +85,11 @@ class Method:
                     f"sampler_options: {name!r} (= {value!r}) is no option of sampler {settings.sampler!r} here; those "
                     f"are {', '.join(known)}"
                 )
+        if settings.storage == "partitions" and cls.why_whole:
+            raise ValueError(
+                f"storage must not be 'partitions' with sampler {settings.sampler!r}, {cls.why_whole}; take neighbor, "
+                "labor, bernoulli, fastgcn, ladies or random-walk"
+            )
         if settings.class_weights == "seeds" and not cls.by_node:
             raise ValueError(
                 f"class_weights must be 'none' or 'balanced' with sampler {settings.sampler!r}, whose batches have all "
@@ -188,6 +195,7 @@ class Shadow(Method):
     """A subgraph of ``fanouts`` drawn neighbours per node and hop for every seed (Zeng et al. 2021)."""
 
     make, estimates = ShadowSampler, False
+    why_whole = "whose subgraphs would end where partitions do"
 
     @classmethod
     def check(cls, settings: Settings) -> None:
@@ -211,6 +219,7 @@ class Saint(Method):
     """Random subgraphs with weights of edges and losses (Zeng et al. 2020): edge draws, unless options say else."""
 
     make, by_node, validates_fully = SaintSampler, False, True
+    why_whole = "whose weights of nodes and edges are those of draws from the whole graph"
 
     def __init__(self, graph: Graph, settings: Settings) -> None:
         super().__init__(graph, settings)
@@ -236,6 +245,7 @@ class Cluster(Method):
     """Unions of parts of the graph (Chiang et al. 2019), with weights of the edges between parts."""
 
     make, by_node, validates_fully = ClusterSampler, False, True
+    why_whole = "which cuts the whole graph into parts of its own"
 
     def __init__(self, graph: Graph, settings: Settings) -> None:
         super().__init__(graph, settings)

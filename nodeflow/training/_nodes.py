@@ -10,14 +10,18 @@ from torch import Tensor, nn
 
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
-from nodeflow.loader import balanced_weights
+from nodeflow.loader import NodeFlowLoader, balanced_weights
 from nodeflow.metrics import Metric, named
 from nodeflow.nn import FlowModel
 from nodeflow.random import derive_key
 from nodeflow.sampling import FullSampler
-from nodeflow.training._entering import message_graph
-from nodeflow.training._features import hash_of
+from nodeflow.storage import BufferState
+from nodeflow.training._entering import message_graph, type_of_features
+from nodeflow.training._features import FeatureRows, hash_of
+from nodeflow.training._methods import METHODS, with_columns
 from nodeflow.training._network import Network
+from nodeflow.training._partition_batches import PartitionBatches
+from nodeflow.training._partition_folder import hash_of_partitions, open_partitions
 from nodeflow.training._settings import Settings
 from nodeflow.training._targets import Loss, find_target
 from nodeflow.training._task import Task
@@ -50,7 +54,8 @@ class NodeTask(Task):
         names = dict.fromkeys([chosen, *own, *self.target.metrics])
         self.metrics = {name: own[name] if name in own else _metric(name, self.target.task) for name in names}
         self.metric = self.metrics[chosen]
-        super().__init__(dataset, message_graph(dataset.graph, settings, own_model=model is not None), settings, device)
+        own_model = model is not None
+        super().__init__(dataset, message_graph(dataset.graph, settings, own_model=own_model), settings, device)
         model = self.build(model, self.target.width, self._probe)
         self.network = Network(self.inputs, model).to(device)
         sampler = self.method.sampler(settings.seed)
@@ -63,11 +68,29 @@ class NodeTask(Task):
             sampler, seeds, self.method.batch_size, settings.seed, shuffle=True, seed_columns=("label",),
             weights=balanced_weights(labels[seeds]) if self._drawn else None,
         )  # fmt: skip
-        self.batches = self.planned(loader, self.try_first_batch(loader, self.target.width))
+        read = self.try_first_batch(loader, self.target.width)
+        self.batches = self.planned(loader, read) if settings.storage != "partitions" else self._partitioned(own_model)
 
     def _probe(self) -> NodeFlow:
         sampler = self.method.sampler(self.settings.seed)
         return sampler(self.method.seeds(self.dataset.train, sampler)[: self.method.batch_size])
+
+    def _partitioned(self, own_model: bool) -> PartitionBatches:
+        """Return batches of the states of a partition buffer, drawn as those of the whole graph would be."""
+        settings, dtype = self.settings, type_of_features(self.settings, own_model=own_model)
+        buffer = open_partitions(self.dataset, self.graph, settings, self.edge_columns())
+
+        def batches_of(state: BufferState) -> NodeFlowLoader:
+            feat = state.graph.ndata["feat"]
+            rows = feat if feat.dtype == dtype else FeatureRows(feat, dtype)
+            method = METHODS[settings.sampler](with_columns(state.graph, {"feat": rows}), settings)
+            return self.loader(
+                method.sampler(state.seed), state.seeds, method.batch_size, state.seed, shuffle=True,
+                seed_columns=("label",),
+                weights=balanced_weights(state.graph.ndata["label"][state.seeds]) if self._drawn else None,
+            )  # fmt: skip
+
+        return PartitionBatches(buffer, self.method.batch_size, batches_of)
 
     def trained_nodes(self) -> Tensor:
         """Return the training nodes."""
@@ -145,7 +168,10 @@ class NodeTask(Task):
         x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
         values = x if not isinstance(x, Tensor) or x.layout == torch.strided else x.values()
         hashed = [self.graph.csc()[1], self.graph.ndata["label"], values, *self.dataset.splits.values()]
-        return f"{derive_key(*(hash_of(tensor) for tensor in hashed if tensor is not None)):016x}"
+        keys = [hash_of(tensor) for tensor in hashed if tensor is not None]
+        if isinstance(self.batches, PartitionBatches):
+            keys.append(hash_of_partitions(self.batches.buffer.partitions))
+        return f"{derive_key(*keys):016x}"
 
 
 def _metric(name: str, task: str) -> Metric:

@@ -13,6 +13,7 @@ import torch
 from nodeflow._base.checks import describe
 from nodeflow._base.sizes import as_bytes
 from nodeflow.sampling._sampler import check_sizes
+from nodeflow.storage._partition_buffer import ORDERS
 from nodeflow.training._methods import METHODS
 from nodeflow.training._models import MODELS, check_model
 from nodeflow.training._options import count, flag, integer, number, one_of, option, table, text
@@ -24,7 +25,9 @@ OPTIMIZERS = {
     "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad,
     "rmsprop": torch.optim.RMSprop,
 }  # fmt: skip
-STORAGE = ("memory", "file", "cached", "lookahead")
+STORAGE = ("memory", "file", "cached", "lookahead", "partitions")
+PARTITIONED = ("partitions", "slots", "order")
+"""Settings that storage "partitions" alone reads."""
 SCHEDULES = ("constant", "cosine", "linear")
 
 
@@ -37,6 +40,12 @@ def _memory(value: Any, name: str) -> str:
         raise TypeError(f"{name} must be a string such as '2 GB', got {describe(value)}")
     as_bytes(value, name)
     return value
+
+
+def _folder(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, the path of a folder, got {describe(value)}")
+    return str(Path(value).absolute()) if value else ""  # the same from any folder, also in files of settings
 
 
 def _model(value: Any, name: str) -> str:
@@ -142,7 +151,8 @@ class Settings:
         "memory", STORAGE,
         "where the features lie: memory; file: rows are read when a batch needs them; cached: as file, with the rows "
         "in memory that are likely to be read most; lookahead: as file, with rows read as planned from the batches "
-        "that come next. All but memory leave them in the file of a graph folder; the result is the same",
+        "that come next. All but memory leave them in the file of a graph folder; the result is the same. partitions: "
+        "training sees a few partitions of the graph at a time, which changes the result",
     )  # fmt: skip
     memory: str = option(
         "1 GB",
@@ -150,6 +160,13 @@ class Settings:
         "and for a piece of a full pass",
         _memory,
     )
+    partitions: str = option("", "for storage partitions: the folder that nodeflow partition wrote of DATA", _folder)
+    slots: int = count(0, "for storage partitions: how many partitions are in memory at a time")
+    order: str = one_of(
+        "comet", ORDERS,
+        "for storage partitions: which ones are in memory together; comet: random groups; beta: fewest swaps for all "
+        "pairs; dispersed: each is read once; sequential: those with training nodes stay, others beside them",
+    )  # fmt: skip
     workers: int = count(1, "threads that sample ahead; they change the speed only")
     direction: str = one_of(
         "both", ("in", "out", "both"),
@@ -175,6 +192,33 @@ class Settings:
         if self.fanouts is None:
             object.__setattr__(self, "fanouts", (method.fanout,) * 2)
         method.check(self)
+        self._check_partitions()
+
+    def _check_partitions(self) -> None:
+        if self.storage != "partitions":
+            for name in ("partitions", "slots"):
+                if value := getattr(self, name):
+                    raise ValueError(
+                        f"{name} is read with storage 'partitions' only, got {name} = {value!r} with storage "
+                        f"{self.storage!r}; give storage 'partitions', or leave it out"
+                    )
+            return
+        if not self.partitions:
+            raise ValueError(
+                "storage 'partitions' needs partitions: the folder that nodeflow partition wrote; got none"
+            )
+        if not self.slots:
+            raise ValueError("storage 'partitions' needs slots: how many partitions are in memory at a time; got none")
+        if self.task == "link":
+            raise ValueError(
+                "storage must not be 'partitions' with task 'link', which draws negatives among all nodes; take "
+                "another storage, or a storage.PartitionBuffer in a loop of your own"
+            )
+        if self.inputs in ("embedding", "both"):
+            raise ValueError(
+                f"inputs must be 'features' with storage 'partitions', since the learned rows of all nodes lie in "
+                f"memory; got {self.inputs!r}"
+            )
 
     @property
     def num_layers(self) -> int:

@@ -28,6 +28,7 @@ from nodeflow.training._features import FeatureRows
 from nodeflow.training._methods import METHODS
 from nodeflow.training._models import MODELS, build_model
 from nodeflow.training._network import Network, precision_of
+from nodeflow.training._partition_batches import PartitionBatches
 from nodeflow.training._sent_ahead import SentAhead
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES
@@ -115,6 +116,12 @@ class Task(ABC):
         """Store what later batches read, after a step; return the ages of the rows of a history that it had read."""
         return self.method.after_step(batch)
 
+    def num_batches(self, epoch: int) -> int:
+        """Return the number of batches of an epoch of training, counted from 0."""
+        if isinstance(self.batches, PartitionBatches):
+            return self.batches.num_batches(epoch)
+        return len(self.batches)
+
     # ---- evaluation
 
     @abstractmethod
@@ -178,6 +185,12 @@ class Task(ABC):
         with TemporaryDirectory(prefix="nodeflow-") as folder:
             return model.inference(self.graph, x, folder=folder, chunk_size=size, **options).float()
 
+    def edge_columns(self) -> list[str]:
+        """Return the names of the edge columns that the network reads: types, or all for a model of a user's own."""
+        if self._types:
+            return [self._types["edge_type"]]
+        return [] if self.settings.model in MODELS else list(self.graph.edata)
+
     def loader(
         self, sampler: SamplerBase, seeds: Tensor, batch_size: int, seed: int, *, shuffle: bool = False,
         seed_columns: tuple[str, ...] = (), weights: Tensor | None = None,
@@ -194,7 +207,7 @@ class Task(ABC):
         if self.inputs.features:
             columns[0] = [*columns[0], "feat"]
         columns[layers] = [*columns[layers], *seed_columns]
-        edges = [self._types["edge_type"]] if self._types else [] if known else list(self.graph.edata)
+        edges = self.edge_columns()
         # a history is read as late as possible, and planned rows are put into batches when they are taken: neither can
         # be sent ahead
         make: Callable[..., NodeFlowLoader] = NodeFlowLoader

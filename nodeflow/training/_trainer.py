@@ -23,13 +23,15 @@ from nodeflow.training._network import precision_of
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._random_state import find_device, first_state, present_state, set_state
 from nodeflow.training._result import EpochRecord, Result, Sums
-from nodeflow.training._settings import OPTIMIZERS, Settings
+from nodeflow.training._settings import OPTIMIZERS, PARTITIONED, Settings
 from nodeflow.training._targets import Loss
 from nodeflow.training._task import PARTS, Task
 
 Report = Callable[[EpochRecord], None]
-FREE = ("workers", "storage", "memory", "patience", "epochs")
-"""Settings that may change when a run goes on; ``epochs`` only with a constant schedule, which does not read it."""
+FREE = ("workers", "storage", "memory", "partitions", "patience", "epochs")
+"""Settings that may change when a run goes on: ``epochs`` only with a constant schedule, which does not read it;
+``storage`` not to or from "partitions", whose batches are others; ``partitions`` to the same folder in another place.
+"""
 
 
 class Stopped(Exception):  # noqa: N818  it is no error
@@ -248,10 +250,14 @@ class Trainer:
             raise ValueError("the state is of another data set, or of a changed one")
         if ("cuda" in state["random"]) != (self.device.type == "cuda"):
             raise ValueError(f"the state is of a run on another kind of device than {self.device.type!r}")
-        fixed = () if self.settings.schedule == "constant" else ("epochs",)
+        before = state["settings"]
+        free = {*FREE} if self.settings.schedule == "constant" else {*FREE} - {"epochs"}
+        # the batches of a partition buffer are others than those of all other kinds of storage
+        partitioned = "partitions" in (self.settings.storage, before.get("storage"))
+        free = free - {"storage"} if partitioned else free | {*PARTITIONED}
         for name, value in self.settings.to_dict().items():
-            if (name not in FREE or name in fixed) and state["settings"].get(name) != value:
-                raise ValueError(f"the state is of a run with {name} = {state['settings'].get(name)!r}, got {value!r}")
+            if name not in free and before.get(name) != value:
+                raise ValueError(f"the state is of a run with {name} = {before.get(name)!r}, got {value!r}")
         if self.settings.epochs < state["epoch"]:
             raise ValueError(
                 f"epochs must be at least {state['epoch']}, those of the state, got {self.settings.epochs}"
@@ -274,7 +280,7 @@ class Trainer:
         if self._done:
             self.batches.load_state_dict({**self.batches.state_dict(), "batch_number": self._done})
         total = len(self.batches)
-        with self._bar(epoch, total) as bar:
+        with self._bar(epoch) as bar:
             start = time.perf_counter()
             if self._done < total:
                 for batch in self.batches:
@@ -291,10 +297,11 @@ class Trainer:
                     bar.update()
                     self._between_steps()
 
-    def _bar(self, epoch: int, total: int) -> Any:
+    def _bar(self, epoch: int) -> Any:
         """Return a bar, on a terminal only, of all batches of the run: it shows the time left of all epochs."""
+        counts = [self.task.num_batches(number) for number in range(self.settings.epochs)]
         bar = tqdm(
-            total=total * self.settings.epochs, initial=total * (epoch - 1) + self._done, unit="batch", smoothing=0,
+            total=sum(counts), initial=sum(counts[: epoch - 1]) + self._done, unit="batch", smoothing=0,
             desc=f"epoch {epoch}/{self.settings.epochs}", leave=False, disable=None,
         )  # fmt: skip
         if not bar.disable:  # the time left counts validation too, which lies between the bars of two epochs
@@ -355,8 +362,9 @@ class Trainer:
         return made
 
     def _scheduler(self, optimizer: torch.optim.Optimizer) -> torch.optim.lr_scheduler.LRScheduler:
-        per_epoch = math.ceil(len(self.batches) / self.settings.accumulate)
-        total, warmup = per_epoch * self.settings.epochs, round(per_epoch * self.settings.warmup)
+        if self.settings.schedule == "constant" and not self.settings.warmup:
+            return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda _: 1.0)
+        total, warmup = self._steps(self.settings.epochs), round(self._steps(self.settings.warmup))
 
         def factor(step: int) -> float:
             if step < warmup:
@@ -367,6 +375,12 @@ class Trainer:
             ]
 
         return torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+
+    def _steps(self, epochs: float) -> float:
+        """Return the number of steps of the first epochs; a part of an epoch has its share of the steps of that one."""
+        whole = math.ceil(epochs)
+        steps = [math.ceil(self.task.num_batches(number) / self.settings.accumulate) for number in range(whole)]
+        return sum(steps) - (whole - epochs) * (steps[-1] if steps else 0)
 
     @contextmanager
     def _own_random(self) -> Iterator[None]:

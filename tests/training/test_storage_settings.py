@@ -265,7 +265,7 @@ def test_features_in_memory_say_how_to_save_them(tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"storage": "disk"}, "storage must be 'memory', 'file', 'cached' or 'lookahead', got 'disk'"),
+        ({"storage": "disk"}, "storage must be 'memory', 'file', 'cached', 'lookahead' or 'partitions', got 'disk'"),
         ({"memory": "2"}, "memory must be a number and a unit .*, got str '2'|memory must be a number and a unit"),
         ({"memory": "0 GB"}, "memory must be at least 1"),
         ({"memory": "two GB"}, "memory must be a number and a unit"),
@@ -345,7 +345,7 @@ def test_the_file_behind_a_tensor(folders: dict[str, Path]) -> None:
 def test_partitions_hold_the_data_set(folders: dict[str, Path], tmp_path: Path, method: str) -> None:
     for name in ("float32", "sparse"):
         arguments = ["partition", str(folders[name]), "--parts", "4", "--output", str(tmp_path / name)]
-        assert status([*arguments, "--method", method, "--seed", "3"]) == 0
+        assert status([*arguments, "--method", method, "--seed", "3", "--direction", "in"]) == 0
         written, data = storage.Partitions.open(tmp_path / name, verify=True), read_folder(folders[name])
         assert (written.num_partitions, written.num_nodes, written.num_edges) == (4, 300, data.graph.num_edges)
         assert written.train is not None
