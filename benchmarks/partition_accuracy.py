@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="runs with seeds 0, 1, ...")
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--slots", type=int, default=8)
-    parser.add_argument("--orders", nargs="+", default=["comet", "beta"])
+    parser.add_argument("--orders", nargs="+", default=["memory", "comet", "beta"], help="memory: no buffer")
     parser.add_argument("--method", default="random", choices=("random", "metis"), help="how nodes are cut")
     parser.add_argument("--width", type=int, default=100, help="of learned rows")
     parser.add_argument("--threads", type=int, default=2, help="threads of torch")
@@ -56,7 +56,7 @@ def main() -> None:
           f"{options.threads} thread(s); {platform.machine()}, {os.cpu_count()} cores\n")  # fmt: skip
     print("| rows | score | deviation | held, MB | read, MB | seconds |\n|---|---|---|---|---|---|", flush=True)
     job: Any = Nodes(options.data) if options.task == "nodes" else Links(options.data, options.width)
-    for order in ("memory", *options.orders):
+    for order in options.orders:
         runs = []
         for seed in range(options.seeds):
             torch.manual_seed(seed)

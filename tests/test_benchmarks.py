@@ -251,3 +251,23 @@ def test_partition_accuracy_prints_a_row_per_order(tmp_path: Path) -> None:
     rows = rows_of(run("partition_accuracy.py", "links", "--data", tmp_path / "edges.npz", *sizes))[1:]
     assert [row[0] for row in rows] == ["memory", "comet", "beta"]
     assert all(0 < float(row[1]) < 1 for row in rows)
+
+
+def test_partition_accuracy_takes_a_data_set(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    np.savez(tmp_path / "edges.npz", src=random.integers(0, 60, 300), dst=random.integers(0, 60, 300))
+    scipy.sparse.save_npz(tmp_path / "features.npz", scipy.sparse.random(60, 9, 0.2, "csr", np.float32, rng=random))
+    np.save(tmp_path / "labels.npy", np.arange(60) % 3)
+    sizes = ["--data", tmp_path, "--epochs", 1, "--partitions", 4, "--slots", 2, "--orders", "memory", "dispersed"]
+    rows = rows_of(run("partition_accuracy.py", "nodes", *sizes))[1:]
+    assert [row[0] for row in rows] == ["memory", "dispersed"]
+    assert all(0 <= float(row[1]) <= 1 for row in rows)
+
+
+def test_partition_speed_prints_a_row_for_memory_and_per_order(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    np.savez(tmp_path / "edges.npz", src=random.integers(0, 60, 300), dst=random.integers(0, 60, 300))
+    sizes = ["--data", tmp_path, "--width", 4, "--rounds", 1, "--partitions", 4, "--slots", 2]
+    rows = rows_of(run("partition_speed.py", *sizes, "--orders", "comet", "dispersed"))[1:]
+    assert [row[0] for row in rows] == ["memory", "comet", "dispersed"]
+    assert all(float(row[1]) > 0 for row in rows)
