@@ -200,7 +200,8 @@ def test_a_finished_run_trains_for_longer(place: Path, tmp_path: Path, capsys: p
         ["train", "--resume", long, "--epochs", "3"], capsys
     )
     message = failure(["train", "--resume", long, "--hidden", "3"], capsys)
-    assert "hidden was given too; leave it out. Only workers, storage, memory, patience, epochs may change" in message
+    free = "workers, storage, memory, partitions, patience, epochs"
+    assert f"hidden was given too; leave it out. Only {free} may change" in message
 
 
 def test_epochs_of_a_schedule_stay() -> None:
