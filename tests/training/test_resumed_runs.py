@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 import nodeflow
 from nodeflow.nn import GraphSAGE
 from nodeflow.training import Checkpoints, Result, Settings, Stopped, Trainer, open_trainer
-from nodeflow.training import _state as state_file
 from nodeflow.training._checkpoints import STATE
 from nodeflow.training._state import read_state, write_state
 
