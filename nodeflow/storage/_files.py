@@ -27,6 +27,7 @@ from nodeflow._runtime.workers import Workers
 _BLOCKS = 512, 4096  # bytes of which reads past the page cache must be multiples, by device
 _SCRATCH = 2**20  # bytes of the largest single read
 _SHARE = 16  # pieces that are worth a thread
+_SMALL = 2**16  # bytes of a result below which new memory costs less than finding memory that is used again
 _SAFETENSORS = {
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
     "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
@@ -237,7 +238,10 @@ def room_for(count: int, rows: Rows, out: Tensor | None) -> Tensor:
     """
     shape, dtype = (count, *rows.shape[1:]), rows.dtype
     if out is None:
-        return as_tensor(reused((math.prod(shape) * dtype.itemsize,), np.uint8), dtype, shape)
+        size = math.prod(shape) * dtype.itemsize
+        if size < _SMALL:
+            return torch.empty(shape, dtype=dtype, device="cpu")
+        return as_tensor(reused((size,), np.uint8), dtype, shape)
     check_type(out, "out", Tensor, "a tensor")
     if out.shape != shape or out.dtype != dtype or not out.is_contiguous() or out.device.type != "cpu":
         raise ValueError(f"out must be a contiguous CPU tensor {dtype} {list(shape)}, got {describe(out)}")

@@ -75,6 +75,23 @@ def test_tiers_hold_every_row_once(calls: list[list[int]], cuts: list[int], rand
     assert rows.sizes == [b - a for a, b in pairwise(ends)]
 
 
+def test_tiers_may_have_any_layout() -> None:
+    """Those whose rows do not lie one after another, or that have gradients, are fetched as columns."""
+    turned = COLUMN[:30].T.contiguous().T
+    learned = COLUMN[30:50].clone().requires_grad_()
+    rows = Tiered([turned, learned, COLUMN[50:], torch.zeros(0, 3)])
+    ids = torch.arange(59, -1, -1)
+    found = rows.fetch(ids)
+    assert found.detach().equal(COLUMN[ids])
+    assert rows.fetched == [30, 20, 10, 0]
+    found.sum().backward()
+    assert learned.grad is not None
+    assert learned.grad.eq(1).all()
+    odd = torch.arange(33, dtype=torch.uint8)[1:].view(8, 4)  # begins at an odd address
+    assert Tiered([odd]).fetch(torch.tensor([7, 0])).equal(odd[[7, 0]])
+    assert Cached(odd, range(8), 8).fetch(torch.tensor([7, 0])).equal(odd[[7, 0]])
+
+
 def test_a_column_is_split_by_heat_over_memory_a_device_and_a_file(tmp_path: Path) -> None:
     heat = torch.arange(60.0)
     rows = Tiered.split(
