@@ -2,7 +2,8 @@
 
 It needs what ``pyg_worker.py`` needs. Arguments: folder of the graph, ``.npy`` file of the features, threads, batches
 of an epoch. For every line on standard input, ``{"epochs": n, "workers": k}``, it forgets the cached pages of the file,
-runs n epochs, and answers with seconds per epoch and the bytes of the file that the page cache holds after them.
+runs n epochs, and answers with seconds per epoch and the bytes of the file that the page cache holds after them;
+``"batches"`` ends every epoch after so many.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import mmap
 import os
 import sys
 import time
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -45,7 +47,9 @@ def main() -> None:
         print(json.dumps(run(loader, work, features, **json.loads(line))), flush=True)
 
 
-def run(loader: NeighborLoader, work: Work, features: str, epochs: int, workers: int) -> dict[str, Any]:
+def run(
+    loader: NeighborLoader, work: Work, features: str, epochs: int, workers: int, batches: int | None = None
+) -> dict[str, Any]:
     """Train from the first batch of the first epoch to the last step of the last one."""
     forget(features)
     before = cached_bytes(features)
@@ -55,7 +59,7 @@ def run(loader: NeighborLoader, work: Work, features: str, epochs: int, workers:
     optimizer = torch.optim.Adam(net.parameters())
     times, edges, begun = [], 0, time.perf_counter()
     for _ in range(epochs):
-        for batch in loader:
+        for batch in islice(loader, batches):
             loss = torch.nn.functional.cross_entropy(
                 net(batch.x, batch.edge_index)[: batch.batch_size], batch.y[: batch.batch_size]
             )
