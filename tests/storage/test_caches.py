@@ -44,6 +44,7 @@ def test_cached_rows_are_those_of_the_column(calls: list[list[int]], room: int, 
     asked = [i for ids in calls for i in ids]
     assert (rows.hits, rows.misses) == (sum(i in hot for i in asked), sum(i not in hot for i in asked))
     assert rows.hit_rate == rows.hits / len(asked) if asked else np.isnan(rows.hit_rate)
+    assert rows.fetch(torch.arange(60)).equal(column)
 
 
 @given(some_ids, st.integers(0, 60))
