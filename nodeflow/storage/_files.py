@@ -113,7 +113,29 @@ class FileReader:
         raise ValueError(f"{self.path} ends before byte {offset}: it was cut off after it was opened")
 
 
-class FileRows:
+class ReadRows:
+    """Base of rows that a ``FileReader`` reads. Those who inherit set ``shape``."""
+
+    shape: tuple[int, ...]
+
+    def __init__(self, reader: FileReader) -> None:
+        self._reader = reader
+
+    @property
+    def path(self) -> Path:
+        """Path of the file."""
+        return self._reader.path
+
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes the file gave so far."""
+        return self._reader.bytes_read
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+class FileRows(ReadRows):
     """Rows of a dense column in a file. See ``open`` for its making.
 
     It follows the protocol ``Rows``, so it can be a column of a graph. ``fetch`` sorts the ids, reads neighbours
@@ -126,19 +148,9 @@ class FileRows:
     """
 
     def __init__(self, reader: FileReader, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> None:
-        self._reader, self._start = reader, start
-        self.shape, self.dtype = shape, dtype
+        super().__init__(reader)
+        self.shape, self.dtype, self._start = shape, dtype, start
         self._row = math.prod(shape[1:]) * dtype.itemsize
-
-    @property
-    def path(self) -> Path:
-        """Path of the file."""
-        return self._reader.path
-
-    @property
-    def bytes_read(self) -> int:
-        """How many bytes the file gave so far."""
-        return self._reader.bytes_read
 
     def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
         """Return the rows ``ids``, int64 ``[k]``, as a tensor ``[k, ...]``; with ``out`` they are written there.
@@ -153,9 +165,6 @@ class FileRows:
             sizes = np.full(len(wanted), self._row)
             self._reader.read(self._start + wanted * self._row, sizes, np.arange(len(wanted)) * self._row, target)
         return out
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def __repr__(self) -> str:
         how = ", past the page cache" if self._reader.direct else ""
