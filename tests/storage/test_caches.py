@@ -104,6 +104,10 @@ def test_a_column_is_split_by_heat_over_memory_a_device_and_a_file(tmp_path: Pat
     assert rows.fetch(ids).equal(COLUMN[ids])
     assert rows.fetched == [2, 1, 1, 2]
     assert "10 rows in memory of cpu" in repr(rows)
+    mixed = Tiered.split(
+        COLUMN, np.random.default_rng(0).permutation(60), [("memory", 20), (tmp_path / "rest.npy", None)]
+    )
+    assert mixed.fetch(torch.arange(60)).equal(COLUMN)
     chained = Cached(rows, heat, 5)  # any rows above any others
     assert chained.fetch(ids).equal(COLUMN[ids])
 
