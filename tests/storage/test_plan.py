@@ -94,17 +94,18 @@ def test_rows_stay_when_the_coming_batches_are_forgotten() -> None:
 
 
 @pytest.mark.parametrize("window", [0, 1, 4])
-def test_a_window_follows_the_rule(window: int) -> None:
-    """Written out: rows that a known batch uses stay, the nearest first, then the hottest; 200 classes of heat."""
+@pytest.mark.parametrize(("nodes", "size", "room", "count"), [(200, 25, 30, 100), (12, 3, 4, 1000)])
+def test_a_window_follows_the_rule(nodes: int, size: int, room: int, count: int, window: int) -> None:
+    """Written out: rows that a known batch uses stay, the nearest first, then the hottest. No two are as hot."""
     rng = np.random.default_rng(2)
-    odds = 1 / np.arange(1, 201)
-    batches = [rng.choice(200, 25, replace=False, p=odds / odds.sum()) for _ in range(100)]
-    heat, held = rng.permutation(200).astype(float), set[int]()
-    for t, (ids, hit, _) in enumerate(served(Plan(200, 30, window, heat), iter(batches))):
+    odds = 1 / np.arange(1, nodes + 1)
+    batches = [rng.permutation(rng.choice(nodes, size, replace=False, p=odds / odds.sum())) for _ in range(count)]
+    heat, held = rng.permutation(nodes).astype(float), set[int]()
+    for t, (ids, hit, _) in enumerate(served(Plan(nodes, room, window, heat), iter(batches))):
         assert (hit >= 0).sum() == len(held & set(ids.tolist()))
-        known = {node: s for s in range(min(t + window, 99), t, -1) for node in batches[s].tolist()}
-        late = {node: known.get(node, 1000 - heat[node]) for node in held | set(ids.tolist())}
-        held = set(sorted(late, key=lambda node: late[node])[:30])
+        known = {node: s for s in range(min(t + window, count - 1), t, -1) for node in batches[s].tolist()}
+        late = {node: known.get(node, 10**6 - heat[node]) for node in held | set(ids.tolist())}
+        held = set(sorted(late, key=lambda node: late[node])[:room])
 
 
 @pytest.mark.parametrize("kind", ["hub", "cycle"])
