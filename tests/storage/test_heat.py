@@ -69,9 +69,10 @@ def test_two_hops_are_close_to_what_is_drawn() -> None:
 
 
 def test_fanouts_are_in_flow_order() -> None:
-    """Seed 6 draws both 4 and 5, and each of these one of its two neighbours."""
-    graph = Graph.from_edges([4, 5, 0, 1, 2, 3], [6, 6, 4, 4, 5, 5])
-    assert reach_heat(graph, [6], [1, 2], 1).tolist() == [0.5, 0.5, 0.5, 0.5, 1, 1, 1]
+    """Seed 4 draws 2 and 3 or one of them, and these their only neighbours; in the second hop it draws again."""
+    graph = Graph.from_edges([2, 3, 0, 1], [4, 4, 2, 3])
+    assert reach_heat(graph, [4], [1, 2], 1).tolist() == [1, 1, 1, 1, 1]
+    assert reach_heat(graph, [4], [2, 1], 1).tolist() == [0.5, 0.5, 1, 1, 1]
 
 
 def test_a_node_that_is_twice_in_a_batch_is_read_once() -> None:
