@@ -134,7 +134,7 @@ def beside_pyg(graph: Graph, place: Path, features: Path, options: argparse.Name
             runs.setdefault(f"PyG, {workers} workers", []).append((answer["seconds"], answer["cached"]))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     print(f"{options.rounds} rounds in turn of {options.epochs + 1} epochs of {options.batches} batches\n"
-          f"PyTorch Geometric ({worker.ready['note']}) may fill a page cache of {memory / 1e9:.0f} GB\n")  # fmt: skip
+          f"PyTorch Geometric ({worker.ready['note']}) may cache pages in {memory / 1e9:.0f} GB\n")  # fmt: skip
     kinds = options.kinds
     print(f"| | s in all | least to most | s by epoch | GB read | {' | '.join(f'time / {kind}' for kind in kinds)} |")
     print("|---" * (5 + len(kinds)) + "|")
