@@ -1,16 +1,23 @@
 """Train on features in a file, read past the page cache, with each kind of cache in turn; table of bytes and seconds.
 
 python benchmarks/larger_than_memory.py [--scale 22] [--width 512] [--memory 10]
+python benchmarks/larger_than_memory.py --pyg PYTHON --kinds lookahead --rounds 3
 
 An RMAT graph of 2**scale nodes with ``width`` float32 features per node in a file, of which ``memory`` percent may lie
 in memory. An epoch goes over ``--batches`` batches of 1,024 training nodes, with 10 and 10 neighbours and a GraphSAGE
 of width 128. "In all" counts all epochs and what fills a cache before them; the other columns are medians of the epochs
 after the first. The first lines say what the disk does alone.
+
+With ``--pyg``, whole runs, from the making of a cache to the last step of all epochs, are timed in turn with those of
+PyTorch Geometric, whose features are a tensor that maps the same file. PYTHON is an interpreter that has it (see
+workers/mapped_pyg_worker.py). Nothing limits its memory: the system keeps in its page cache what was read, which is
+forgotten before each of its runs.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import mmap
 import os
 import platform
@@ -19,10 +26,11 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from compare import Worker
 from rmat import ensure
 
 from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader, storage
@@ -43,6 +51,8 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=2, help="timed ones, after the first one")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric; times whole runs beside it")
+    parser.add_argument("--rounds", type=int, default=3, help="whole runs of each, with --pyg")
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where graph and features are kept")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -58,28 +68,85 @@ def main() -> None:
           f"{options.memory:g} % of them in memory, {options.threads} thread(s); {platform.machine()}, "
           f"{os.cpu_count()} cores\n")  # fmt: skip
     disk_alone(features, graph.num_nodes, row)
+    (beside_pyg if options.pyg else by_kind)(graph, place, features, options)
+
+
+def by_kind(graph: Graph, place: Path, features: Path, options: argparse.Namespace) -> None:
+    """Print a row of bytes and seconds per kind of cache."""
     print("| | GB read in all | of nothing | GB in an epoch | s in an epoch | of nothing | s waiting for batches |")
     print("|---|---|---|---|---|---|---|")
-    room, first = int(graph.num_nodes * options.memory / 100), None
+    first = None
     for kind in options.kinds:
-        graph.ndata["x"] = rows = storage.open(features, direct=True)  # type: ignore[assignment]
-        loader = loader_of(graph, options.batches)
-        batches = KINDS[kind](graph, loader, room, options.epochs + 1)
-        train = step_of(options.width)
-        found = []
-        for _ in range(options.epochs + 1):
-            begun, before = time.perf_counter(), rows.bytes_read  # type: ignore[attr-defined]
-            for batch in batches:
-                train(batch)
-            found.append((time.perf_counter() - begun, rows.bytes_read - before, sum(loader.timings.waiting)))  # type: ignore[attr-defined]
-        whole = rows.bytes_read  # type: ignore[attr-defined]
+        found = epochs_of(kind, graph, features, options)
+        whole = sum(epoch.read for epoch in found)
         seconds, read, waited = (statistics.median(column) for column in zip(*found[1:], strict=True))
         first = first or (whole, seconds)
         cells = (
             f"{whole / 1e9:.2f} | {whole / first[0]:.2f} | {read / 1e9:.2f} | {seconds:.1f} | {seconds / first[1]:.2f}"
         )
         print(f"| {kind} | {cells} | {waited:.1f} |", flush=True)
-        del batches, loader, graph.ndata["x"]
+
+
+class Epoch(NamedTuple):
+    """What an epoch took; the first one has the making of the cache too."""
+
+    seconds: float
+    read: int
+    waited: float
+
+
+def epochs_of(kind: str, graph: Graph, features: Path, options: argparse.Namespace) -> list[Epoch]:
+    """Train with a kind of cache that is empty at first."""
+    room, count = int(graph.num_nodes * options.memory / 100), options.epochs + 1
+    train = step_of(options.width)
+    begun, before = time.perf_counter(), 0
+    graph.ndata["x"] = rows = storage.open(features, direct=True)  # type: ignore[assignment]
+    loader = loader_of(graph, options.batches)
+    batches = KINDS[kind](graph, loader, room, count)
+    found = []
+    for _ in range(count):
+        for batch in batches:
+            train(batch)
+        now, read = time.perf_counter(), rows.bytes_read  # type: ignore[attr-defined]
+        found.append(Epoch(now - begun, read - before, sum(loader.timings.waiting)))
+        begun, before = now, read
+    del graph.ndata["x"]
+    return found
+
+
+def beside_pyg(graph: Graph, place: Path, features: Path, options: argparse.Namespace) -> None:
+    """Print the seconds of whole runs, ours and those of PyTorch Geometric with and without worker processes."""
+    arguments = [str(place), str(features), str(options.threads), str(options.batches)]
+    worker = Worker(options.pyg, "mapped_pyg", arguments, options.threads)
+    few = argparse.Namespace(**{**vars(options), "batches": 2, "epochs": 0})
+    for kind in options.kinds:  # compiled loops and libraries are loaded before anything is timed
+        epochs_of(kind, graph, features, few)
+    worker.ask(json.dumps({"epochs": 1, "workers": 0, "batches": few.batches}))
+    runs: dict[str, list[tuple[list[float], int]]] = {}
+    for _ in range(options.rounds):
+        for kind in options.kinds:
+            found = epochs_of(kind, graph, features, options)
+            runs.setdefault(kind, []).append(([epoch.seconds for epoch in found], sum(epoch.read for epoch in found)))
+        for workers in (0, 2):
+            answer = worker.ask(json.dumps({"epochs": options.epochs + 1, "workers": workers}))
+            if answer["cached before"] > features.stat().st_size // 100:
+                raise SystemExit(f"{features} stays in the page cache: another process maps it")
+            runs.setdefault(f"PyG, {workers} workers", []).append((answer["seconds"], answer["cached"]))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    print(f"{options.rounds} rounds in turn of {options.epochs + 1} epochs of {options.batches} batches\n"
+          f"PyTorch Geometric ({worker.ready['note']}) may cache pages in {memory / 1e9:.0f} GB\n")  # fmt: skip
+    kinds = options.kinds
+    print(f"| | s in all | least to most | s by epoch | GB read | {' | '.join(f'time / {kind}' for kind in kinds)} |")
+    print("|---" * (5 + len(kinds)) + "|")
+    middle = {name: statistics.median(sum(seconds) for seconds, _ in found) for name, found in runs.items()}
+    for name, found in runs.items():
+        whole = sorted(sum(seconds) for seconds, _ in found)
+        epochs = ", ".join(
+            f"{statistics.median(column):.1f}" for column in zip(*(one for one, _ in found), strict=True)
+        )
+        ratios = " | ".join(f"{middle[name] / middle[kind]:.2f}" for kind in kinds)
+        print(f"| {name} | {middle[name]:.1f} | {whole[0]:.1f} to {whole[-1]:.1f} | {epochs} "
+              f"| {statistics.median(read for _, read in found) / 1e9:.2f} | {ratios} |")  # fmt: skip
 
 
 def write_features(file: Path, num_nodes: int, width: int) -> None:

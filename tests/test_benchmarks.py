@@ -230,6 +230,13 @@ def test_larger_than_memory_prints_a_row_per_kind(tmp_path: Path) -> None:
     ]
 
 
+def test_gather_prints_a_row_per_width_and_batch() -> None:
+    sizes = ["--table", 0.001, "--widths", 16, 64, "--batches", 10, 500, "--rounds", 1]
+    rows = rows_of(run("gather.py", *sizes))[1:]
+    assert [row[:2] for row in rows] == [["16", "10"], ["16", "500"], ["64", "10"], ["64", "500"]]
+    assert all(float(cell) > 0 for row in rows for cell in row[4:])
+
+
 def test_pipeline_prints_a_table() -> None:
     rows = rows_of(run("pipeline.py", "--epochs", 1, "--width", 4, "--ranked", 20, "--batch-size", 50000))[1:]
     assert [row[0] for row in rows] == ["1", "2", "4", "8"]

@@ -5,42 +5,45 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nodeflow._kernels.prefetch import prefetch, prefetch_at
+from nodeflow._kernels.prefetch import prefetch
 from nodeflow._kernels.rng import U64
 
 _LINE = 64  # bytes that the processor fetches at once
 _LINES = 256  # that may be asked for at a time: half of the smallest cache
-_FAR = 32  # ids that the place of a row is asked for ahead of its row
 
 
 @njit(nogil=True, cache=True)
-def gather_hot(words, width, place, ids, out, cold):
-    """Copy the rows ``words[place[id]]`` of ``width`` words into ``out``, row by row, where ``place[id]`` is not -1.
+def find_places(place, ids, at, cold):
+    """Write ``place[id]`` of every id into ``at``; return how many are -1. ``cold`` gets their numbers, ascending.
 
-    Returns how many of the ids have no such row; ``cold`` gets their numbers, ascending.
+    Apart from the copies: so many of these reads are under way at a time, without being asked for ahead.
     """
-    n, line, count = ids.shape[0], _LINE // words.itemsize, 0
+    count = 0
+    for i in range(ids.shape[0]):
+        found = np.int64(place[U64(ids[U64(i)])])
+        at[U64(i)] = found
+        if found < 0:
+            cold[U64(count)] = i
+            count += 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def gather_at(words, width, at, out):
+    """Copy row ``at[i]`` of ``words``, rows of ``width`` words, to row i of ``out``, for all i where it is not -1."""
+    n, line = at.shape[0], _LINE // words.itemsize
     ahead = max(2, min(16, _LINES // (width // line + 1)))
     for late in range(n + ahead):
-        prefetch_at(place, ids, late + _FAR)
-        if late < n:
-            at = np.int64(place[U64(ids[U64(late)])])
-            if at >= 0:
-                begin = at * width
-                for c in range(0, width, line):
-                    prefetch(words, begin + c)
-                prefetch(words, begin + width - 1)
+        if late < n and at[U64(late)] >= 0:
+            begin = at[U64(late)] * width
+            for c in range(0, width, line):
+                prefetch(words, begin + c)
+            prefetch(words, begin + width - 1)
         i = late - ahead
-        if i >= 0:
-            at = np.int64(place[U64(ids[U64(i)])])
-            if at < 0:
-                cold[U64(count)] = i
-                count += 1
-            else:
-                begin, to = at * width, i * width
-                for c in range(width):
-                    out[U64(to + c)] = words[U64(begin + c)]
-    return count
+        if i >= 0 and at[U64(i)] >= 0:
+            begin, to = at[U64(i)] * width, i * width
+            for c in range(width):
+                out[U64(to + c)] = words[U64(begin + c)]
 
 
 @njit(nogil=True, cache=True)

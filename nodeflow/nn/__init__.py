@@ -1,7 +1,7 @@
 """Convolutions, models, and the base classes for your own; the files are short, to be read and copied."""
 
 from nodeflow.nn._conv import FlowConv, IgnoredWeightWarning
-from nodeflow.nn._decoders import Bilinear, ComplEx, Decoder, DistMult, DotProduct
+from nodeflow.nn._decoder import Decoder
 from nodeflow.nn._distance_decoders import MLPDecoder, RotatE, TransE
 from nodeflow.nn._edge import EdgeConv, GINEConv
 from nodeflow.nn._flops import flop_counter
@@ -18,6 +18,7 @@ from nodeflow.nn._link_losses import (
 )
 from nodeflow.nn._model import FlowModel, Jumping, inference
 from nodeflow.nn._node_dropout import NodeDropout
+from nodeflow.nn._product_decoders import Bilinear, ComplEx, DistMult, DotProduct
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
 from nodeflow.nn._vr import VRGCN, PropagationConv, VRGraphSAGE, VRModel

@@ -11,7 +11,8 @@ from torch.nn import functional as F
 
 from nodeflow._base.checks import as_count
 from nodeflow.nn._conv import draw_glorot
-from nodeflow.nn._decoders import Decoder, check_even, complex_product
+from nodeflow.nn._decoder import Decoder
+from nodeflow.nn._product_decoders import check_even, complex_product
 from nodeflow.ops._moduli import sum_moduli
 
 _FEW = 8  # queries that meet one table

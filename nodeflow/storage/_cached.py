@@ -15,7 +15,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_ids, check_type
 from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import NumbersLike
-from nodeflow._rows.rows import Rows, fetch_rows
+from nodeflow._rows.rows import Rows, as_array, fetch_rows
 from nodeflow.storage._files import room_for
 from nodeflow.storage._heat import hottest
 from nodeflow.storage._sparse_files import SparseFileRows
@@ -99,13 +99,14 @@ class Cached:
         """
         wanted = as_ids(ids, "ids", self.shape[0], "row")
         out = room_for(len(wanted), self, out)
-        cold = np.empty(len(wanted), np.int64)
-        hot, width, target = as_words(self._hot, self._row, out)
-        count = int(kernels.caching.gather_hot(hot, width, self._place, wanted, target, cold))
+        at, cold = np.empty((2, len(wanted)), np.int64)
+        count = int(kernels.caching.find_places(self._place, wanted, at, cold))
         self.hits, self.misses = self.hits + len(wanted) - count, self.misses + count
         if count == len(wanted):
-            out.copy_(fetch_rows(self.rows, torch.from_numpy(wanted)))
-        elif count:
+            return out.copy_(fetch_rows(self.rows, torch.from_numpy(wanted)))
+        hot, width, target = as_words(self._hot, self._row, out)
+        kernels.caching.gather_at(hot, width, at, target)
+        if count:
             found = fetch_rows(self.rows, torch.from_numpy(wanted[cold[:count]])).cpu()
             source, width, target = as_words(found, self._row, out)
             kernels.caching.copy_rows(source, width, np.arange(count), target, cold[:count])
@@ -196,9 +197,6 @@ class RecentlyUsed:
 
 def as_words(rows: Tensor, row: int, out: Tensor) -> tuple[np.ndarray, int, np.ndarray]:
     """Return two contiguous tensors with rows of ``row`` bytes as words of one type, and the words of a row."""
-    flat, target = (part.view(-1).view(torch.uint8).numpy() if part.numel() else _NONE for part in (rows, out))
-    kind = next(kind for kind in _WORDS if (row | flat.ctypes.data | target.ctypes.data) % kind.itemsize == 0)
-    return flat.view(kind), row // kind.itemsize, target.view(kind)
-
-
-_NONE = np.empty(0, np.uint8)
+    kind = next(kind for kind in _WORDS if (row | rows.data_ptr() | out.data_ptr()) % kind.itemsize == 0)
+    words, target = (as_array(part).reshape(-1).view(kind) for part in (rows, out))
+    return words, row // kind.itemsize, target

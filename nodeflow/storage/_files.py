@@ -27,6 +27,7 @@ from nodeflow._runtime.workers import Workers
 _BLOCKS = 512, 4096  # bytes of which reads past the page cache must be multiples, by device
 _SCRATCH = 2**20  # bytes of the largest single read
 _SHARE = 16  # pieces that are worth a thread
+_SMALL = 2**16  # bytes of a result below which new memory costs less than finding memory that is used again
 _SAFETENSORS = {
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
     "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
@@ -112,7 +113,29 @@ class FileReader:
         raise ValueError(f"{self.path} ends before byte {offset}: it was cut off after it was opened")
 
 
-class FileRows:
+class ReadRows:
+    """Base of rows that a ``FileReader`` reads. Those who inherit set ``shape``."""
+
+    shape: tuple[int, ...]
+
+    def __init__(self, reader: FileReader) -> None:
+        self._reader = reader
+
+    @property
+    def path(self) -> Path:
+        """Path of the file."""
+        return self._reader.path
+
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes the file gave so far."""
+        return self._reader.bytes_read
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+class FileRows(ReadRows):
     """Rows of a dense column in a file. See ``open`` for its making.
 
     It follows the protocol ``Rows``, so it can be a column of a graph. ``fetch`` sorts the ids, reads neighbours
@@ -125,19 +148,9 @@ class FileRows:
     """
 
     def __init__(self, reader: FileReader, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> None:
-        self._reader, self._start = reader, start
-        self.shape, self.dtype = shape, dtype
+        super().__init__(reader)
+        self.shape, self.dtype, self._start = shape, dtype, start
         self._row = math.prod(shape[1:]) * dtype.itemsize
-
-    @property
-    def path(self) -> Path:
-        """Path of the file."""
-        return self._reader.path
-
-    @property
-    def bytes_read(self) -> int:
-        """How many bytes the file gave so far."""
-        return self._reader.bytes_read
 
     def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
         """Return the rows ``ids``, int64 ``[k]``, as a tensor ``[k, ...]``; with ``out`` they are written there.
@@ -152,9 +165,6 @@ class FileRows:
             sizes = np.full(len(wanted), self._row)
             self._reader.read(self._start + wanted * self._row, sizes, np.arange(len(wanted)) * self._row, target)
         return out
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def __repr__(self) -> str:
         how = ", past the page cache" if self._reader.direct else ""
@@ -237,7 +247,10 @@ def room_for(count: int, rows: Rows, out: Tensor | None) -> Tensor:
     """
     shape, dtype = (count, *rows.shape[1:]), rows.dtype
     if out is None:
-        return as_tensor(reused((math.prod(shape) * dtype.itemsize,), np.uint8), dtype, shape)
+        size = math.prod(shape) * dtype.itemsize
+        if size < _SMALL:
+            return torch.empty(shape, dtype=dtype, device="cpu")
+        return as_tensor(reused((size,), np.uint8), dtype, shape)
     check_type(out, "out", Tensor, "a tensor")
     if out.shape != shape or out.dtype != dtype or not out.is_contiguous() or out.device.type != "cpu":
         raise ValueError(f"out must be a contiguous CPU tensor {dtype} {list(shape)}, got {describe(out)}")

@@ -45,11 +45,12 @@ class Spool:
         self.is_sorted = self.is_sorted and int(dst[0]) >= self._last and bool((dst[1:] >= dst[:-1]).all())
         self._last = int(dst[-1])
 
-    def pieces(self, size: int = _PIECE) -> Iterator[Pairs]:
-        """Yield the edges in pieces."""
+    def pieces(self, size: int | None = None) -> Iterator[Pairs]:
+        """Yield the edges in pieces of ``size``; None: of the usual size."""
         self._file.flush()
+        count = 2 * (_PIECE if size is None else size)
         with self.path.open("rb") as file:
-            while len(piece := np.fromfile(file, np.int64, 2 * size)):
+            while len(piece := np.fromfile(file, np.int64, count)):
                 yield piece.reshape(-1, 2)
 
     def __enter__(self) -> Spool:

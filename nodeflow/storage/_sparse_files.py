@@ -11,12 +11,12 @@ from torch import Tensor
 from nodeflow._base.checks import as_count, as_ids, check_indptr
 from nodeflow._base.types import FileLike
 from nodeflow._rows.csr import csr_tensor, from_scipy
-from nodeflow.storage._files import FileReader, safetensors_header, tensor_in
+from nodeflow.storage._files import FileReader, ReadRows, safetensors_header, tensor_in
 
 _PARTS = "indptr", "indices", "values"
 
 
-class SparseFileRows:
+class SparseFileRows(ReadRows):
     """Rows of a sparse CSR column in a file. See ``open_sparse`` for its making.
 
     It follows the protocol ``Rows``, but its rows are sparse: batches get sparse CSR columns. ``indptr`` is kept in
@@ -29,18 +29,9 @@ class SparseFileRows:
     """
 
     def __init__(self, reader: FileReader, indptr: Tensor, starts: tuple[int, int], dtype: torch.dtype, columns: int):
-        self._reader, self._indptr, self._starts = reader, indptr, starts
+        super().__init__(reader)
+        self._indptr, self._starts = indptr, starts
         self.shape, self.dtype = (len(indptr) - 1, columns), dtype
-
-    @property
-    def path(self) -> Path:
-        """Path of the file."""
-        return self._reader.path
-
-    @property
-    def bytes_read(self) -> int:
-        """How many bytes the file gave so far."""
-        return self._reader.bytes_read
 
     def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
         """Return the rows ``ids``, int64 ``[k]``, as a sparse CSR tensor ``[k, columns]``.
@@ -64,9 +55,6 @@ class SparseFileRows:
                 self._reader.read(*pieces, target)
             parts.append(part)
         return csr_tensor(torch.from_numpy(chosen), parts[0], parts[1], (len(wanted), self.shape[1]))
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def __repr__(self) -> str:
         return f"SparseFileRows({str(self.path)!r}, {self.dtype} {list(self.shape)})"

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_ids, check_type, describe
 from nodeflow._base.types import FileLike, IdsLike, NumbersLike
 from nodeflow._disk.arrays import create_array, numpy_type
 from nodeflow._rows.rows import Rows, fetch_rows
-from nodeflow.storage._cached import row_bytes, rows_in
+from nodeflow.storage._cached import as_words, row_bytes, rows_in
 from nodeflow.storage._files import open, room_for
 from nodeflow.storage._heat import hottest
 
@@ -59,7 +60,7 @@ class Tiered:
         self.tiers = tuple(tiers)
         self.sizes = [int(tier.shape[0]) for tier in tiers]
         self.shape, self.dtype = (sum(self.sizes), *tiers[0].shape[1:]), tiers[0].dtype
-        self._ends = np.cumsum(self.sizes)
+        self._ends, self._row = np.cumsum(self.sizes), row_bytes(tiers[0])
         self._index = None if index is None else as_ids(index, "index", self.shape[0], "row").copy()
         if self._index is not None:
             seen = np.bincount(self._index, minlength=self.shape[0])
@@ -113,12 +114,15 @@ class Tiered:
         wanted = as_ids(ids, "ids", self.shape[0], "row")
         at = wanted if self._index is None else self._index[wanted]
         out = room_for(len(wanted), self, out)
-        of = np.searchsorted(self._ends, at, side="right")
         for k, tier in enumerate(self.tiers):
-            mine = np.flatnonzero(of == k)
-            self.fetched[k] += len(mine)
-            if len(mine):
-                begin = self._ends[k] - self.sizes[k]
+            begin = int(self._ends[k]) - self.sizes[k]
+            mine = (at >= begin) & (at < self._ends[k])
+            count = int(mine.sum())
+            self.fetched[k] += count
+            if count and _is_plain(tier) and not out.requires_grad:  # copied to their places at once
+                words, width, target = as_words(tier, self._row, out)
+                kernels.caching.gather_at(words, width, np.where(mine, at - begin, -1), target)
+            elif count:
                 out[torch.from_numpy(mine)] = fetch_rows(tier, torch.from_numpy(at[mine] - begin)).cpu()
         return out
 
@@ -170,6 +174,17 @@ def _is_device(place: str) -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def _is_plain(tier: Tensor | Rows) -> TypeGuard[Tensor]:
+    """Whether the rows of a tier lie one after another in main memory."""
+    return (
+        isinstance(tier, Tensor)
+        and tier.device.type == "cpu"
+        and tier.is_contiguous()
+        and not tier.requires_grad
+        and not (tier.is_conj() or tier.is_neg())
+    )
 
 
 def _place_of(tier: Tensor | Rows) -> str:

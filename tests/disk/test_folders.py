@@ -115,10 +115,16 @@ def test_damaged_files_are_found_at_once(tmp_path: Path, what: str) -> None:
         Manifest.read(tmp_path / "a", "thing", 3)
 
 
-def test_a_flipped_bit_is_found_by_the_checksum(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", [-1, -5, -90])
+@pytest.mark.parametrize("piece", [arrays._PIECE, 64])
+def test_a_flipped_bit_is_found_by_the_checksum(
+    tmp_path: Path, at: int, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the last byte too, and in any of the pieces that a file is read in."""
+    monkeypatch.setattr(arrays, "_PIECE", piece)
     file = written(tmp_path / "a") / "x.npy"
     contents = bytearray(file.read_bytes())
-    contents[-5] ^= 4
+    contents[at] ^= 4
     file.write_bytes(contents)
     Manifest.read(tmp_path / "a", "thing", 3)
     with pytest.raises(ValueError, match="checksum"):

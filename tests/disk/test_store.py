@@ -228,13 +228,15 @@ def interrupted(folder: Path) -> None:
     assert values(store.arrays) == after(2)
 
 
-@pytest.mark.parametrize("damage", ["none", "flipped", "cut", "foreign", "empty", "index"])
+@pytest.mark.parametrize("damage", ["none", "flipped", "last", "cut", "foreign", "empty", "index"])
 def test_only_a_complete_journal_is_undone(damage: str, tmp_path: Path) -> None:
     interrupted(tmp_path / "a")
     file = tmp_path / "a" / "journal"
     contents = bytearray(file.read_bytes())
     if damage == "flipped":
         contents[200] ^= 1
+    elif damage == "last":  # the old row of the last array
+        contents[int.from_bytes(contents[:8], "little") - 64] ^= 1
     elif damage == "cut":
         contents = contents[:300]
     elif damage == "foreign":
@@ -334,6 +336,16 @@ def test_a_journal_that_is_not_marked_changes_nothing(tmp_path: Path) -> None:
     assert array.tolist() == [[0, 0], [2, 3], [4, 5]]
     log.close()
     assert not (tmp_path / "journal").exists()
+
+
+def test_a_journal_is_marked_when_all_rows_are_there(tmp_path: Path) -> None:
+    """What a kill in between finds: nothing to be put back."""
+    log, arrays = Journal(tmp_path / "journal"), {"x": torch.arange(6.0).view(3, 2), "y": torch.arange(3)}
+    with pytest.raises((IndexError, RuntimeError)):
+        log.record(arrays, [("x", torch.tensor([1])), ("y", torch.tensor([3]))])
+    assert not log.marked
+    log.record(arrays, [("x", torch.tensor([1])), ("y", torch.tensor([2]))])
+    assert log.marked
 
 
 def test_a_commit_of_nothing(tmp_path: Path) -> None:

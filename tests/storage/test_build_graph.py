@@ -143,6 +143,17 @@ def test_more_edges_into_one_node_than_memory_holds(tmp_path: Path) -> None:
     same(graph, Graph.from_edges(src, dst))
 
 
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(1, 12))
+def test_a_range_has_as_many_nodes_as_fit(degrees: list[int], most: int) -> None:
+    indptr = np.concatenate([[0], np.cumsum(degrees)])
+    bounds = _sorting.ranges_of(indptr, most).tolist()
+    assert (bounds[0], bounds[-1]) == (0, len(degrees))
+    for low, high in pairwise(bounds):
+        assert low < high
+        assert sum(degrees[low:high]) <= most or high - low == 1
+        assert high == len(degrees) or sum(degrees[low : high + 1]) > most
+
+
 def test_edges_in_order_need_no_ids(tmp_path: Path) -> None:
     np.save(tmp_path / "e.npy", np.array([[1, 0], [0, 0], [2, 1], [0, 3]]))
     assert build_graph(tmp_path / "e.npy", tmp_path / "g", **QUIET).csc()[2] is None

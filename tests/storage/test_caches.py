@@ -44,6 +44,7 @@ def test_cached_rows_are_those_of_the_column(calls: list[list[int]], room: int, 
     asked = [i for ids in calls for i in ids]
     assert (rows.hits, rows.misses) == (sum(i in hot for i in asked), sum(i not in hot for i in asked))
     assert rows.hit_rate == rows.hits / len(asked) if asked else np.isnan(rows.hit_rate)
+    assert rows.fetch(torch.arange(60)).equal(column)
 
 
 @given(some_ids, st.integers(0, 60))
@@ -75,6 +76,23 @@ def test_tiers_hold_every_row_once(calls: list[list[int]], cuts: list[int], rand
     assert rows.sizes == [b - a for a, b in pairwise(ends)]
 
 
+def test_tiers_may_have_any_layout() -> None:
+    """Those whose rows do not lie one after another, or that have gradients, are fetched as columns."""
+    turned = COLUMN[:30].T.contiguous().T
+    learned = COLUMN[30:50].clone().requires_grad_()
+    rows = Tiered([turned, learned, COLUMN[50:], torch.zeros(0, 3)])
+    ids = torch.arange(59, -1, -1)
+    found = rows.fetch(ids)
+    assert found.detach().equal(COLUMN[ids])
+    assert rows.fetched == [30, 20, 10, 0]
+    found.sum().backward()
+    assert learned.grad is not None
+    assert learned.grad.eq(1).all()
+    odd = torch.arange(33, dtype=torch.uint8)[1:].view(8, 4)  # begins at an odd address
+    assert Tiered([odd]).fetch(torch.tensor([7, 0])).equal(odd[[7, 0]])
+    assert Cached(odd, range(8), 8).fetch(torch.tensor([7, 0])).equal(odd[[7, 0]])
+
+
 def test_a_column_is_split_by_heat_over_memory_a_device_and_a_file(tmp_path: Path) -> None:
     heat = torch.arange(60.0)
     rows = Tiered.split(
@@ -86,6 +104,10 @@ def test_a_column_is_split_by_heat_over_memory_a_device_and_a_file(tmp_path: Pat
     assert rows.fetch(ids).equal(COLUMN[ids])
     assert rows.fetched == [2, 1, 1, 2]
     assert "10 rows in memory of cpu" in repr(rows)
+    mixed = Tiered.split(
+        COLUMN, np.random.default_rng(0).permutation(60), [("memory", 20), (tmp_path / "rest.npy", None)]
+    )
+    assert mixed.fetch(torch.arange(60)).equal(COLUMN)
     chained = Cached(rows, heat, 5)  # any rows above any others
     assert chained.fetch(ids).equal(COLUMN[ids])
 

@@ -111,6 +111,11 @@ def test_short_types_compute_in_float32() -> None:
         table.step()
         assert table.fetch([2]).equal((before.float() - 0.5).to(dtype))
         assert table._memory["sum"].tolist()[2] == [4.0, 16.0]
+        table = EmbeddingTable(4, 2, lr=0.5, dtype=dtype, optimizer="adam", betas=(0.5, 0.75))
+        (table.pull([2]) * torch.tensor([[1.0, 2.0]])).sum().backward()
+        table.step()
+        assert table._memory["exp_avg"].tolist() == [[0, 0], [0, 0], [0.5, 1], [0, 0]]
+        assert table._memory["exp_avg_sq"].tolist() == [[0, 0], [0, 0], [0.25, 1], [0, 0]]
 
 
 # ---- initial rows

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow import Graph, NeighborSampler, NodeFlowLoader, transform
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader, ShadowSampler, transform
 from nodeflow.storage import degree_heat, hottest, presample, random_heat, reach_heat
 
 edges = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=14)
@@ -66,6 +66,22 @@ def test_two_hops_are_close_to_what_is_drawn() -> None:
     computed = reach_heat(graph, seeds, [3, 3], 5)
     assert np.corrcoef(counted, computed)[0, 1] > 0.95
     assert abs(counted.sum() / computed.sum() - 1) < 0.1
+
+
+def test_fanouts_are_in_flow_order() -> None:
+    """Seed 4 draws 2 and 3 or one of them, and these their only neighbours; in the second hop it draws again."""
+    graph = Graph.from_edges([2, 3, 0, 1], [4, 4, 2, 3])
+    assert reach_heat(graph, [4], [1, 2], 1).tolist() == [1, 1, 1, 1, 1]
+    assert reach_heat(graph, [4], [2, 1], 1).tolist() == [0.5, 0.5, 1, 1, 1]
+
+
+def test_a_node_that_is_twice_in_a_batch_is_read_once() -> None:
+    """Each seed of a ShadowSampler has a subgraph of its own; neighbours that they share are in each of them."""
+    graph = Graph.from_edges([0, 1, 2, 0], [1, 2, 3, 3])
+    loader = NodeFlowLoader(ShadowSampler(graph, 1, depth=2, fanout=5), [1, 2, 3], 3)
+    (batch,) = loader
+    assert len(batch.layers[0].parent_nid) > 4
+    assert presample(loader).tolist() == [1, 1, 1, 1]
 
 
 def test_all_neighbours_are_certain() -> None:

@@ -73,6 +73,16 @@ def test_without_a_window_the_hottest_rows_stay() -> None:
     assert len(last[0]) == 30
 
 
+@pytest.mark.parametrize("window", [1, 2, 5])
+@pytest.mark.parametrize("later", [0, 1])
+def test_a_window_ends_with_its_last_batch(window: int, later: int) -> None:
+    """A row that its last batch uses stays, although another one is hotter; one that is used later does not."""
+    between = [np.array([2 + k]) for k in range(window - 1 + later)]
+    batches = [np.array([0, 1]), *between, np.array([1])]
+    steps = list(served(Plan(9, 1, window, -np.arange(9.0)), iter(batches)))
+    assert (steps[-1][1][0] >= 0) == (later == 0)
+
+
 def test_rows_stay_when_the_coming_batches_are_forgotten() -> None:
     plan = Plan(4, 2, 1, None)
     batches = [np.array([0, 1]), np.array([0, 1])]
@@ -81,6 +91,21 @@ def test_rows_stay_when_the_coming_batches_are_forgotten() -> None:
     assert [(hit < 0).sum() for _, hit, _ in served(plan, iter(batches))] == [0, 0]
     plan.empty()
     assert [(hit < 0).sum() for _, hit, _ in served(plan, iter(batches))] == [2, 0]
+
+
+@pytest.mark.parametrize("window", [0, 1, 4])
+@pytest.mark.parametrize(("nodes", "size", "room", "count"), [(200, 25, 30, 100), (12, 3, 4, 1000)])
+def test_a_window_follows_the_rule(nodes: int, size: int, room: int, count: int, window: int) -> None:
+    """Written out: rows that a known batch uses stay, the nearest first, then the hottest. No two are as hot."""
+    rng = np.random.default_rng(2)
+    odds = 1 / np.arange(1, nodes + 1)
+    batches = [rng.permutation(rng.choice(nodes, size, replace=False, p=odds / odds.sum())) for _ in range(count)]
+    heat, held = rng.permutation(nodes).astype(float), set[int]()
+    for t, (ids, hit, _) in enumerate(served(Plan(nodes, room, window, heat), iter(batches))):
+        assert (hit >= 0).sum() == len(held & set(ids.tolist()))
+        known = {node: s for s in range(min(t + window, count - 1), t, -1) for node in batches[s].tolist()}
+        late = {node: known.get(node, 10**6 - heat[node]) for node in held | set(ids.tolist())}
+        held = set(sorted(late, key=lambda node: late[node])[:room])
 
 
 @pytest.mark.parametrize("kind", ["hub", "cycle"])
