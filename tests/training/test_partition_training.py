@@ -388,7 +388,7 @@ def other_edges(data: Dataset) -> Dataset:
         (None, "out", {}, r"edges from partition \d to partition \d, and the data set .* with direction 'in'"),
         (other_edges, "in", {}, r"it has [\d,]+ edges from partition \d to partition \d, and the data set"),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )  # fmt: skip
 def test_folders_that_do_not_fit(
     folders: Fixed, data: Dataset, of: Callable[[Dataset], Dataset] | None, name: str, change: dict[str, Any],
