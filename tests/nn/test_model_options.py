@@ -180,8 +180,8 @@ def test_only_what_the_nodes_depend_on_is_computed() -> None:
             seen.append((flow.num_src, flow.num_dst))
             return super().forward(flow, h)
 
-    model = FlowModel([Noted(1, 1), Noted(1, 1)])
-    h = torch.rand(100, 1)
+    model = FlowModel([Noted(1, 1), Noted(1, 1)]).double()
+    h = torch.rand(100, 1, dtype=torch.float64)
     assert_near(model.inference(line, h, nodes=[50, 20, 50]), model.inference(line, h)[[50, 20, 50]])
     assert seen[:2] == [(6, 4), (4, 2)]
     seen.clear()
