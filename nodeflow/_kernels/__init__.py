@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         walk,
         weighted,
     )
-    from nodeflow._kernels.reduce import dropout, extremes, gather, row_sums, several, softmax
+    from nodeflow._kernels.reduce import bias, dropout, extremes, gather, row_sums, several, softmax
 
 _FOLDERS = (__name__, f"{__name__}.draw", f"{__name__}.reduce")
 

@@ -95,6 +95,9 @@ def promises(fact: str) -> Callable[[F], F]:
 
     - "relu", of the ``forward`` of a layer: where ``self.relu`` is True it returns the positive part of its result;
     - "relu", of the ``activate`` of a model: it leaves out the ReLU of layers that have applied it;
+    - "dropout", of the ``forward`` of a layer: it takes ``dropout=rate``, and then drops numbers of its result;
+    - "dropout", of the ``step`` of a model: it applies ``self.dropout`` to what ``activate`` returns, and nothing else;
+    - "dropout", of the ``convolve`` of a model: it takes ``dropout=rate``, which it gives to the layer;
     - "own", of ``aggregate``: it takes ``own=True``, and then returns own rows beside the sums.
 
     >>> class Base:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import FlowConv, check_width, draw_glorot, promised, promises
+from nodeflow.ops import dropout as drop
 from nodeflow.ops import linear_sum
 from nodeflow.ops._opaque import opaque
 
@@ -85,10 +86,13 @@ class LinearConv(FlowConv):
         """Return A h, ``[num_dst, width]``, in the type of ``h``: dense rows ``[num_src, width]`` of any width."""
         raise NotImplementedError(f"{type(self).__name__} must define aggregate(flow, h)")
 
+    @promises("dropout")
     @promises("relu")
     @opaque  # the order depends on sizes: traced, a model would be compiled again for every size
-    def forward(self, flow: Flow, h: Tensor) -> Tensor:
+    def forward(self, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
+
+        Numbers of the result are dropped with the probability ``dropout``.
 
         Raises ValueError for rows of another width, and, where the convolution reads a node's own row, when a
         destination is not in the source layer (sample with ``include_dst=True``).
@@ -98,10 +102,10 @@ class LinearConv(FlowConv):
         if self.order_for(flow, h) == "aggregate":
             if own is None or not self._joins_own:
                 rows = None if own is None else flow.take_dst(h)
-                return map_rows(self.maps, self.aggregate(flow, h), rows, relu=self.relu)
+                return map_rows(self.maps, self.aggregate(flow, h), rows, relu=self.relu, dropout=dropout)
             joined = self.aggregate(flow, h, own=True)  # type: ignore[call-arg]  # as it promises
             weight = torch.cat([own.weight, neigh.weight], 1)
-            return linear_sum((joined, weight), bias=neigh.bias, relu=self.relu)
+            return linear_sum((joined, weight), bias=neigh.bias, relu=self.relu, dropout=dropout)
         if own is None:
             out = self.aggregate(flow, linear_sum((h, neigh.weight)))
             out = out if neigh.bias is None else out + neigh.bias
@@ -109,7 +113,8 @@ class LinearConv(FlowConv):
             rows, h = flow.share_dst(h)
             total = self.aggregate(flow, linear_sum((h, neigh.weight)))
             out = linear_sum((rows, own.weight), bias=neigh.bias) + total
-        return out.relu() if self.relu else out
+        out = out.relu() if self.relu else out
+        return drop(out, dropout) if dropout else out
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
         """Return the order in which the convolution is computed, "aggregate" or "transform".
@@ -172,14 +177,15 @@ class LinearConv(FlowConv):
 
 
 def map_rows(
-    maps: tuple[nn.Linear, nn.Linear | None], total: Tensor, own: Tensor | None, *, relu: bool = False
-) -> Tensor:
+    maps: tuple[nn.Linear, nn.Linear | None], total: Tensor, own: Tensor | None, *, relu: bool = False,
+    dropout: float = 0.0,
+) -> Tensor:  # fmt: skip
     """Return the result of ``maps`` for summed rows and own rows, ``[num_dst, in_features]`` each."""
     neigh, mine = maps
     pairs = [(total, neigh.weight)]
     if mine is not None and own is not None:
         pairs.append((own, mine.weight))
-    return linear_sum(*pairs, bias=neigh.bias, relu=relu)
+    return linear_sum(*pairs, bias=neigh.bias, relu=relu, dropout=dropout)
 
 
 class _Work(NamedTuple):

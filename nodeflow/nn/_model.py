@@ -20,6 +20,7 @@ from nodeflow.nn._conv import FlowConv, draw_glorot, promised, promises
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.ops import dropout as drop
 from nodeflow.ops import linear_sum, sparse_linear
+from nodeflow.ops._linear import in_bfloat16
 from nodeflow.propagation import Propagation
 from nodeflow.propagation._filed_pass import FiledPass
 from nodeflow.propagation._full_pass import FullPass, check_features, check_out
@@ -106,13 +107,16 @@ class FlowModel(nn.Module):
         hint = ": of rows x of all nodes take x[batch.layers[0].parent_nid]"
         check_num_rows(h.shape, "h", batch.layer_sizes[0], "node of the input layer", hint)
         kept: list[Tensor] = []  # with jumping: rows of earlier layers, of the nodes in the present layer
+        dropped = False  # by the convolution before
         for i, flow in enumerate(batch.flows):
-            h = self.step(i, h)
+            h = self.activate(i, h) if dropped else self.step(i, h)
             if self.jumping is not None and i:
                 kept = [flow.take_dst(rows) for rows in (*kept, h)]
-            h = self.convolve(i, flow, h)
+            dropped = not torch.compiler.is_compiling() and self._drops_within(i, h)
+            h = self.convolve(i, flow, h, dropout=self.dropout.p) if dropped else self.convolve(i, flow, h)
         return h if self.jumping is None else self.jumping([*kept, self.step(len(self.convs), h)])
 
+    @promises("dropout")
     def step(self, i: int, h: Tensor) -> Tensor:
         """Return the rows of layer ``i`` as they enter convolution ``i``: ``activate``, then dropout.
 
@@ -137,6 +141,23 @@ class FlowModel(nn.Module):
                 return h
         return h if self.activation is None else self.activation(h)
 
+    def _drops_within(self, i: int, h: Tensor) -> bool:
+        """Whether convolution ``i`` applies the dropout of its own results: in bfloat16 on a CPU.
+
+        Bias, ReLU and dropout are one pass over the rows then, and one over their gradient. Nothing may stand between.
+        """
+        conv = self.convs[i]
+        if (
+            not (isinstance(conv, LinearConv) and conv.relu and in_bfloat16(h))
+            or i + 1 == len(self.convs)
+            or not (type(self.dropout) is _Dropout and self.dropout.training and self.dropout.p)
+            or not (self.activation is torch.relu and self.norms is None)
+            or not (self.residuals is None and self.jumping is None)
+        ):
+            return False
+        methods = conv.forward, self.step, self.convolve
+        return promised(self.activate, "relu") and all(promised(method, "dropout") for method in methods)
+
     def _fuse_relu(self) -> None:
         """Let the inner convolutions that promise it apply the ReLU, where nothing reads the rows before it."""
         if self.activation is not torch.relu or not promised(self.activate, "relu"):
@@ -146,13 +167,15 @@ class FlowModel(nn.Module):
                 if isinstance(conv, LinearConv) and promised(conv.forward, "relu"):
                     conv.relu = True
 
-    def convolve(self, i: int, flow: Flow, h: Tensor) -> Tensor:
+    @promises("dropout")
+    def convolve(self, i: int, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
         """Return the result of convolution ``i`` for the rows that enter it, plus the residual if there is one.
 
-        Errors get a note that names the layer.
+        With ``dropout`` the convolution, which must promise it, drops its result. Errors get a note that names the
+        layer.
         """
         try:
-            out: Tensor = self.convs[i](flow, h)
+            out: Tensor = self.convs[i](flow, h, dropout=dropout) if dropout else self.convs[i](flow, h)
             if self.residuals is None:
                 return out
             own, linear = flow.take_dst(h), self.residuals[i]

@@ -78,17 +78,20 @@ class SAGEConv(LinearConv):
         if self.aggregator == "pool":
             self.pool.reset_parameters()
 
+    @promises("dropout")
     @promises("relu")
-    def forward(self, flow: Flow, h: Tensor) -> Tensor:
+    def forward(self, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
         """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
+
+        Numbers of the result are dropped with the probability ``dropout``.
 
         Raises ValueError when a destination is not in the source layer (sample with ``include_dst=True``).
         """
         if self.aggregator != "pool":
-            return super().forward(flow, h)
+            return super().forward(flow, h, dropout=dropout)
         check_width(self, h, self.pool.in_features)
         pooled = sparse_linear(h, self.pool.weight, self.pool.bias).relu()
-        return map_rows(self.maps, flow.aggregate(pooled, "max"), flow.take_dst(h), relu=self.relu)
+        return map_rows(self.maps, flow.aggregate(pooled, "max"), flow.take_dst(h), relu=self.relu, dropout=dropout)
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
         """Return the order in which the convolution is computed: see ``LinearConv``."""

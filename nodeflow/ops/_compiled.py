@@ -28,6 +28,7 @@ from nodeflow.ops._torch_state import is_memory, is_watched
 _NUMPY: dict[torch.dtype, Any] = {torch.float32: np.float32, torch.float64: np.float64, torch.bfloat16: np.uint16}
 _SINGLE = (torch.float32, torch.bfloat16)
 _PIECE = 512  # numbers that ``dropout.drop`` does at a time
+_ROWS = 1024  # rows whose gradients are added before the next sum begins
 THREAD_ELEMENTS = 2**19
 """The least count of numbers per thread: fewer are done before a second thread is awake."""
 NARROW = 256
@@ -128,22 +129,70 @@ def _sum_rows(
     return _tensor(out, dtype)
 
 
-def drop(x: Tensor, key: int, rate: float) -> Tensor:
+def drop(x: Tensor, key: int, rate: float, bias: Tensor | None = None) -> Tensor:
     """Return ``x``, bfloat16, with the numbers that ``key`` chooses set to 0, and the others scaled by 1 / (1 - rate).
 
-    ``rate`` is rounded to a multiple of 2**-16.
+    ``rate`` is rounded to a multiple of 2**-16. With ``bias``, a number per column of a matrix, it is the positive part
+    of ``x + bias`` that is dropped.
     """
-    words, least = _flat(x), round(rate * 2**16)
+    words, least, added, width = _flat(x), _least(rate), None, 1
+    if bias is not None:
+        width = bias.numel()
+        added = np.resize(bias.detach().float().numpy(), width + kernels.simd.LANES)
     out = _new(tuple(x.shape), words.dtype)
-    scale = np.float32(2**16 / (2**16 - least) if least < 2**16 else 0)
     pieces = -(-words.size // _PIECE)
     count = min(_count(words.size), max(pieces, 1))
     ends = [min(pieces * k // count * _PIECE, words.size) for k in range(count + 1)]
     _in_threads(
-        lambda a, b: kernels.dropout.drop(words, np.uint64(key), np.uint64(least), scale, out.reshape(-1), a, b),
+        lambda a, b: kernels.dropout.drop(
+            words, added, width, np.uint64(key), np.uint64(least), np.float32(drop_scale(rate)), out.reshape(-1), a, b
+        ),
         list(pairwise(ends)),
     )
     return _tensor(out, x.dtype)
+
+
+def _least(rate: float) -> int:
+    return round(rate * 2**16)
+
+
+def drop_scale(rate: float) -> float:
+    """Return by how much ``drop`` multiplies the numbers that it keeps."""
+    least = _least(rate)
+    return 2**16 / (2**16 - least) if least < 2**16 else 0.0
+
+
+def is_words(x: Tensor) -> bool:
+    """Whether the loops of linear maps take a matrix: of bfloat16, in the processor's memory."""
+    return x.dtype == torch.bfloat16 and x.device.type == "cpu" and x.is_contiguous() and is_summed(x)
+
+
+def add_bias(rows: Tensor, bias: Tensor, relu: bool) -> None:
+    """Add ``bias`` to rows ``[n, width]`` of bfloat16 in place, and with ``relu`` set negative numbers to 0."""
+    words, added = rows.view(torch.uint16).view(-1).numpy(), bias.detach().float().numpy()
+    ranges = _even_ranges(len(rows), bias.numel())
+    _in_threads(lambda a, b: kernels.bias.add_bias(words, added, relu, a, b), ranges)
+
+
+def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    """Return the gradient ``[n, width]`` of rows whose ReLU, times ``scale``, is ``out``, and its sum over the rows.
+
+    All are bfloat16, the sum is float32 ``[width]``. Where ``out`` is 0 the gradient is 0, so ``out`` may come from
+    ``drop`` too.
+
+    Rows are added in pieces, which are added in turn: the same sum for every number of threads.
+    """
+    given, result, found = _flat(g), _flat(out), _new(tuple(out.shape), np.dtype(np.uint16))
+    count, width = out.shape
+    sums = np.zeros((-(-count // _ROWS), width), np.float32)
+
+    def piece(first: int, last: int) -> None:
+        for k in range(first, last):
+            rows = k * _ROWS, min((k + 1) * _ROWS, count)
+            kernels.bias.relu_gradient(given, result, np.float32(scale), found.reshape(-1), sums[k], *rows)
+
+    _in_threads(piece, _even_ranges(len(sums), _ROWS * width))
+    return _tensor(found, out.dtype), torch.from_numpy(sums.sum(0))
 
 
 def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
@@ -330,6 +379,12 @@ def _column_ranges(groups: int, width: int, edges: int) -> Iterator[tuple[int, i
     for k in range(count):
         a, b = units * k // count * unit, units * (k + 1) // count * unit
         yield (a, b, 0, width) if groups > 1 else (0, 1, a, min(b, width))
+
+
+def _even_ranges(count: int, size: int) -> list[tuple[int, int]]:
+    """Return one range of ``count`` items of ``size`` numbers per thread, of about equal lengths."""
+    threads = min(_count(count * size), max(count, 1))
+    return list(pairwise([count * k // threads for k in range(threads + 1)]))
 
 
 def _in_threads(run: Callable[..., None], ranges: Iterable[tuple[int, ...]]) -> None:

@@ -9,8 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+import nodeflow.ops._compiled as native
 from nodeflow._base.checks import describe
 from nodeflow.ops._autograd import Op, Spmm
+from nodeflow.ops._dropout import dropout as drop
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import is_transforming
 
@@ -19,6 +21,9 @@ BLOCK = 2048
 
 SMALL = 32
 """Rows of the smallest of the pieces that products in bfloat16 are made of."""
+
+DEEP = 512
+"""Rows of the largest of the pieces that sums of products over rows in bfloat16 are made of: more are slower."""
 
 PARTS, LEAST = 8, 128
 """Parts of the rows that the gradient of a weight is summed up from, and rows that a part has at least."""
@@ -72,13 +77,16 @@ def _layout(x: object) -> str:
     return f"layout {x.layout}" if isinstance(x, Tensor) else describe(x)
 
 
-def linear_sum(*pairs: tuple[Tensor, Tensor], bias: Tensor | None = None, relu: bool = False) -> Tensor:
+def linear_sum(
+    *pairs: tuple[Tensor, Tensor], bias: Tensor | None = None, relu: bool = False, dropout: float = 0.0
+) -> Tensor:
     """Return ``x1 @ w1.T + x2 @ w2.T + ... + bias``, dense ``[n, out]``, or its positive part.
 
     Args:
         pairs: one or more ``(x, w)``: rows ``[n, k]``, dense or sparse CSR, and a weight ``[out, k]``.
         bias: ``[out]`` or None.
         relu: set negative entries to 0.
+        dropout: then drop entries with this probability, as ``dropout`` does; in bfloat16 on a CPU the two are one.
 
     Dense rows are mapped in blocks into one result, so nothing of its size is made beside it. Raises what
     ``sparse_linear`` raises, TypeError for no pair, and ValueError for different numbers of rows or outputs.
@@ -100,8 +108,12 @@ def linear_sum(*pairs: tuple[Tensor, Tensor], bias: Tensor | None = None, relu: 
         out = sparse_linear(x, w, bias)
         for x, w in others:
             out = out + sparse_linear(x, w)
-        return out.relu() if relu else out
-    return _LinearSum.apply(low, relu, bias, *(tensor for pair in pairs for tensor in pair))
+        out = out.relu() if relu else out
+        return drop(out, dropout) if dropout else out
+    words = relu and bias is not None and (low or bias.dtype) == torch.bfloat16
+    key = int(torch.randint(2**63 - 1, ())) if words and dropout else None
+    out = _LinearSum.apply(low, relu, key, dropout, bias, *(tensor for pair in pairs for tensor in pair))
+    return drop(out, dropout) if dropout and key is None else out
 
 
 def _autocast_type(tensors: Iterable[Tensor]) -> torch.dtype | None:
@@ -111,6 +123,13 @@ def _autocast_type(tensors: Iterable[Tensor]) -> torch.dtype | None:
         return None
     fit = all(tensor.device.type == "cpu" and tensor.dtype in types for tensor in tensors)
     return torch.bfloat16 if fit and not torch.compiler.is_compiling() and not is_transforming() else None
+
+
+def in_bfloat16(x: Tensor) -> bool:
+    """Whether linear maps of ``x`` are made in bfloat16 on the CPU, in whole by this package."""
+    if x.device.type != "cpu" or torch.compiler.is_compiling() or is_transforming():
+        return False
+    return x.dtype == torch.bfloat16 if not torch.is_autocast_enabled("cpu") else _autocast_type([x]) is not None
 
 
 def _plain(pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None, low: torch.dtype | None) -> bool:
@@ -129,17 +148,17 @@ def _plain(pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None, low: t
     )
 
 
-def _pieces(x: Tensor) -> list[int]:
-    """Return the numbers of rows that products with ``x`` are computed for at a time.
+def _pieces(x: Tensor, block: int = BLOCK) -> list[int]:
+    """Return the numbers of rows, at most ``block``, that products with ``x`` are computed for at a time.
 
     For products in bfloat16 on a CPU, oneDNN compiles code for every number of rows, which takes longer than the
-    product of some thousand rows. Batches have ever new numbers of rows, so these are made of few numbers: 2,048, each
-    half of it, and what is left of the smallest.
+    product of some thousand rows. Batches have ever new numbers of rows, so these are made of few numbers: a block,
+    each half of it, and what is left of the smallest.
     """
     size = len(x)
     if x.dtype != torch.bfloat16 or x.device.type != "cpu":
-        return [min(BLOCK, size - begin) for begin in range(0, size, BLOCK)]
-    pieces, block = [BLOCK] * (size // BLOCK), BLOCK // 2
+        return [min(block, size - begin) for begin in range(0, size, block)]
+    pieces, block = [block] * (size // block), block // 2
     while block >= SMALL:
         if size & block:
             pieces.append(block)
@@ -160,7 +179,7 @@ def _outer(g: Tensor, x: Tensor) -> Tensor:
     Parts that threads need not share are faster.
     """
     if g.dtype == torch.bfloat16 and g.device.type == "cpu":
-        total, pieces = torch.zeros((g.shape[1], x.shape[1])), _pieces(g)
+        total, pieces = torch.zeros((g.shape[1], x.shape[1])), _pieces(g, DEEP)
         for left, right in zip(g.split(pieces), x.split(pieces), strict=True):
             total += left.t() @ right
         return total
@@ -192,41 +211,55 @@ class _SparseLinear(Op):
 
 
 class _LinearSum(Op):
-    """``(type or None, relu, bias or None, x1, w1, x2, w2, ...)`` to ``[n, out]``.
+    """``(type or None, relu, key or None, rate, bias or None, x1, w1, x2, w2, ...)`` to ``[n, out]``.
 
-    With a type, the products are computed in it; gradients are of the types of their tensors.
+    With a type, the products are computed in it; gradients are of the types of their tensors. With a key, for words
+    with bias and ReLU, the result is dropped: what was dropped or negative is 0, which is all that the gradient needs.
     """
 
     @staticmethod
-    def forward(ctx: Any, low: torch.dtype | None, relu: bool, bias: Tensor | None, *flat: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, low: torch.dtype | None, relu: bool, key: int | None, rate: float, bias: Tensor | None, *flat: Tensor
+    ) -> Tensor:
         ctx.types = [None if tensor is None else tensor.dtype for tensor in (bias, *flat)]
         if low is not None:
             bias, flat = None if bias is None else bias.to(low), tuple(tensor.to(low) for tensor in flat)
         rows, weights = flat[::2], flat[1::2]
         out = rows[0].new_empty((len(rows[0]), len(weights[0])))
         transposed = [w.t() for w in weights]
-        pieces = _pieces(rows[0])
+        pieces, words = _pieces(rows[0]), native.is_words(out)
+        ctx.scale = 1.0 if key is None else native.drop_scale(rate)
         for block, *parts in zip(out.split(pieces), *(x.split(pieces) for x in rows), strict=True):
-            if bias is None:
+            if bias is None or words:
                 torch.mm(parts[0], transposed[0], out=block)
             else:
                 torch.addmm(bias, parts[0], transposed[0], out=block)
             for x, w in zip(parts[1:], transposed[1:], strict=True):
                 block.addmm_(x, w)
-            if relu:
+            if words and bias is not None and key is None:
+                native.add_bias(block, bias, relu)
+            elif relu and key is None:
                 block.relu_()
+        if key is not None:
+            out = native.drop(out, key, rate, bias)
         ctx.save_for_backward(out if relu else None, *flat)
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         (g,), (out, *flat) = grads, ctx.saved_tensors
-        if out is not None:
-            g = torch.ops.aten.threshold_backward(g, out, 0)
+        bias: Tensor | None = None
+        if out is not None and native.is_words(out) and not torch.is_grad_enabled():
+            g, bias = native.relu_gradient(g, out, ctx.scale)
+        elif out is not None:
+            g = torch.ops.aten.threshold_backward(g if ctx.scale == 1 else g * ctx.scale, out, 0)
         gradients: list[Tensor | None] = [None] * len(flat)
         for i, other in enumerate(flat):  # the gradient of x needs w, that of w needs x
-            if ctx.needs_input_grad[3 + (i ^ 1)]:
+            if ctx.needs_input_grad[5 + (i ^ 1)]:
                 found = _times(g, other) if i % 2 else _outer(g, other)
                 gradients[i ^ 1] = found.to(ctx.types[1 + (i ^ 1)])
-        bias = g.sum(0).to(ctx.types[0]) if ctx.needs_input_grad[2] else None  # added up in float32 at least
-        return None, None, bias, *gradients
+        if ctx.needs_input_grad[4]:
+            bias = (g.sum(0) if bias is None else bias).to(ctx.types[0])  # added up in float32 at least
+        else:
+            bias = None
+        return None, None, None, None, bias, *gradients

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from nodeflow._kernels.rng import GOLDEN, U64, mix
-from nodeflow._kernels.simd import LANES, load, mul, store
+from nodeflow._kernels.simd import LANES, add, load, mul, splat, store, where_above
 
 _QUARTER = 128
 _PIECE = 4 * _QUARTER  # numbers whose factors are made at a time
@@ -14,11 +14,12 @@ _LOW = U64(0xFFFF)
 
 
 @njit(nogil=True, cache=True)
-def drop(x, key, least, scale, out, first, last):
+def drop(x, bias, width, key, least, scale, out, first, last):
     """Write ``out[i] = scale * x[i]`` where the upper 32 bits of place i are ``least`` or more, else 0 * ``x[i]``.
 
-    Words (uint16) are read and written as in ``simd``. ``key`` is uint64, ``scale`` float32. A call does ``first <= i <
-    last``.
+    With ``bias``, of numbers are kept the positive parts of ``x[i] + bias[i % width]``; it is float32, and goes on from
+    the beginning for LANES numbers more. Words (uint16) are read and written as in ``simd``. ``key`` is uint64,
+    ``scale`` float32. A call does ``first <= i < last``.
     """
     factors, nothing = np.empty(_PIECE, np.float32), np.float32(0)
     for begin in range(first, last, _PIECE):
@@ -29,9 +30,23 @@ def drop(x, key, least, scale, out, first, last):
             factors[i + _QUARTER] = scale if ((bits >> U64(32)) & _LOW) >= least else nothing
             factors[i + 2 * _QUARTER] = scale if ((bits >> U64(16)) & _LOW) >= least else nothing
             factors[i + 3 * _QUARTER] = scale if (bits & _LOW) >= least else nothing
-        c = 0
+        c, column = 0, begin % width
         while c + LANES <= count:
-            store(out, begin + c, LANES, mul(load(x, begin + c, LANES), load(factors, c, LANES)))
+            row = entering(load(x, begin + c, LANES), bias, column)
+            store(out, begin + c, LANES, mul(row, load(factors, c, LANES)))
             c += LANES
+            column += LANES
+            while column >= width:
+                column -= width
         if c < count:
-            store(out, begin + c, count - c, mul(load(x, begin + c, count - c), load(factors, c, count - c)))
+            row = entering(load(x, begin + c, count - c), bias, column)
+            store(out, begin + c, count - c, mul(row, load(factors, c, count - c)))
+
+
+@njit
+def entering(row, bias, column):
+    """Return a vector of numbers as they enter dropout: with ``bias``, which begins at ``column``, the ReLU of sums."""
+    if bias is None:
+        return row
+    total, nothing = add(row, load(bias, column, LANES)), splat(np.float32(0))
+    return where_above(total, nothing, total, nothing)
