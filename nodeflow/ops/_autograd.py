@@ -101,8 +101,7 @@ class Spmm(Op):
 
 def divided(g: Tensor, structure: Structure) -> Tensor:
     """Return the rows of destinations divided by the number of edges, in float32 at least."""
-    g = g.to(torch.promote_types(g.dtype, torch.float32))
-    return g / structure.divisor(g)
+    return g / structure.divisor(g, torch.promote_types(g.dtype, torch.float32))
 
 
 class EdgeDot(Op):

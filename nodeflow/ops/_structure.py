@@ -88,9 +88,12 @@ class Structure(Frozen):
         """Return the edges grouped by the rows of one end, "u" or "v", and the id of each; None: in order."""
         return self.transposed() if end == "u" else (self, None)
 
-    def divisor(self, rows: Tensor) -> Tensor:
-        """Return the in-degrees, at least 1, as a divisor of the type and rank of ``rows``: ``[num_dst, 1, ...]``."""
-        return self.in_degrees.clamp(min=1).to(rows.dtype).view(-1, *[1] * (rows.ndim - 1))
+    def divisor(self, rows: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Return the in-degrees, at least 1, as a divisor of the rank of ``rows``, ``[num_dst, 1, ...]``.
+
+        It has the type of ``rows``, or ``dtype``.
+        """
+        return self.in_degrees.clamp(min=1).to(dtype or rows.dtype).view(-1, *[1] * (rows.ndim - 1))
 
     @property
     def is_transposed(self) -> bool:
