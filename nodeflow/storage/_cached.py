@@ -47,7 +47,7 @@ class Cached:
     """Rows of a column, of which the hottest lie in memory. The others are fetched from where they lie.
 
     It follows the protocol ``Rows``, so it can be a column of a graph. Beside the cached rows it keeps 4 bytes per row
-    of the column, for their places.
+    of the column, for their places, unless it caches them all.
 
     Args:
         rows: a dense column: a tensor, such as one that maps a file, or an object that follows ``Rows``.
@@ -83,8 +83,10 @@ class Cached:
         by_place = self.ids.sort().values  # files are read in order
         for begin in range(0, count, step):
             self._hot[begin : begin + step] = fetch_rows(rows, by_place[begin : begin + step])
-        self._place = np.full(self.shape[0], -1, np.int32)
-        self._place[by_place.numpy()] = np.arange(count)
+        self._place = None  # a whole column lies in its own order
+        if count < self.shape[0]:
+            self._place = np.full(self.shape[0], -1, np.int32)
+            self._place[by_place.numpy()] = np.arange(count)
         self.hits = self.misses = 0
 
     @property
@@ -98,7 +100,13 @@ class Cached:
         Raises IndexError for an id that is no row, TypeError or ValueError for an ``out`` of another type or shape.
         """
         wanted = as_ids(ids, "ids", self.shape[0], "row")
+        if self._place is None and out is None:
+            self.hits += len(wanted)
+            return fetch_rows(self._hot, torch.from_numpy(wanted))
         out = room_for(len(wanted), self, out)
+        if self._place is None:
+            self.hits += len(wanted)
+            return torch.index_select(self._hot, 0, torch.from_numpy(wanted), out=out)
         at, cold = np.empty((2, len(wanted)), np.int64)
         count = int(kernels.caching.find_places(self._place, wanted, at, cold))
         self.hits, self.misses = self.hits + len(wanted) - count, self.misses + count
