@@ -5,6 +5,7 @@
   of bfloat16, rounded once by ``simd.store``.
 - ``several``: sum, extremes and squared deviations from one reading of the rows.
 - ``extremes``, ``softmax``, ``gather``, ``dropout``: one each.
+- ``bias``: bias and ReLU of linear maps in bfloat16, and their gradient.
 
 ``ops/_compiled.py`` and ``propagation/_propagation.py`` call the sums. A change must keep the order in which a number
 is added, so that ranges of rows or columns, done by threads, change no bit. ``tests/kernels/test_row_sums.py`` and
