@@ -29,6 +29,14 @@ settings.register_profile(
 settings.load_profile("nodeflow")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Refuse names of tests that hold an address: processes that share the tests would not find the same ones."""
+    if " at 0x" in item.nodeid:
+        raise pytest.UsageError(
+            f"{item.nodeid}: name the cases with ids=, since an address is another in every process"
+        )
+
+
 def pytest_collection_finish() -> None:
     """Leave what importing and collecting made out of later garbage collections, of which some tests ask for many."""
     gc.collect()

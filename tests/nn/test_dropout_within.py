@@ -57,7 +57,9 @@ def test_a_model_says_what_it_says_with_dropout_after(kind: type[FlowModel], ord
 
 
 @pytest.mark.parametrize(
-    "options", [{"norm": "layer"}, {"residual": True}, {"jumping": "cat"}, {"activation": torch.tanh}], ids=str
+    "options",
+    [{"norm": "layer"}, {"residual": True}, {"jumping": "cat"}, {"activation": torch.tanh}],
+    ids=lambda options: next(iter(options)),
 )
 def test_what_stands_between_keeps_dropout_after(options: dict[str, Any], batch: NodeFlow) -> None:
     model = made(GraphSAGE, dropout=0.5, **options)
