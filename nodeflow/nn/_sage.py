@@ -87,8 +87,8 @@ class SAGEConv(LinearConv):
 
         Raises ValueError when a destination is not in the source layer (sample with ``include_dst=True``).
         """
-        if self.aggregator != "pool":
-            return super().forward(flow, h, dropout=dropout)
+        if self.aggregator != "pool":  # a float that is handed on would be a number of the compiled graph
+            return super().forward(flow, h, dropout=dropout) if dropout else super().forward(flow, h)
         check_width(self, h, self.pool.in_features)
         pooled = sparse_linear(h, self.pool.weight, self.pool.bias).relu()
         return map_rows(self.maps, flow.aggregate(pooled, "max"), flow.take_dst(h), relu=self.relu, dropout=dropout)
