@@ -230,6 +230,12 @@ def test_larger_than_memory_prints_a_row_per_kind(tmp_path: Path) -> None:
     ]
 
 
+def test_building_prints_a_row_per_job(tmp_path: Path) -> None:
+    rows = rows_of(run("building.py", "--scale", 8, *SMALL, "--memory", "50 MB", "--data", tmp_path))[1:]
+    assert [row[:2] for row in rows] == [["build_graph", "50 MB"], ["write_partitions", ""]]
+    assert not [path for path in tmp_path.iterdir() if not path.name.startswith("rmat")]
+
+
 def test_gather_prints_a_row_per_width_and_batch() -> None:
     sizes = ["--table", 0.001, "--widths", 16, 64, "--batches", 10, 500, "--rounds", 1]
     rows = rows_of(run("gather.py", *sizes))[1:]
