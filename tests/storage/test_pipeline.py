@@ -308,7 +308,7 @@ except KeyboardInterrupt:
 def test_ctrl_c_leaves_whole_steps() -> None:
     command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parents[1])]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.stdout == "whole\n", done.stderr
+    assert done.stdout == "whole\n", f"status {done.returncode}: {done.stderr}"
 
 
 @pytest.mark.parametrize(
