@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
+from child import figures_of
 from rmat import ensure
 
 from nodeflow import Graph
@@ -76,15 +75,6 @@ def job(name: str, folder: Path, nodes: int, memory: str) -> None:
     print(json.dumps({"peak": peak[0], "seconds": seconds}))
 
 
-def measured(name: str, folder: Path, nodes: int, memory: str = "1 GB") -> dict[str, Any]:
-    command = [sys.executable, __file__, "--child", name, str(folder), str(nodes), memory]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return figures
-
-
 def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         job(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
@@ -103,9 +93,9 @@ def main() -> None:
               f"{4 * WIDTH * nodes / 1e6:,.0f} MB of features\n")  # fmt: skip
         print("| job | memory | peak, MB | seconds |\n|---|---|---|---|")
         for memory in options.memory:
-            found = measured("build", folder, nodes, memory)
+            found = figures_of(__file__, "build", folder, nodes, memory)
             print(f"| build_graph | {memory} | {found['peak'] / 1e6:,.0f} | {found['seconds']:.1f} |", flush=True)
-        found = measured("random", folder, nodes)
+        found = figures_of(__file__, "random", folder, nodes, "")
         print(f"| write_partitions | | {found['peak'] / 1e6:,.0f} | {found['seconds']:.1f} |", flush=True)
 
 

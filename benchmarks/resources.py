@@ -12,14 +12,14 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from child import figures_of
 
 HERE = Path(__file__).resolve().parent
 MAKE = {
@@ -87,13 +87,7 @@ def child(kind: str, folder: str, warm_up: str) -> None:
 
 
 def run(kind: str, folder: Path, cache: str, warm_up: str = "cold") -> dict[str, Any]:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, "--child", kind, str(folder), warm_up]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    return figures_of(__file__, kind, folder, warm_up, NUMBA_CACHE_DIR=cache, OMP_NUM_THREADS="1")
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -22,6 +23,19 @@ FAST = Settings(
 def train(data: Dataset, settings: Settings, report: Callable[[EpochRecord], None] = lambda _: None) -> Result:
     """A whole run."""
     return Trainer(data, settings).run(report)
+
+
+def stop_after(trainer: Trainer, batches: int) -> None:
+    """Let a trainer stop after so many more batches."""
+    step, left = trainer.step, [batches]
+
+    def counted(batch: Any) -> float:
+        left[0] -= 1
+        if not left[0]:
+            trainer.stop()
+        return step(batch)
+
+    trainer.step = counted  # type: ignore[method-assign]
 
 
 TIMES = ("seconds", "seeds_per_second", "edges_per_second")

@@ -285,8 +285,8 @@ def test_readers_see_whole_steps() -> None:
 
 
 INTERRUPTED = """
-import _thread, sys, threading, time
-from pathlib import Path
+import _thread, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background begins with Ctrl-C ignored
 sys.path[:0] = [sys.argv[1]]
 from storage.test_pipeline import batches, compute, identity, made
 from nodeflow.storage import Pipeline

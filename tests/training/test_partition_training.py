@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,31 +15,20 @@ import pytest
 import torch
 from _support.cli_tools import SMALL, status
 from _support.cli_tools import train as command
-from _support.training_tools import FAST, planted, same_result, train
+from _support.partition_training import Fixed, by_hand, contents, partitioned, write_folders
+from _support.training_tools import FAST, planted, same_result, stop_after, train
 
-from nodeflow import NeighborSampler, NodeFlow, NodeFlowLoader
 from nodeflow.datasets import Dataset, read_folder
-from nodeflow.storage import PartitionBuffer, Partitions
-from nodeflow.training import Checkpoints, Settings, Stopped, Trainer
+from nodeflow.storage import Partitions
+from nodeflow.training import Checkpoints, Stopped, Trainer
 from nodeflow.training._partition_batches import PartitionBatches
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-Fixed = dict[str, Path]
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Fixed:
-    """The planted data set as a graph folder, dense and sparse; its partitions along its edges, and both ways."""
-    place = tmp_path_factory.mktemp("planted")
-    planted().save(place / "data")
-    planted(sparse=True).save(place / "sparse")
-    for name, data, direction, parts in (
-        ("in", "data", "in", "6"), ("both", "data", "both", "6"), ("out", "data", "out", "6"),
-        ("sparse-in", "sparse", "in", "6"), ("seven", "data", "in", "7"),
-    ):  # fmt: skip
-        words = ["partition", str(place / data), "--parts", parts, "--direction", direction]
-        assert status([*words, "--output", str(place / name)]) == 0
-    return {path.name: path for path in place.iterdir()}
+    return write_folders(tmp_path_factory.mktemp("planted"))
 
 
 @pytest.fixture
@@ -48,36 +36,12 @@ def data(folders: Fixed) -> Dataset:
     return read_folder(folders["data"])
 
 
-def partitioned(folder: Path, **change: Any) -> Settings:
-    """FAST on 2 of the partitions of a folder, in batches of 5: states have several of them, and few or none."""
-    usual = {"storage": "partitions", "partitions": str(folder), "slots": 2, "batch_size": 5, "epochs": 3}
-    return replace(FAST, **{**usual, **change})
-
-
 def slow(*case: Any) -> Any:
     """A second case of a law."""
     return pytest.param(*case, marks=pytest.mark.slow)
 
 
-def contents(batch: NodeFlow) -> list[Any]:
-    ends = [[end.tolist() for end in flow.edges()] for flow in batch.flows]
-    columns = [batch.layers[0].data["feat"].tolist(), batch.layers[-1].data["label"].tolist()]
-    return [[layer.parent_nid.tolist() for layer in batch.layers], ends, *columns]
-
-
 # batches
-
-
-def by_hand(settings: Settings, epoch: int) -> Iterator[tuple[list[Any], torch.Tensor]]:
-    """The batches of an epoch, and the nodes that local ids are, from a loop over a buffer."""
-    buffer = PartitionBuffer(settings.partitions, settings.slots, order=settings.order, seed=settings.seed, epoch=epoch)
-    for state in buffer:
-        loader = NodeFlowLoader(
-            NeighborSampler(state.graph, settings.sizes, seed=state.seed), state.seeds, settings.batch_size, True,
-            seed=state.seed, ndata={0: ["feat"], -1: ["label"]},
-        )  # fmt: skip
-        for batch in loader:
-            yield contents(batch), state.nodes
 
 
 @pytest.mark.parametrize("order", ["comet", slow("beta"), "dispersed"])
@@ -142,19 +106,6 @@ def test_the_bar_counts_the_batches_of_the_run(folders: Fixed, data: Dataset) ->
 
 
 # the same run
-
-
-def stop_after(trainer: Trainer, batches: int) -> None:
-    """Let a trainer stop after so many more batches."""
-    step, left = trainer.step, [batches]
-
-    def counted(batch: Any) -> float:
-        left[0] -= 1
-        if not left[0]:
-            trainer.stop()
-        return step(batch)
-
-    trainer.step = counted  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize(
@@ -319,140 +270,6 @@ def test_a_killed_run_goes_on(folders: Fixed, tmp_path: Path) -> None:
     assert status(["train", "--resume", str(tmp_path / "run"), "--no-plot"]) == 0
     one, other = ((tmp_path / name / "checkpoint.safetensors").read_bytes() for name in ("whole", "run"))
     assert one == other
-
-
-# what cannot be
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"partitions": ""}, "storage 'partitions' needs partitions: the folder that nodeflow partition wrote"),
-        ({"slots": 0}, "storage 'partitions' needs slots: how many partitions are in memory at a time"),
-        ({"order": "random"}, "order must be 'comet', 'beta', 'dispersed' or 'sequential', got 'random'"),
-        ({"storage": "file"}, "partitions is read with storage 'partitions' only, got partitions = '.*' with storage"),
-        ({"storage": "memory", "partitions": ""}, "slots is read with storage 'partitions' only, got slots = 2 with"),
-        ({"task": "link"}, "storage must not be 'partitions' with task 'link', which draws negatives among all nodes"),
-        ({"inputs": "embedding"}, "inputs must be 'features' with storage 'partitions', since the learned rows"),
-        ({"inputs": "both"}, "inputs must be 'features' with storage 'partitions', .* got 'both'"),
-        ({"sampler": "cv"}, "storage must be 'memory' with sampler 'cv', which reads the features of all nodes"),
-        ({"sampler": "saint"}, "storage must not be 'partitions' with sampler 'saint', whose weights of nodes"),
-        ({"sampler": "cluster"}, "storage must not be 'partitions' with sampler 'cluster', which cuts the whole graph"),
-        ({"sampler": "shadow"}, "storage must not be 'partitions' with sampler 'shadow', whose subgraphs would end"),
-    ],
-    ids=str,
-)
-def test_settings_that_do_not_fit(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message) as caught:
-        partitioned(Path("parts"), **change)
-    assert "\n" not in str(caught.value)
-    with pytest.raises(TypeError, match="partitions must be a string, the path of a folder, got"):
-        Settings(partitions=Path("parts"))  # type: ignore[arg-type]
-
-
-def changed(**columns: torch.Tensor) -> Dataset:
-    data = planted()
-    graph = data.graph
-    made = type(graph).from_edges(*graph.edges(), num_nodes=300, ndata={**graph.ndata, **columns}, edata=graph.edata)
-    return replace(data, graph=made)
-
-
-def another_label(data: Dataset) -> Dataset:
-    label = data.graph.ndata["label"].clone()
-    label[data.train.sort().values[3]] = (label[data.train.sort().values[3]] + 1) % 3
-    return changed(label=label)
-
-
-def other_edges(data: Dataset) -> Dataset:
-    src, dst = data.graph.edges()
-    graph = type(data.graph).from_edges(dst, src, num_nodes=300, ndata=data.graph.ndata, edata=data.graph.edata)
-    return replace(planted(), graph=graph)
-
-
-@pytest.mark.parametrize(
-    ("of", "name", "change", "message"),
-    [
-        (None, "nowhere", {}, "nowhere"),
-        (None, "in", {"slots": 4, "order": "sequential"}, "slots must be at least the number of partitions with"),
-        (None, "in", {"slots": 3}, "slots must be one of 2, 4, 6 for 6 partitions, got 3"),
-        (lambda _: planted(val=80, test=100), "in", {}, None),
-        (lambda data: replace(data, train=data.train[1:]), "in", {}, r"node \d+ is a training node of the folder only"),
-        (lambda data: replace(data, train=torch.cat([data.train, data.val[:1]]), val=data.val[1:]), "in", {},
-         r"node \d+ is a training node of the data set only"),
-        (another_label, "in", {}, r"the label of training node \d+ is another one; write them again with nodeflow"),
-        (lambda data: changed(feat=data.graph.ndata["feat"] * 2), "in", {}, r"the features of node \d+ are others"),
-        (lambda data: changed(feat=data.graph.ndata["feat"].double()), "in", {},
-         r"its features are torch.float32 \[300, 3\], and those of the data set torch.float64 \[300, 3\]"),
-        (lambda data: changed(feat=data.graph.ndata["feat"][:, :2].clone()), "in", {}, r"data set .* \[300, 2\]"),
-        (None, "in", {"direction": "both"}, "has 1,800 edges, and messages go along 3,580 edges with direction 'both'"),
-        (None, "out", {}, r"edges from partition \d to partition \d, and the data set .* with direction 'in'"),
-        (other_edges, "in", {}, r"it has [\d,]+ edges from partition \d to partition \d, and the data set"),
-    ],
-    ids=lambda value: getattr(value, "__name__", str(value)),
-)  # fmt: skip
-def test_folders_that_do_not_fit(
-    folders: Fixed, data: Dataset, of: Callable[[Dataset], Dataset] | None, name: str, change: dict[str, Any],
-    message: str | None,
-) -> None:  # fmt: skip
-    settings = partitioned(folders["in"].parent / name, **change)
-    given = data if of is None else of(planted())
-    if message is None:
-        Trainer(given, settings)
-        return
-    with pytest.raises((ValueError, FileNotFoundError), match=message) as caught:
-        Trainer(given, settings)
-    assert "\n" not in str(caught.value)
-
-
-def test_edge_types_must_be_those_of_messages(folders: Fixed, data: Dataset, tmp_path: Path) -> None:
-    graph = data.graph
-    graph.edata["other"] = 1 - graph.edata["kind"]
-    data.save(tmp_path / "data")
-    words = ["partition", str(tmp_path / "data"), "--parts", "6", "--output", str(tmp_path / "parts")]
-    assert status([*words, "--edge-type", "kind"]) == 0
-    settings = partitioned(tmp_path / "parts", direction="both", model="rgcn", edge_type="other", epochs=1)
-    with pytest.raises(ValueError, match=r"the largest type of an edge in column 'other' is 1, and that .* set 3"):
-        Trainer(data, settings)
-    assert status([*words, "--edge-type", "other", "--overwrite"]) == 0
-    train(data, settings)
-
-
-def test_states_of_other_runs_are_refused(folders: Fixed, data: Dataset, tmp_path: Path) -> None:
-    settings = partitioned(folders["in"])
-    state = Trainer(data, settings).state_dict()
-    plain = replace(FAST, batch_size=5, epochs=3)
-    for other, message in (
-        (replace(settings, slots=4), "the state is of a run with slots = 2, got 4"),
-        (replace(settings, order="beta"), "the state is of a run with order = 'comet', got 'beta'"),
-        (partitioned(folders["seven"], slots=2, order="beta"), "the state is of another data set, or of a changed one"),
-        (plain, "the state is of another data set, or of a changed one"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            Trainer(data, other).load_state_dict(state)
-    with pytest.raises(ValueError, match="the state is of another data set"):
-        Trainer(data, settings).load_state_dict(Trainer(data, plain).state_dict())
-    old = Trainer(data, plain).state_dict()
-    old["settings"] = {name: value for name, value in old["settings"].items() if name not in ("slots", "order")}
-    Trainer(data, plain).load_state_dict(old)  # of a version that did not know them
-
-
-def test_states_of_other_batches_are_refused(folders: Fixed, data: Dataset) -> None:
-    batches = Trainer(data, partitioned(folders["in"])).batches
-    assert repr(batches).startswith("PartitionBatches(2 of 6 partitions in memory, 15 states, ")
-    next(iter(batches))
-    state = batches.state_dict()
-    assert (state["epoch"], state["batch_number"]) == (0, 1)
-    for change, message in (
-        ({"slots": 4}, "the state is of batches with slots = 4, got 2"),
-        ({"batch_number": 10_000}, r"state\['batch_number'\] is 10000, but epoch 0 has \d+ batches"),
-        ({"epoch": -2}, r"state\['epoch'\] must be at least -1, got -2"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            batches.load_state_dict({**state, **change})
-    with pytest.raises(ValueError, match="state must be what state_dict returned"):
-        batches.load_state_dict({})
-    batches.load_state_dict({**state, "batch_number": len(batches)})  # a finished epoch goes on with the next one
-    assert [contents(batch) for batch in batches] == [batch for batch, _ in by_hand(partitioned(folders["in"]), 1)]
 
 
 def test_partitions_in_every_direction(folders: Fixed, data: Dataset) -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from _support.cli_tools import status, two_communities
 from _support.cli_tools import train as command
-from _support.training_tools import FAST, planted, same_result, train
+from _support.training_tools import FAST, planted, same_result, stop_after, train
 from hypothesis import given, strategies
 from torch import Tensor
 
@@ -169,19 +169,6 @@ def test_a_run_goes_on_bit_for_bit_also_with_another_storage(
         result = again.run()
         assert same_training(whole, result)
         assert same_result(whole, replace(result, settings=settings)) or other == "memory"
-
-
-def stop_after(trainer: Trainer, batches: int) -> None:
-    """Let a trainer stop after so many batches of its next epoch."""
-    step, left = trainer.step, [batches]
-
-    def counted(batch: Any) -> float:
-        left[0] -= 1
-        if not left[0]:
-            trainer.stop()
-        return step(batch)
-
-    trainer.step = counted  # type: ignore[method-assign]
 
 
 def test_a_state_of_other_features_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
