@@ -71,7 +71,7 @@ def _open_together(folder: FileLike, transport: Transport, *, verify: bool, time
                 f"{folder} has {parts.num_parts} parts, but there are {transport.size} processes; start "
                 f"{parts.num_parts} of them, or partition the graph again"
             )
-        part = parts.part(transport.rank, verify=verify)
+        part = parts.part(transport.rank)
         facts = {"version of nodeflow": version("nodeflow"), "identity of the partition": parts.identity}
         peers.agree("what is opened", {**facts, "timeout": repr(timeout)})
     peers.book = parts
