@@ -10,8 +10,9 @@ after the first. The first lines say what the disk does alone.
 
 With ``--pyg``, whole runs, from the making of a cache to the last step of all epochs, are timed in turn with those of
 PyTorch Geometric, whose features are a tensor that maps the same file. PYTHON is an interpreter that has it (see
-workers/mapped_pyg_worker.py). Nothing limits its memory: the system keeps in its page cache what was read, which is
-forgotten before each of its runs.
+workers/mapped_pyg_worker.py). The system keeps in its page cache what was read, which is forgotten before each of its
+runs. Nothing limits that cache, unless ``--pyg-cgroup`` names the folder of a memory cgroup that has a limit: then both
+processes run in it. The bytes that PyTorch Geometric reads are those that the disk gave to the whole machine.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric; times whole runs beside it")
+    parser.add_argument("--pyg-cgroup", type=Path, metavar="FOLDER", help="cgroup of both processes, with --pyg")
     parser.add_argument("--rounds", type=int, default=3, help="whole runs of each, with --pyg")
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where graph and features are kept")
     options = parser.parse_args()
@@ -118,6 +120,9 @@ def beside_pyg(graph: Graph, place: Path, features: Path, options: argparse.Name
     """Print the seconds of whole runs, ours and those of PyTorch Geometric with and without worker processes."""
     arguments = [str(place), str(features), str(options.threads), str(options.batches)]
     worker = Worker(options.pyg, "mapped_pyg", arguments, options.threads)
+    if options.pyg_cgroup is not None:  # what is allocated and cached from now on counts
+        for process in (os.getpid(), worker.process.pid):
+            (options.pyg_cgroup / "cgroup.procs").write_text(str(process))
     few = argparse.Namespace(**{**vars(options), "batches": 2, "epochs": 0})
     for kind in options.kinds:  # compiled loops and libraries are loaded before anything is timed
         epochs_of(kind, graph, features, few)
@@ -128,13 +133,16 @@ def beside_pyg(graph: Graph, place: Path, features: Path, options: argparse.Name
             found = epochs_of(kind, graph, features, options)
             runs.setdefault(kind, []).append(([epoch.seconds for epoch in found], sum(epoch.read for epoch in found)))
         for workers in (0, 2):
+            before = disk_reads(features)
             answer = worker.ask(json.dumps({"epochs": options.epochs + 1, "workers": workers}))
             if answer["cached before"] > features.stat().st_size // 100:
                 raise SystemExit(f"{features} stays in the page cache: another process maps it")
-            runs.setdefault(f"PyG, {workers} workers", []).append((answer["seconds"], answer["cached"]))
+            runs.setdefault(f"PyG, {workers} workers", []).append((answer["seconds"], disk_reads(features) - before))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if options.pyg_cgroup is not None:
+        memory = int((options.pyg_cgroup / "memory.limit_in_bytes").read_text())
     print(f"{options.rounds} rounds in turn of {options.epochs + 1} epochs of {options.batches} batches\n"
-          f"PyTorch Geometric ({worker.ready['note']}) may cache pages in {memory / 1e9:.0f} GB\n")  # fmt: skip
+          f"PyTorch Geometric ({worker.ready['note']}) may cache pages in {memory / 1e9:.1f} GB\n")  # fmt: skip
     kinds = options.kinds
     print(f"| | s in all | least to most | s by epoch | GB read | {' | '.join(f'time / {kind}' for kind in kinds)} |")
     print("|---" * (5 + len(kinds)) + "|")
@@ -147,6 +155,16 @@ def beside_pyg(graph: Graph, place: Path, features: Path, options: argparse.Name
         ratios = " | ".join(f"{middle[name] / middle[kind]:.2f}" for kind in kinds)
         print(f"| {name} | {middle[name]:.1f} | {whole[0]:.1f} to {whole[-1]:.1f} | {epochs} "
               f"| {statistics.median(read for _, read in found) / 1e9:.2f} | {ratios} |")  # fmt: skip
+
+
+def disk_reads(file: Path) -> int:
+    """Return the bytes that the disk of a file has given so far (Linux)."""
+    device = file.stat().st_dev
+    for line in Path("/proc/diskstats").read_text().splitlines():
+        major, minor, _, _, _, sectors, *_ = line.split()
+        if (int(major), int(minor)) == (os.major(device), os.minor(device)):
+            return 512 * int(sectors)
+    return 0
 
 
 def write_features(file: Path, num_nodes: int, width: int) -> None:

@@ -66,6 +66,7 @@ __all__ = [
     "create_full_node_flow",
     "create_node_flow",
     "datasets",
+    "distributed",
     "flow",
     "flow_from_csr",
     "flow_from_edges",

@@ -18,13 +18,15 @@ from nodeflow.random import hash_ids
 def edge_column(graph: Graph, name: str, argument: str) -> Array:
     """Return the edge column ``name`` as an array ``[num_edges]``, shared; ``argument`` is what errors call it.
 
+    Of a graph that lies on several processes, this and the functions below return the entries of the edges held here.
+
     Raises TypeError if ``name`` is no string, KeyError for an unknown column, ValueError unless it has one number per
     edge.
     """
     check_type(name, argument, str, "the name of a column of graph.edata")
     if name not in graph.edata:
         raise KeyError(f"{argument}: graph.edata has no column {name!r}; it has {', '.join(graph.edata) or 'none'}")
-    column = whole_column(graph.edata[name])
+    column = whole_column(graph.held.edata[name])
     if column.layout != torch.strided or column.ndim != 1:
         raise ValueError(f"{argument}: the edge column {name!r} must have one number per edge, got {describe(column)}")
     column = column.detach().cpu()
@@ -94,16 +96,20 @@ def edge_mask(graph: Graph, value: EdgeFilter | EdgeMask | None) -> EdgeMask | N
     """
     if value is None or isinstance(value, EdgeMask):
         return value
+    held, size = graph.held, graph.num_edges
+    given = isinstance(value, str) or callable(value)  # then it is of the edges held here
     if isinstance(value, str):
         value = edge_column(graph, value, "edge_filter")
     elif callable(value):
-        value = value(graph.edata)
+        value = value(held.edata)
+    if given:
+        size = held.num_edges
     mask = as_array(value, "edge_filter") if isinstance(value, Tensor) else np.asarray(value)
     if mask.dtype != np.bool_:
         raise TypeError(
             f"edge_filter must give a bool for every edge, got {describe(value)}; for the edges of one kind pass a "
             "function, as in lambda edata: edata['kind'] == 0, and for ids make a mask"
         )
-    if mask.shape != (graph.num_edges,):
-        raise ValueError(f"edge_filter must have one entry per edge ({graph.num_edges}), got shape {mask.shape}")
-    return EdgeMask(mask.copy())
+    if mask.shape != (size,):
+        raise ValueError(f"edge_filter must have one entry per edge ({size}), got shape {mask.shape}")
+    return EdgeMask(np.array(mask if given else held.edges_of_whole(mask)))

@@ -14,6 +14,7 @@ from nodeflow._base.checks import Ints, as_count, check_indptr, check_length, ch
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, IdsLike
 from nodeflow.graph._graph import Graph
+from nodeflow.graph._held import WholeIds
 from nodeflow.graph._storage import integers, read_only
 
 NOTHING: Ints = np.zeros(0, np.int64)
@@ -25,7 +26,9 @@ class Edges(Frozen):
 
     Row r has the positions ``indptr[r]`` to ``indptr[r + 1] - 1``. The edge at position p leads to the neighbour
     ``indices[p]`` and has the id ``edge_ids[p]``; ``edge_ids`` None means that p is the id. The arrays are read-only
-    numpy arrays. ``patch`` says which edges are left out for one batch (see ``without``), None for none.
+    numpy arrays. ``patch`` says which edges are left out for one batch (see ``without``), None for none. In a part of a
+    graph that lies on several processes, rows are those of the nodes owned here, edge ids are those of the part, and
+    ``whole`` says what ids both have in the whole graph.
 
     Args:
         indptr: integers ``[rows + 1]``, non-decreasing, from 0 to the number of edges.
@@ -37,12 +40,13 @@ class Edges(Frozen):
     repeat, IndexError for a neighbour or an edge id out of range.
     """
 
-    __slots__ = ("_position_of", "edge_ids", "indices", "indptr", "patch", "rows_per_node")
+    __slots__ = ("_position_of", "edge_ids", "indices", "indptr", "patch", "rows_per_node", "whole")
     indptr: Ints
     indices: Array
     edge_ids: Array | None
     rows_per_node: int
     patch: Patch | None
+    whole: WholeIds | None
     _position_of: Lazy[Ints]
 
     def __init__(self, indptr: IdsLike, indices: IdsLike, edge_ids: IdsLike | None, *, rows_per_node: int = 1) -> None:
@@ -71,8 +75,10 @@ class Edges(Frozen):
     def _start(
         self, indptr: Ints, indices: Array, edge_ids: Array | None, *,
         rows_per_node: int = 1, patch: Patch | None = None, position_of: Lazy[Ints] | None = None,
+        whole: WholeIds | None = None,
     ) -> None:  # fmt: skip
         self._set(
+            whole=whole,
             indptr=read_only(indptr), indices=read_only(indices),
             edge_ids=None if edge_ids is None else read_only(edge_ids), rows_per_node=rows_per_node, patch=patch,
             _position_of=Lazy(lambda: _inverse(edge_ids)) if position_of is None else position_of,
@@ -88,8 +94,17 @@ class Edges(Frozen):
         """The narrowest integer type that holds every position."""
         return np.int32 if len(self.indices) < 2**31 else np.int64
 
+    @property
+    def num_idents(self) -> int:
+        """Number of rows of the whole graph."""
+        return self.num_rows if self.whole is None else self.whole.num_nodes * self.rows_per_node
+
     def rows_of(self, nodes: Ints) -> Ints:
-        """Return the rows of nodes, node by node."""
+        """Return the rows of nodes (parent ids), node by node."""
+        return self.idents_of(nodes if self.whole is None else self.whole.rows_of(nodes))
+
+    def idents_of(self, nodes: Ints) -> Ints:
+        """Return the numbers that the rows of nodes have in the whole graph, to which their random numbers belong."""
         if self.rows_per_node == 1:
             return nodes
         rows: Ints = (nodes[:, None] * self.rows_per_node + np.arange(self.rows_per_node)).ravel()
@@ -105,8 +120,9 @@ class Edges(Frozen):
         return eid if self.edge_ids is None else self._position_of.get()[eid]
 
     def parent_eid(self, positions: Ints) -> Tensor:
-        """Return the edge ids at positions, as a tensor."""
-        return torch.from_numpy(self.ids(positions))
+        """Return the parent ids of the edges at positions, as a tensor."""
+        ids = self.ids(positions)
+        return torch.from_numpy(ids if self.whole is None else self.whole.edge_ids[ids].astype(np.int64, copy=False))
 
     def by_position(self, column: Array) -> Array:
         """Return a column with an entry per edge id in the order of the positions; shared where the orders agree."""
@@ -136,11 +152,12 @@ class Edges(Frozen):
         positions = eid if self.edge_ids is None else position_of[eid[eid < len(position_of)]]
         left_out = np.unique(positions[positions >= 0])  # a filter may have left out some of them already
         arrays, patch = (self.indptr, self.indices, self.edge_ids), Patch(self, left_out)
-        return Edges.trusted(*arrays, rows_per_node=self.rows_per_node, patch=patch, position_of=self._position_of)
+        return Edges.trusted(*arrays, rows_per_node=self.rows_per_node, patch=patch, position_of=self._position_of,
+                             whole=self.whole)  # fmt: skip
 
     def _reordered(self, indptr: Ints, order: Ints, rows_per_node: int) -> Edges:
         ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]
-        return Edges.trusted(indptr, self.indices[order], ids, rows_per_node=rows_per_node)
+        return Edges.trusted(indptr, self.indices[order], ids, rows_per_node=rows_per_node, whole=self.whole)
 
 
 class Patch(Frozen):
@@ -190,7 +207,8 @@ class Patch(Frozen):
 def edges_along(graph: Graph, direction: str) -> Edges:
     """Return the edge arrays of ``graph`` along which neighbours are looked up: "in" or "out", else ValueError."""
     check_one_of(direction, "direction", ("in", "out"))
-    return Edges.trusted(*(graph.csc() if direction == "in" else graph.csr()))
+    held = graph.held
+    return Edges.trusted(*(held.csc() if direction == "in" else held.csr()), whole=held.whole)
 
 
 def contains(ascending: Ints, values: Ints) -> NDArray[np.bool_]:

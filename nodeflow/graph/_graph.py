@@ -18,11 +18,12 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_indptr, check_pairs, check_range
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import ColumnsLike, FileLike, IdsLike
+from nodeflow._base.types import Array, ColumnsLike, FileLike, IdsLike
 from nodeflow._runtime import living
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._folder import open_graph, read_manifest, save_graph
 from nodeflow.graph._frame import Frame, GraphFrame
+from nodeflow.graph._held import Held, Peers, WholeIds
 from nodeflow.graph._hints import check_arrays
 from nodeflow.graph._names import NodeNames, listed
 from nodeflow.graph._queries import Between, degrees, edges_of
@@ -248,6 +249,29 @@ class Graph(Frozen):
     def stored_edge_ids(self) -> Stored:
         """Read-only integer array ``[num_edges]``: id of each in-edge, as stored."""
         return read_only(np.arange(self.num_edges)) if self._edge_ids is None else self._edge_ids
+
+    @property
+    def peers(self) -> Peers | None:
+        """The processes that hold this graph together with this one; None: this process holds all of it."""
+        return None
+
+    @property
+    def held(self) -> Held:
+        """What this process holds of the graph: all of it."""
+        return self
+
+    @property
+    def whole(self) -> WholeIds | None:
+        """The ids that nodes and edges have in the whole graph; None, because this is the whole."""
+        return None
+
+    def edges_here(self, eid: Ints) -> Ints:
+        """Return the ids that edges have among those held here: the same."""
+        return eid
+
+    def edges_of_whole(self, values: Tensor | Array) -> Array:
+        """Return the entries that the edges held here have in an array by edge id: all."""
+        return np.asarray(values)
 
     def csc(self) -> tuple[Ints, Stored, Stored | None]:
         """Return ``(indptr, sources, edge ids)`` of the in-edges as stored; edge ids None means the position."""

@@ -116,7 +116,7 @@ class _Parts:
         indices = torch.from_numpy(np.concatenate(locals_))
         whole = self.layer(numbering.nodes)
         context = whole.context
-        eid = Lazy(lambda: torch.cat([_parent_eid(self.edges, choice).get() for choice in choices]))
+        eid = Lazy(lambda: torch.cat([parent_eid(self.edges, choice).get() for choice in choices]))
         weighted = any(choice.weight is not None for choice in choices)
         weight = Lazy(lambda: torch.cat([_weight(choice) for choice in choices])) if weighted else None
         said = {choice.needs_weight for choice in choices}
@@ -148,7 +148,7 @@ class _Parts:
                 f"the Choice for flow {flow} is for {len(choice.indptr) - 1} destinations, not for {len(dst)}"
             )
         if not choice.trusted:
-            _check(self.graph, self.edges, choice, dst)
+            check_choice(self.graph, self.edges, choice, dst)
         src = choice.take_sources(self.edges)
         if context is not None:
             src += np.repeat(context * self.graph.num_nodes, np.diff(choice.indptr))
@@ -169,7 +169,7 @@ class _Parts:
         """The flow of the chosen edges, whose sources have the local ids ``local``."""
         structure = Structure(torch.from_numpy(choice.indptr), torch.from_numpy(local), src.num_nodes)
         return Flow.trusted(
-            structure, src, dst, (i, i + 1), parent_eid=_parent_eid(self.edges, choice), weight=choice.weight,
+            structure, src, dst, (i, i + 1), parent_eid=parent_eid(self.edges, choice), weight=choice.weight,
             needs_weight=choice.needs_weight, data=Frame(len(local), choice.edata), prefix=prefix,
         )  # fmt: skip
 
@@ -194,7 +194,7 @@ def _weight(choice: Choice) -> Tensor:
     return choice.weight.get()
 
 
-def _check(graph: Graph, edges: Edges, choice: Choice, dst: Ints) -> None:
+def check_choice(graph: Graph, edges: Edges, choice: Choice, dst: Ints) -> None:
     """Raise IndexError or ValueError unless the edges of a Choice exist and belong to these destinations."""
     if choice.positions is None:
         as_ids(choice.src, "src of the Choice", graph.num_nodes)
@@ -202,17 +202,18 @@ def _check(graph: Graph, edges: Edges, choice: Choice, dst: Ints) -> None:
             as_ids(choice.eid, "eid of the Choice", graph.num_edges, "edge", lower=-1)
         return
     positions = as_ids(choice.positions, "positions of the Choice", len(edges.indices), "edge position")
-    node = np.repeat(dst, np.diff(choice.indptr)) * edges.rows_per_node
-    first, end = edges.indptr[node], edges.indptr[node + edges.rows_per_node]
+    row = np.repeat(edges.rows_of(dst)[:: edges.rows_per_node], np.diff(choice.indptr))
+    first, end = edges.indptr[row], edges.indptr[row + edges.rows_per_node]
     if (i := first_true((positions < first) | (positions >= end))) is not None:
         raise ValueError(
             f"positions[{i}] of the Choice is {positions[i]}, but the edges of its destination "
-            f"{node[i] // edges.rows_per_node} lie at {first[i]} to {end[i] - 1}; positions count in the "
+            f"{np.repeat(dst, np.diff(choice.indptr))[i]} lie at {first[i]} to {end[i] - 1}; positions count in the "
             "sampler's edge arrays, not edge ids (see Candidates.select)"
         )
 
 
-def _parent_eid(edges: Edges, choice: Choice) -> Lazy[Tensor]:
+def parent_eid(edges: Edges, choice: Choice) -> Lazy[Tensor]:
+    """Return the parent ids of the chosen edges, -1 for an edge without one."""
     positions, eid = choice.positions, choice.eid
     if positions is not None:
         return Lazy(lambda: edges.parent_eid(positions))

@@ -153,9 +153,18 @@ class SamplerBase(ABC):
 
     def __init__(self, graph: Graph, num_flows: int, *, seed: int = 0) -> None:
         check_type(graph, "graph", Graph, "a nodeflow.Graph")
+        if graph.peers is not None and (reason := self.needs_whole_graph()) is not None:
+            raise TypeError(f"{type(self).__name__} cannot draw from a graph that lies on several processes: {reason}")
         self.graph = graph
         self.num_flows = as_count(num_flows, "num_flows")
         self.seed = as_int(seed, "seed")
+
+    def needs_whole_graph(self) -> str | None:
+        """Return why this sampler cannot draw from a graph that lies on several processes; None: it can.
+
+        It can where the edges that a destination gets depend on that destination's edges alone.
+        """
+        return "what it draws depends on more than the edges of one destination, which lie on one process"
 
     @property
     def num_seeds(self) -> int:

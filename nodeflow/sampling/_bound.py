@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, as_ids
+from nodeflow._base.checks import Ints, as_count, as_ids
 from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow.graph import Graph
 from nodeflow.graph._columns import EdgeMask, edge_mask
@@ -51,6 +51,13 @@ class BoundSampler(SamplerBase):
 
     reader: Reader
 
+    def bind(self) -> None:
+        """Call ``read_graph``; where the graph lies on several processes, all must have the same settings."""
+        super().bind()
+        if self.graph.peers is not None:  # the hash of a filter is that of the edges held here
+            told = {name: repr(value) for name, value in self.settings.items() if name != "edge_filter"}
+            self.graph.peers.agree(f"settings of {type(self).__name__}", told)
+
     def read_graph(self) -> None:
         """Read the edges and their weights into ``reader``."""
         self.reader = Reader.of(self.graph, self.direction, self.edge_filter, self.weight)
@@ -77,7 +84,12 @@ class BoundSampler(SamplerBase):
 
         Raises IndexError for an id out of range.
         """
-        return self.with_reader(self.reader.without(as_ids(eid, "eid", self.graph.num_edges, "edge")))
+        return self._without(as_ids(eid, "eid", self.graph.num_edges, "edge"))
+
+    def _without(self, eid: Ints) -> Self:
+        # where the graph lies on several processes, each leaves out the edges that it holds when it is asked to draw
+        apart = self.graph.peers is not None
+        return self.with_reader(self.reader.leaving_out(eid) if apart else self.reader.without(eid))
 
     def with_reader(self, reader: Reader) -> Self:
         """Return a sampler like this one that looks up other edges."""
@@ -93,6 +105,8 @@ class BoundSampler(SamplerBase):
         your own overrides this if it never draws some other edges, or counts edges otherwise: ``assert_unbiased``
         compares its weighted sums with the sums by these numbers (example in docs/sampling.md).
         """
+        if self.graph.peers is not None:
+            raise TypeError("estimand() has a number for every edge, and this graph lies on several processes")
         weights, mask, left_out = self.reader.weights, self.reader.mask, self.reader.left_out
         number = np.ones(self.graph.num_edges) if weights is None else weights.astype(np.float64)
         if mask is not None:
@@ -108,4 +122,4 @@ class BoundSampler(SamplerBase):
         left_out = state.pop("_left_out")
         super().__setstate__(state)
         if left_out is not None:
-            self.reader = self.reader.without(left_out)
+            self.reader = self._without(left_out).reader

@@ -95,20 +95,22 @@ class Choice(Frozen):
         weight: Callable[[], Tensor] | None,
         *,
         needs_weight: bool | None,
+        eid: Tensor | None = None,
         edata: Mapping[str, Tensor] | None = None,
         nodes: Tensor | None = None,
         ndata: Mapping[str, Tensor] | None = None,
     ) -> Choice:
         """Return a Choice of arrays that a compiled loop made, which are not checked.
 
-        ``src`` are the sources of the edges at ``positions``; None is for edges that the parent graph does not have.
+        ``src`` are the sources of the edges at ``positions``; None is for edges that the parent graph does not have, or
+        whose parent ids are ``eid``.
         ``needs_weight`` says whether weights may vary within a destination (see ``Flow.needs_weight``). None: unknown,
         so weights are compared.
         """
         self = cls.__new__(cls)
         cell = None if weight is None else Lazy(weight)
         self._set(
-            indptr=indptr, positions=positions, src=src if positions is None else None, eid=None, weight=cell,
+            indptr=indptr, positions=positions, src=src if positions is None else None, eid=eid, weight=cell,
             needs_weight=False if cell is None else needs_weight, trusted=True,
             _fresh=[] if positions is None else [src], edata=edata or {}, nodes=nodes, ndata=ndata or {},
         )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,6 +53,19 @@ def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
         raise ImportError("partitions are made by METIS; install it with: pip install pymetis") from None
     if count == 1:
         return torch.from_numpy(np.zeros(graph.num_nodes, np.int64))
+    pairs = links(graph)
+    adjacency = pymetis.CSRAdjacency(pairs.indptr.astype(np.int64), pairs.indices.astype(np.int64))
+    options = pymetis.Options(seed=derive_key(number) >> 33)
+    with locks.metis:  # METIS draws from a generator of the whole process
+        result = pymetis.part_graph(count, adjacency, options=options)
+    return torch.from_numpy(np.array(result.vertex_part, np.int64))
+
+
+def links(graph: Graph) -> Any:
+    """Return which nodes are linked, a bool scipy CSR array ``[num_nodes, num_nodes]``.
+
+    It is symmetric: edges count once per pair of nodes, whatever their direction. Self-loops are left out.
+    """
     import scipy.sparse  # a third of a second that only partitions need
 
     indptr, src, _ = graph.csc()
@@ -59,12 +73,7 @@ def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
     u, v = src[src != dst], dst[src != dst]
     pairs = (np.concatenate([u, v]), np.concatenate([v, u]))
     size = (graph.num_nodes, graph.num_nodes)
-    links = scipy.sparse.coo_array((np.ones(len(pairs[0]), np.bool_), pairs), shape=size).tocsr()  # repeats are one
-    adjacency = pymetis.CSRAdjacency(links.indptr.astype(np.int64), links.indices.astype(np.int64))
-    options = pymetis.Options(seed=derive_key(number) >> 33)
-    with locks.metis:  # METIS draws from a generator of the whole process
-        result = pymetis.part_graph(count, adjacency, options=options)
-    return torch.from_numpy(np.array(result.vertex_part, np.int64))
+    return scipy.sparse.coo_array((np.ones(len(pairs[0]), np.bool_), pairs), shape=size).tocsr()  # repeats are one
 
 
 class Parts(Frozen):

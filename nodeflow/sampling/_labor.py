@@ -128,6 +128,12 @@ class LaborSampler(RowSampler):
             edge_filter=edge_filter, weight=weight, seed=seed,
         )  # fmt: skip
 
+    def needs_whole_graph(self) -> str | None:
+        """Return why it cannot draw from a graph that lies on several processes; None for ``iterations=0``."""
+        if self.iterations == 0:
+            return None
+        return "the importance of a source depends on all destinations of the layer; iterations=0 draws row by row"
+
     def read_graph(self) -> None:
         """Find also the parallel edges, which have a random number each with "sequential"."""
         super().read_graph()

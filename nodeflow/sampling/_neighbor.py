@@ -146,7 +146,10 @@ class NeighborSampler(RowSampler):
     def _read_types(self, name: str) -> list[int]:
         """Give every node a row for each type of edges; returns the types, ascending."""
         column = edge_integers(self.graph, name, "edge_type")
-        types, type_index = np.unique(column, return_inverse=True)
+        types = np.unique(column)
+        if self.graph.peers is not None:  # a type may occur on other processes only
+            types = np.unique(np.concatenate([t for (t,) in self.graph.peers.gather("types of edges", [types])]))
+        type_index = np.searchsorted(types, column)
         if self.graph.num_nodes * len(types) > 16 * (self.graph.num_nodes + self.graph.num_edges):
             raise ValueError(
                 f"edge_type: the column {name!r} has {len(types)} types, and every node gets a row for each; "

@@ -52,8 +52,12 @@ class Reader(NamedTuple):
 
     def without(self, eid: Ints) -> Reader:
         """Return the same without the edges ``eid`` (parent edge ids). Nothing is read again."""
-        left_out = eid.copy() if self.left_out is None else np.concatenate([self.left_out, eid])
-        return self._replace(edges=self.edges.without(left_out), left_out=left_out)
+        named = self.leaving_out(eid)
+        return named._replace(edges=self.edges.without(named.left_out))  # type: ignore[arg-type]
+
+    def leaving_out(self, eid: Ints) -> Reader:
+        """Return the same where ``left_out`` names also the edges ``eid``, which ``edges`` still has."""
+        return self._replace(left_out=eid.copy() if self.left_out is None else np.concatenate([self.left_out, eid]))
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids, int64) could draw."""

@@ -98,15 +98,18 @@ class RowSampler(Sampler):
             step: the flow, and its random numbers.
         """
 
+    by_row = True
+
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose edges of the destinations ``dst`` for flow ``step.flow``."""
         edges = self.reader.edges
-        index = edges.rows_of(dst.numpy())
-        rows = DrawingRows(index, index, None)
+        ident = edges.idents_of(dst.numpy())
+        index = ident if edges.whole is None else edges.rows_of(dst.numpy())
+        rows = DrawingRows(index, ident, None)
         if step.contexts is not None:
             contexts = np.repeat(step.contexts.numpy(), edges.rows_per_node)
             apart = contexts if step.roots is None else np.repeat(step.roots.numpy(), edges.rows_per_node)
-            rows = DrawingRows(index, index + edges.num_rows * apart, contexts)
+            rows = DrawingRows(index, ident + edges.num_idents * apart, contexts)
         draw = self.draw_rows if edges.patch is None else self._draw_patched
         return self._choice(draw(edges, rows, step))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from nodeflow._base.types import EdgeFilter
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key
+from nodeflow.sampling._apart import choose_apart
 from nodeflow.sampling._assemble import assemble
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler
@@ -83,6 +84,12 @@ class Sampler(BoundSampler):
     tensor([2., 2., 2.])
     """
 
+    by_row: ClassVar[bool] = False
+    """Whether the edges that ``choose`` gives a destination depend on ``step`` and that destination's edges alone.
+
+    Such a sampler draws from a graph that lies on several processes too: each calls ``choose`` for the nodes it owns.
+    """
+
     def __init__(
         self,
         graph: Graph,
@@ -108,6 +115,10 @@ class Sampler(BoundSampler):
         The result must depend on ``dst``, ``step`` and the sampler's settings only. The method must not change them: it
         is called from several threads.
         """
+
+    def needs_whole_graph(self) -> str | None:
+        """Return why this sampler cannot draw from a graph that lies on several processes; None: it can."""
+        return None if self.by_row else super().needs_whole_graph()
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
@@ -144,7 +155,9 @@ def sample_layers(
     def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
         random = Random(derive_key(draw.key, flow))
         roots = None if root is None else root[context]
-        return sampler.choose(dst, Step(flow, random, of_batch, of_epoch, draw.batch_number, context, inputs, roots))
+        step = Step(flow, random, of_batch, of_epoch, draw.batch_number, context, inputs, roots)
+        peers = sampler.graph.peers
+        return sampler.choose(dst, step) if peers is None else choose_apart(sampler, peers, dst, step)
 
     return assemble(
         sampler.graph, sampler.reader.edges, seeds, sampler.num_flows, choose,

@@ -9,25 +9,23 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 from tqdm import tqdm
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_num_rows, check_type, describe
+from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_type
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._disk.arrays import ArrayFile, create_array, describe_array, numpy_type, write_array
 from nodeflow._disk.folders import locked, new_folder
 from nodeflow._disk.manifest import MANIFEST, Manifest
-from nodeflow._rows.rows import Rows, fetch_rows
+from nodeflow._rows.rows import fetch_rows
 from nodeflow.graph import Graph
 from nodeflow.storage._cuts import cut, parents_of
-from nodeflow.storage._partition_files import append_rows, begin_file, node_file
-from nodeflow.storage._partitions import KIND, VERSION, Partitions, chosen_columns
+from nodeflow.storage._partition_files import node_file
+from nodeflow.storage._partitions import KIND, VERSION, Partitions
+from nodeflow.storage._split import Column, NewColumn, edge_columns, edge_ranges, node_columns, plain, split_nodes
 
 _EDGES = 2**19  # edges of a piece
 _BYTES = 2**23  # bytes of the rows of a piece, about
-Column = Tensor | Rows
-NewColumn = Column | Callable[[Tensor], Tensor]
 
 
 def write_partitions(
@@ -82,8 +80,7 @@ def write_partitions(
     if count > graph.num_nodes:
         raise ValueError(f"num_partitions must be at most the number of nodes {graph.num_nodes}, got {count}")
     training = None if train is None else np.unique(as_ids(train, "train", graph.num_nodes))
-    nodes = _node_columns(graph, ndata, columns)
-    edges = {name: _dense(graph.edata[name], name) for name in chosen_columns(graph.edata, edata, "edata", "the graph")}
+    nodes, edges = node_columns(graph, ndata, columns), edge_columns(graph, edata)
     path, number = Path(folder), as_int(seed, "seed")
     with _unused(path, overwrite), new_folder(path, overwrite=overwrite) as draft:
         rows = cut(graph, count, method, training, number)
@@ -103,7 +100,12 @@ def write_partitions(
                     types[key] = kind
             arrays: dict[str, ArrayFile] = {}
             for name, column in nodes.items():
-                arrays |= _write_column(draft, name, column, rows, count, size, bar)
+                names = [draft / node_file(name, p, 0) for p in range(count)]
+                sizes = np.full(count, size)
+                split = split_nodes(
+                    column, name, graph.num_nodes, lambda ids: rows[ids] // size, names, sizes, _BYTES, bar
+                )
+                arrays |= {f"ndata/{name}/{p}": array for p, array in enumerate(split.finish([draft] * count))}
         arrays |= {key: describe_array(draft, file, types.get(key)) for key, file in files.items()}
         facts = {
             "num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "num_partitions": count, "size": size,
@@ -141,13 +143,13 @@ def _write_edges(
     }
     head, places = bucket_ptr[:-1].copy(), np.empty(_EDGES, np.int64)
     src, dst = map(np.asarray, ends)
-    for first, last, v in _pieces(graph):
+    for first, last, v in edge_ranges(graph, _EDGES):
         sources, place = np.asarray(indices[first:last]), places[: last - first]
         kernels.buckets.scatter_edges(indptr, sources, v, first, rows, size, count, head, src, dst, place)
         ids = np.arange(first, last) if edge_ids is None else edge_ids[first:last].astype(np.int64)
         ids_out[place] = ids
         for name, out in outs.items():
-            out[place] = _plain(fetch_rows(columns[name], torch.from_numpy(ids)))
+            out[place] = plain(fetch_rows(columns[name], torch.from_numpy(ids)))
         bar.update(last - first)
     for out in (*ends, ids_out, *outs.values()):
         if isinstance(out, np.memmap) and out.size:
@@ -165,92 +167,7 @@ def count_buckets(
     """
     indptr, indices, _ = graph.csc()
     counts = np.zeros(count * count, np.int64)
-    for first, last, v in _pieces(graph):
+    for first, last, v in edge_ranges(graph, _EDGES):
         kernels.buckets.count_edges(indptr, np.asarray(indices[first:last]), v, first, rows, size, count, counts)
         advance(last - first)
     return counts
-
-
-def _pieces(graph: Graph) -> Iterator[tuple[int, int, int]]:
-    """The positions of the edges in pieces, ``first`` to ``last``, and the destination of the first edge of each."""
-    for first in range(0, graph.num_edges, _EDGES):
-        v = int(np.searchsorted(graph.indptr, first, side="right")) - 1
-        yield first, min(first + _EDGES, graph.num_edges), v
-
-
-def _write_column(
-    draft: Path, name: str, column: NewColumn, rows: Array, count: int, size: int, bar: Any
-) -> dict[str, ArrayFile]:
-    """Write a node column, a file per partition; return the descriptions of the files.
-
-    Nodes of a partition are in the order of their ids, so rows that are read in order are appended to the files.
-    """
-    sample = _rows_of(column, name, torch.zeros(1, dtype=torch.int64))
-    shape, kind = (size, *sample.shape[1:]), sample.dtype
-    files = [draft / node_file(name, p, 0) for p in range(count)]
-    checksums = [begin_file(file, numpy_type(kind), shape) for file in files]
-    written = np.zeros(count, np.int64)
-    step = max(_BYTES // max(sample.nbytes, 1), 1)
-    for first in range(0, len(rows), step):
-        ids = np.arange(first, min(first + step, len(rows)))
-        values = _rows_of(column, name, torch.from_numpy(ids))
-        if values.shape != (len(ids), *shape[1:]) or values.dtype != kind:
-            raise ValueError(
-                f"column {name!r} must give rows of {kind} {list(shape[1:])} for every node, as for node 0, but for "
-                f"nodes {ids[0]} to {ids[-1]} it gave {describe(values)}"
-            )
-        begin, order = kernels.csr.sort_by_destination(rows[ids] // size, count)
-        sorted_rows = _plain(values)[order]
-        for p in np.flatnonzero(np.diff(begin)).tolist():
-            checksums[p] = append_rows(files[p], sorted_rows[begin[p] : begin[p + 1]], checksums[p])
-        written += np.diff(begin)
-        bar.update(len(ids))
-    described = {}
-    for p, file in enumerate(files):
-        padding = np.zeros((size - written[p], *shape[1:]), numpy_type(kind))
-        checksum = append_rows(file, padding, checksums[p], flush=True)
-        name_of_file = file.relative_to(draft).as_posix()
-        described[f"ndata/{name}/{p}"] = ArrayFile(name_of_file, str(kind).removeprefix("torch."), shape, checksum)
-    return described
-
-
-def _rows_of(column: NewColumn, name: str, ids: Tensor) -> Tensor:
-    if isinstance(column, (Tensor, Rows)):
-        return fetch_rows(column, ids).detach().cpu()
-    values = column(ids)
-    check_type(values, f"the result of columns[{name!r}]", Tensor, "a tensor")
-    return _dense(values.detach().cpu(), name)  # type: ignore[return-value]
-
-
-def _plain(values: Tensor) -> Array:
-    values = values.detach().cpu().contiguous()
-    array: Array = (values.view(torch.uint16) if values.dtype == torch.bfloat16 else values).numpy()
-    return array
-
-
-def _node_columns(
-    graph: Graph, names: Sequence[str] | None, more: Mapping[str, NewColumn] | None
-) -> dict[str, NewColumn]:
-    nodes: dict[str, NewColumn] = {
-        name: _dense(graph.ndata[name], name) for name in chosen_columns(graph.ndata, names, "ndata", "the graph")
-    }
-    for name, column in ({} if more is None else more).items():
-        check_type(name, "a column name", str, "a str")
-        if isinstance(column, np.ndarray):
-            column = torch.from_numpy(column)
-        if isinstance(column, (Tensor, Rows)):
-            check_num_rows(column.shape, f"columns[{name!r}]", graph.num_nodes, "node")
-            column = _dense(column, name)
-        elif not callable(column):
-            raise TypeError(f"columns[{name!r}] must be a tensor, Rows or a function of ids, got {describe(column)}")
-        nodes[name] = column
-    return nodes
-
-
-def _dense(column: Column, name: str) -> Column:
-    if isinstance(column, Tensor) and column.layout != torch.strided:
-        raise TypeError(
-            f"column {name!r} is sparse, and partitions hold dense rows; leave it out with ndata=[...], and pass "
-            f"columns={{{name!r}: lambda ids: ...}} with a function that returns dense rows"
-        )
-    return column

@@ -32,6 +32,7 @@ ROOMS = (
     "control_variates",
     "nn",
     "metrics",
+    "distributed",
     "plot",
     "datasets",
     "testing",

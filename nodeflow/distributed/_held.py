@@ -1,0 +1,131 @@
+"""The part of a graph that a process holds, as samplers and columns read it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
+from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import Array
+from nodeflow._rows.rows import Rows, fetch_rows
+from nodeflow.distributed._rows import DistributedRows
+from nodeflow.graph._held import WholeIds
+
+
+class HeldPart(Frozen):
+    """The edges that a process holds of a graph, by their ids in the part, in rows of the nodes that it owns.
+
+    Args:
+        parts: the folder of the parts; ``part``: the one that this process holds.
+        columns: the edge columns of the whole graph.
+    """
+
+    __slots__ = ("_lock", "_out", "edata", "part", "parts", "whole")
+    parts: Any
+    part: Any
+    edata: HeldColumns
+    whole: WholeIds
+    _out: list[tuple[Ints, Array, Array]]
+    _lock: threading.Lock
+
+    def __init__(self, parts: Any, part: Any, columns: Mapping[str, Tensor | Rows]) -> None:
+        whole = WholeIds(parts.places, part.edge_ids, parts.num_nodes)
+        edata = HeldColumns(columns, part.edge_ids)
+        self._set(parts=parts, part=part, edata=edata, whole=whole, _out=[], _lock=threading.Lock())
+
+    @property
+    def num_edges(self) -> int:
+        """The number of edges held here."""
+        return len(self.part.src)
+
+    def csc(self) -> tuple[Ints, Array, Array | None]:
+        """Return ``(indptr, sources, None)`` of the in-edges of the nodes owned here; sources by parent id.
+
+        Raises ValueError for a graph whose in-edges do not lie with their destinations.
+        """
+        self._check("in", "in-edges of a node do not lie together")
+        return self.part.indptr, self.part.src, None
+
+    def csr(self) -> tuple[Ints, Array, Array | None]:
+        """Return ``(indptr, destinations, edge ids in the part)`` of the out-edges of the nodes owned here.
+
+        Raises ValueError for a graph whose out-edges do not lie with their sources.
+        """
+        self._check("out", "out-edges of a node do not lie together")
+        with self._lock:
+            if not self._out:
+                part = self.part
+                dst = np.repeat(part.rows, np.diff(part.indptr))
+                row = self.parts.places(part.src.astype(np.int64))
+                # by edge id inside each source, as those of the whole graph are
+                order = np.lexsort((part.edge_ids, row))
+                indptr, _ = kernels.csr.sort_by_destination(row, len(part.masters))
+                ids = order.astype(part.edge_ids.dtype)
+                self._out.append((indptr, dst[order].astype(part.src.dtype), ids))
+            return self._out[0]
+
+    @property
+    def ends(self) -> HeldEnds:
+        """Source and destination of the edges held here, by their ids in the part, as ``Rows`` ``[num_edges, 2]``."""
+        return HeldEnds(self.part)
+
+    def edges_here(self, eid: Ints) -> Ints:
+        """Return the ids in the part of edges held here, by their parent ids."""
+        places: Ints = self.parts.edge_places(eid)
+        return places
+
+    def edges_of_whole(self, values: Tensor | Array) -> Array:
+        """Return the entries that the edges held here have in an array by parent edge id."""
+        entries: Array = np.asarray(values)[self.part.edge_ids]
+        return entries
+
+    def _check(self, direction: str, why: str) -> None:
+        lie = self.parts.edges
+        if lie != direction:
+            raise ValueError(
+                f"direction={direction!r} needs a graph that was partitioned with edges={direction!r}; this one has "
+                f"edges={lie!r}, so the {why}"
+            )
+
+
+class HeldEnds:
+    """Source and destination of the edges of a part, looked up in its rows: ``Rows`` ``[num_edges, 2]``."""
+
+    dtype = torch.int64
+
+    def __init__(self, part: Any) -> None:
+        self._part = part
+        self.shape = (len(part.src), 2)
+
+    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
+        """Return the ends of edges, int64 ``[k, 2]``."""
+        part, at = self._part, ids.numpy()
+        dst = part.rows[np.searchsorted(part.indptr, at, side="right") - 1]
+        ends = torch.from_numpy(np.stack([part.src[at].astype(np.int64), dst], 1))
+        return ends if out is None else out.copy_(ends)
+
+
+class HeldColumns(Mapping[str, Any]):
+    """The rows that the edges of a part have in edge columns of the whole graph."""
+
+    def __init__(self, columns: Mapping[str, Tensor | Rows], edge_ids: Array) -> None:
+        self._columns, self._edge_ids = columns, edge_ids
+
+    def __getitem__(self, name: str) -> Tensor | Rows:
+        column = self._columns[name]
+        if isinstance(column, DistributedRows):
+            return column.held
+        return fetch_rows(column, torch.from_numpy(self._edge_ids.astype(np.int64)))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)

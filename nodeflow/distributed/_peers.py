@@ -1,0 +1,204 @@
+"""The processes that hold a graph together, as one of them sees them: exchanges that end on all of them, or on none."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from nodeflow._base.checks import Ints
+from nodeflow._base.types import Array
+from nodeflow.distributed._packing import Bytes, pack, unpack
+
+
+class PeerError(RuntimeError):
+    """Another process failed, does not answer, or does something else than this one."""
+
+
+class Transport(Protocol):
+    """What carries exchanges: it moves bytes between processes and knows nothing of what they mean."""
+
+    @property
+    def rank(self) -> int:
+        """The number of this process."""
+
+    @property
+    def size(self) -> int:
+        """The number of processes."""
+
+    def enter(self, what: str) -> None:
+        """Note that an exchange begins, and of what."""
+
+    def swap(self, words: Ints) -> Ints:
+        """Send row r of ``words`` ``[size, k]`` to process r; return what each process sent, ``[size, k]``."""
+
+    def send(self, parcels: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
+        """Send ``parcels[r]`` to process r; return what each sent, of which ``sizes[r]`` bytes come from process r.
+
+        What a process sends itself is empty.
+        """
+
+
+class Book(Protocol):
+    """Says which process owns nodes, and which holds edges."""
+
+    def owners(self, nodes: Ints) -> Ints:
+        """Return the part that owns each node."""
+
+    def edge_owners(self, eid: Ints) -> Ints:
+        """Return the part that holds each edge."""
+
+
+@dataclass
+class Counters:
+    """What one process has sent to the others and received from them.
+
+    Attributes:
+        exchanges: number of exchanges.
+        messages: number of parcels with something in them that were sent to another process.
+        bytes_sent, bytes_received: bytes of the parcels.
+        by_kind: the bytes sent, by what was exchanged.
+    """
+
+    exchanges: int = 0
+    messages: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    by_kind: dict[str, int] = field(default_factory=dict)
+
+
+_WELL, _FAILED = 0, 1
+
+
+class PeerGroup:
+    """Exchanges between the processes that hold a graph. See ``nodeflow.graph._held.Peers``, whose methods these are.
+
+    Every exchange begins with a line of numbers to each process: what is exchanged, how many bytes follow, and whether
+    the sender has failed. So processes that do different things, or of which one has raised, all end with an error.
+    """
+
+    def __init__(self, transport: Transport, book: Book | None = None) -> None:
+        self._transport = transport
+        self.book: Any = book  # known once all processes have agreed on what they open
+        self.counters = Counters()
+        self._state = threading.local()
+
+    @property
+    def rank(self) -> int:
+        """The number of this process."""
+        return self._transport.rank
+
+    @property
+    def size(self) -> int:
+        """The number of processes."""
+        return self._transport.size
+
+    def owners(self, nodes: Ints) -> Ints:
+        """Return the process that owns each node."""
+        owners: Ints = self.book.owners(nodes)
+        return owners
+
+    def edge_owners(self, eid: Ints) -> Ints:
+        """Return the process that holds each edge."""
+        owners: Ints = self.book.edge_owners(eid)
+        return owners
+
+    def exchange(self, what: str, parcels: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """Send the arrays ``parcels[r]`` to process r; return what each process sent here. See ``Peers``."""
+        if getattr(self._state, "left", 0):
+            self._state.left -= 1
+        packed = [np.zeros(0, np.uint8) if r == self.rank else pack(p) for r, p in enumerate(parcels)]
+        received = self._swapped(what, packed)
+        return [list(parcels[r]) if r == self.rank else unpack(received[r]) for r in range(self.size)]
+
+    def gather(self, what: str, arrays: Sequence[Array]) -> list[list[Array]]:
+        """Send the same arrays to all processes; return what each process sent."""
+        return self.exchange(what, [arrays] * self.size)
+
+    def agree(self, what: str, facts: Mapping[str, str]) -> None:
+        """Raise ValueError, on all processes, unless all have the same facts."""
+        text = "\0".join(word for item in facts.items() for word in item)
+        told = self.gather(what, [np.frombuffer(text.encode(), np.uint8)])
+        texts = [array.tobytes().decode().split("\0") for (array,) in told]
+        first = dict(zip(texts[0][::2], texts[0][1::2], strict=False))
+        for r, words in enumerate(texts):
+            other = dict(zip(words[::2], words[1::2], strict=False))
+            for name in {**first, **other}:
+                if first.get(name) != other.get(name):
+                    raise ValueError(
+                        f"{what} must be the same on all processes, but {name} is {first.get(name, 'not there')} on "
+                        f"rank 0 and {other.get(name, 'not there')} on rank {r}"
+                    )
+
+    @contextmanager
+    def together(self, what: str, exchanges: int) -> Iterator[None]:
+        """Enter an operation with so many exchanges: what raises before the last one raises on all processes."""
+        outer = getattr(self._state, "left", 0)
+        self._state.left = exchanges  # within another operation, those that are left of this one
+        try:
+            yield
+        except PeerError:
+            raise
+        except Exception as error:
+            if self._state.left and getattr(self._state, "told", None) is not error:
+                self._state.told = error  # an operation around this one need not tell it again
+                self._tell(what, error)
+            raise
+        finally:
+            self._state.left = outer
+
+    def _swapped(self, what: str, packed: Sequence[Bytes]) -> list[Bytes]:
+        self._transport.enter(what)
+        heard = self._transport.swap(self._line(what, _WELL, packed))
+        self._check(what, heard)
+        sent = [len(parcel) for parcel in packed]
+        counters = self.counters
+        counters.exchanges += 1
+        counters.messages += sum(size > 0 for size in sent)
+        counters.bytes_sent += sum(sent)
+        counters.bytes_received += int(heard[:, 2].sum())
+        counters.by_kind[what] = counters.by_kind.get(what, 0) + sum(sent)
+        return self._transport.send(packed, heard[:, 2].tolist())
+
+    def _line(self, what: str, state: int, packed: Sequence[Bytes]) -> Ints:
+        kind = zlib.crc32(what.encode())
+        return np.array([[kind, state, len(parcel)] for parcel in packed], np.int64)
+
+    def _check(self, what: str, heard: Ints) -> None:
+        """Raise PeerError where a process has failed, or is at another exchange; then all processes raise it."""
+        others = np.flatnonzero(heard[:, 1] == _FAILED)
+        strange = np.flatnonzero(heard[:, 0] != zlib.crc32(what.encode()))
+        if not len(others) and not len(strange):
+            return
+        # all processes have heard of it: they tell each other what they were doing, or why they failed
+        words = self._told(what.encode())
+        if len(others):
+            rank = int(others[0])
+            raise PeerError(f"rank {rank} failed while this one was at {what}: {words[rank]}")
+        rank = int(strange[0])
+        raise PeerError(
+            f"rank {rank} is at another exchange: {words[rank]} there, {what} here; all processes must draw, fetch and "
+            "bind in the same order"
+        )
+
+    def _told(self, words: bytes) -> list[str]:
+        """Send words to all other processes; return theirs."""
+        own = np.frombuffer(words, np.uint8)
+        sizes = self._transport.swap(np.full((self.size, 1), len(own), np.int64))[:, 0]
+        sizes[self.rank] = 0
+        parcels = [own[:0] if r == self.rank else own for r in range(self.size)]
+        return [part.tobytes().decode() for part in self._transport.send(parcels, sizes.tolist())]
+
+    def _tell(self, what: str, error: Exception) -> None:
+        """Tell the others, who wait in an exchange, that this process has failed."""
+        try:
+            empty = [np.zeros(0, np.uint8)] * self.size
+            self._transport.swap(self._line(what, _FAILED, empty))
+            self._told(f"{type(error).__name__}: {error} (at {what})".encode())
+        except PeerError:  # they are gone: this process has an error of its own to raise
+            pass

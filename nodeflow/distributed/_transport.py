@@ -1,0 +1,87 @@
+"""Exchanges over torch.distributed: bytes between the processes of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from nodeflow._base.checks import Ints
+from nodeflow.distributed._packing import Bytes
+from nodeflow.distributed._peers import PeerError
+from nodeflow.distributed._watch import Watch
+
+
+class GroupTransport:
+    """Moves bytes between the processes of the default group, over a gloo group of its own.
+
+    Args:
+        watch: the signs of life of the processes.
+        timeout: seconds after which an exchange that has not ended is an error.
+
+    Making one is collective: all processes do it, in the same order.
+    """
+
+    def __init__(self, watch: Watch, timeout: float) -> None:
+        self._watch = watch
+        self._group = dist.new_group(backend="gloo", timeout=timedelta(seconds=timeout))
+        self._broken = ""
+
+    @property
+    def rank(self) -> int:
+        """The number of this process."""
+        return self._watch.rank
+
+    @property
+    def size(self) -> int:
+        """The number of processes."""
+        return self._watch.size
+
+    def swap(self, words: Ints) -> Ints:
+        """Send row r of ``words`` ``[size, k]`` to process r; return what each process sent, ``[size, k]``."""
+        heard = np.empty_like(words)
+        mine, theirs = torch.from_numpy(words).view(-1), torch.from_numpy(heard).view(-1)
+        self._run(lambda: dist.all_to_all_single(theirs, mine, group=self._group))
+        return heard
+
+    def send(self, parcels: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
+        """Send ``parcels[r]`` to process r; return what each process sent, ``sizes[r]`` bytes."""
+        sent = [len(parcel) for parcel in parcels]
+        mine = torch.from_numpy(np.concatenate(parcels))
+        theirs = torch.from_numpy(np.empty(sum(sizes), np.uint8))
+        self._run(lambda: dist.all_to_all_single(theirs, mine, list(sizes), sent, group=self._group))
+        return [part.numpy() for part in theirs.split(list(sizes))]
+
+    def enter(self, what: str) -> None:
+        """Note the exchange that begins."""
+        self._watch.enter(what)
+
+    def _run(self, operation: Callable[[], object]) -> None:
+        if self._broken:
+            raise PeerError(self._broken)
+        try:
+            operation()
+        except RuntimeError as error:
+            why = f"an exchange between processes did not end: {self._watch.missing()}"
+            self._broken = f"{why}; the processes must be started again"
+            raise PeerError(f"{why} ({str(error).splitlines()[0]})") from error
+
+
+class LocalTransport:
+    """The transport of a process that is alone."""
+
+    rank, size = 0, 1
+
+    def enter(self, what: str) -> None:
+        """Note the exchange that begins."""
+
+    def swap(self, words: Ints) -> Ints:
+        """Return what this process sent itself."""
+        return words.copy()
+
+    def send(self, parcels: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
+        """Return what this process sent itself: nothing, because that does not travel."""
+        return [parcels[0][:0]]

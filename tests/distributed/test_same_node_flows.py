@@ -1,0 +1,169 @@
+"""A graph that lies on several ranks gives every sampler's NodeFlows of the whole graph, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.ranks import Parts, ThreadTransport, run_ranks
+from _support.sampler_families import EDGES, FAMILIES, LAYERED, NODES, fingerprint, graph_of_all
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodeflow import Graph, LaborSampler, NeighborSampler
+from nodeflow.sampling import Sampler, SamplerBase
+from nodeflow.testing import graphs
+
+WHOLE = graph_of_all()
+APART = [
+    name for name in FAMILIES
+    if name.startswith(("full", "neighbor", "bernoulli", "labor", "temporal")) and "labor, 1" not in name
+]  # fmt: skip
+SEEDS = st.lists(st.integers(0, NODES - 1), max_size=8)
+
+
+def called(sampler: SamplerBase, seeds: list[int], **which: int) -> str:
+    more = {"times": [(7 * seed) % 23 for seed in seeds]} if sampler.takes_times else {}
+    return fingerprint(sampler(seeds, **more, **which))
+
+
+@st.composite
+def cuts(draw: Any, nodes: int = NODES) -> tuple[int, list[int]]:
+    """A number of parts, and the part of every node; parts may be empty."""
+    size = draw(st.integers(1, 4))
+    few = draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=12))
+    return size, [few[(7 * v) % len(few)] for v in range(nodes)]
+
+
+@pytest.mark.parametrize("name", APART)
+@settings(max_examples=6)
+@given(cut=cuts(), seeds=st.lists(SEEDS, min_size=4, max_size=4), epoch=st.integers(0, 3))
+def test_every_family_draws_as_in_one_process(
+    name: str, cut: tuple[int, list[int]], seeds: list[list[int]], epoch: int
+) -> None:
+    size, owner = cut
+    parts = Parts(WHOLE, owner, size)
+    options = {"weight": "w"} if name in LAYERED and epoch % 2 else {}
+    whole = FAMILIES[name](WHOLE, **options)
+    expected = [called(whole, seeds[r], epoch=epoch) for r in range(size)]
+
+    def drawn(transport: ThreadTransport) -> str:
+        sampler = FAMILIES[name](parts.on(transport), **options)
+        return called(sampler, seeds[transport.rank], epoch=epoch)
+
+    assert run_ranks(size, drawn) == expected
+
+
+@settings(max_examples=15)
+@given(graphs(max_nodes=12, max_edges=40), st.data())
+def test_any_graph_any_cut_both_directions(graph: Graph, data: st.DataObject) -> None:
+    size, owner = data.draw(cuts(graph.num_nodes))
+    direction = data.draw(st.sampled_from(["in", "out"]))
+    seeds = [data.draw(st.lists(st.integers(0, max(graph.num_nodes - 1, 0)), max_size=5 if graph.num_nodes else 0))
+             for _ in range(size)]  # fmt: skip
+    parts = Parts(graph, owner, size, direction)
+    expected = [called(NeighborSampler(graph, [2, 1, -1], direction=direction), one) for one in seeds]
+    found = run_ranks(
+        size, lambda t: called(NeighborSampler(parts.on(t), [2, 1, -1], direction=direction), seeds[t.rank])
+    )
+    assert found == expected
+
+
+class Half(Sampler):
+    """A user's sampler: every edge with probability one half, with a column."""
+
+    by_row = True
+
+    def choose(self, dst, step):
+        edges = self.candidates(dst)
+        return edges.select(step.random.uniform(edges.eid) < 0.5, prob=0.5)
+
+
+OWNER = [(3 * v) % 3 if v % 7 else 2 for v in range(NODES)]
+THREE = Parts(WHOLE, OWNER, 3)
+BATCHES = [[1, 2, 3, 40], [], [7, 7, 9]]
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_a_sampler_of_the_users_own(weight: str | None) -> None:
+    expected = [called(Half(WHOLE, 2, weight=weight), seeds) for seeds in BATCHES]
+    assert run_ranks(3, lambda t: called(Half(THREE.on(t), 2, weight=weight), BATCHES[t.rank])) == expected
+
+
+def test_edges_left_out_and_filters() -> None:
+    left = [[0, 5, 17, 400], [], list(range(0, EDGES, 2))]
+    mask = np.arange(EDGES) % 3 > 0
+
+    def kinds(graph: Graph) -> list[NeighborSampler | LaborSampler]:
+        return [
+            NeighborSampler(graph, [3, 3], edge_filter=mask),
+            NeighborSampler(graph, [3, 3], edge_filter=lambda edata: edata["type"] > 0, prob="p"),
+            LaborSampler(graph, [3, 3], edge_filter="old"),
+        ]
+
+    def drawn(graph: Graph, rank: int) -> list[str]:
+        return [called(sampler.without_edges(left[rank]), BATCHES[rank]) for sampler in kinds(graph)]
+
+    assert run_ranks(3, lambda t: drawn(THREE.on(t), t.rank)) == [drawn(WHOLE, rank) for rank in range(3)]
+
+
+def test_batches_of_different_numbers_meet_in_one_exchange() -> None:
+    whole = NeighborSampler(WHOLE, [2, 3], replace=True, seed=4)
+    expected = [called(whole, BATCHES[0], epoch=r, batch_number=10 * r) for r in range(3)]
+
+    def drawn(transport: ThreadTransport) -> str:
+        sampler = NeighborSampler(THREE.on(transport), [2, 3], replace=True, seed=4)
+        return called(sampler, BATCHES[0], epoch=transport.rank, batch_number=10 * transport.rank)
+
+    assert run_ranks(3, drawn) == expected
+
+
+def test_columns_come_from_their_owners_and_repeated_ids_travel_once() -> None:
+    def fetched(transport: ThreadTransport) -> tuple[int, int]:
+        graph = THREE.on(transport)
+        ids = torch.tensor([5, 1, 5, 59, 5]) if transport.rank == 0 else torch.tensor([], dtype=torch.int64)
+        sent = graph.peers.counters.bytes_sent
+        rows = graph.ndata["x"].fetch(ids)
+        assert torch.equal(rows, WHOLE.ndata["x"][ids])
+        out = torch.empty_like(rows)
+        assert graph.ndata["x"].fetch(ids, out) is out
+        assert torch.equal(out, rows)
+        batch = NeighborSampler(graph, [3, 3])(BATCHES[transport.rank])
+        batch.copy_from_parent({0: ["x"]}, {0: ["w"], 1: ["time"]})
+        layer, flow = batch.layers[0], batch.flows[0]
+        assert torch.equal(layer.data["x"], WHOLE.ndata["x"][layer.parent_nid])
+        assert torch.equal(flow.data["w"], WHOLE.edata["w"][flow.parent_eid])
+        with pytest.raises(IndexError, match="ids"):
+            graph.ndata["x"].fetch(torch.tensor([NODES]))
+        return sent, graph.peers.counters.messages
+
+    run_ranks(3, fetched)
+
+
+def test_questions_about_the_whole_graph() -> None:
+    out = Parts(WHOLE, OWNER, 3, "out")
+
+    def asked(transport: ThreadTransport) -> None:
+        graph, ids = THREE.on(transport), [5, 5, 59][: transport.rank + 1]
+        assert (graph.num_nodes, graph.num_edges) == (NODES, EDGES)
+        assert torch.equal(graph.in_degrees(ids), WHOLE.in_degrees(ids))
+        assert torch.equal(graph.in_degrees(), WHOLE.in_degrees())
+        assert torch.equal(out.on(transport).out_degrees(ids), WHOLE.out_degrees(ids))
+        edges = [499, 0, 7][: transport.rank]
+        for mine, whole in zip(graph.find_edges(edges), WHOLE.find_edges(edges), strict=True):
+            assert torch.equal(mine, whole)
+        assert f"rank {transport.rank} of 3" in repr(graph)
+
+    run_ranks(3, asked)
+
+
+@pytest.mark.parametrize("name", sorted({*FAMILIES} - {*APART}))
+def test_others_say_why_they_cannot(name: str) -> None:
+    def refused(transport: ThreadTransport) -> None:
+        graph = THREE.on(transport)
+        with pytest.raises(TypeError, match=r"cannot draw from a graph that lies on several processes: .{20}"):
+            FAMILIES[name](graph)
+
+    run_ranks(3, refused)
