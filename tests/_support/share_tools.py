@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from _support.sampler_families import FAMILIES, NODES
-from nodeflow import Graph, NodeFlow, NodeFlowLoader
+from nodeflow import ControlVariateSampler, Graph, History, NodeFlow, NodeFlowLoader
 from nodeflow.sampling import LaborSampler, NeighborSampler, SamplerBase, TemporalNeighborSampler
 
 SEEDS = [5, 11, 30, 2, 17, 44, 8, 23, 59, 51, 36, 0, 41]
@@ -24,6 +24,7 @@ UNION = [
 MORE: dict[str, Any] = {
     "labor, several batches": lambda g: LaborSampler(g, [2, 3], batch_dependency=4),
     "neighbor, disjoint, reuse": lambda g: NeighborSampler(g, [2, 3], disjoint=True, reuse=True),
+    "control variates": lambda g: ControlVariateSampler(g, [2, 3], History(g, {1: 2})),
     "temporal, since": lambda g: TemporalNeighborSampler(g, [2, 3], since=6, replace=True),
 }
 """Further samplers whose shares are so."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from _support.loader_tools import fingerprint, seeds_of
-from _support.sampler_families import FAMILIES, NODES, graph_of_all
+from _support.sampler_families import FAMILIES, LAYERED, NODES, graph_of_all
 from _support.share_tools import MORE, UNION, joined, loaders, options_of, rows_of, sampler_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -126,6 +126,8 @@ def test_a_function_of_inputs_sees_its_own_seeds():
 def test_shares_together_are_the_batch_of_one_process(name, data):
     """The same edges with the same weights, bit for bit, for every layer, node and context."""
     sampler = sampler_of(name, GRAPH)
+    if name in LAYERED and data.draw(st.booleans(), "sampled neighbours only"):
+        sampler = LAYERED[name](GRAPH, include_dst=False, weight="w")
     top = sampler.num_seeds - 1
     seeds = data.draw(st.lists(st.integers(0, top), min_size=1, max_size=20), "seeds")
     given: dict[str, Any] = {"seeds": seeds, "shuffle": data.draw(st.booleans()), "seed": 4}
