@@ -93,13 +93,16 @@ class Shares(Frozen):
         return self.world_size / min(self.step_size, num_seeds - number * self.step_size)
 
 
-def as_group(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """Return the number of this process and of all, checked; by default those of torch's default process group.
+def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[int, int]:
+    """Return the number of this process and of all, checked.
 
-    Without such a group it is process 0 of 1. Raises TypeError or ValueError where only one is given, and for a rank
-    that is not below ``world_size``.
+    By default they are those of the processes that hold the graph together, for a whole graph those of torch's default
+    process group, and without such a group 0 and 1. Raises TypeError or ValueError where only one is given, and for a
+    rank that is not below ``world_size``.
     """
     if rank is None and world_size is None:
+        if graph.peers is not None:
+            return graph.peers.rank, graph.peers.size
         engine = torch.distributed
         if engine.is_available() and engine.is_initialized():
             return engine.get_rank(), engine.get_world_size()
@@ -118,16 +121,17 @@ def as_group(rank: int | None, world_size: int | None) -> tuple[int, int]:
 
 
 def shares_of(
-    sampler: SamplerBase, seeds: Tensor, batch_size: int, share: str, owner: Owner | None, group: tuple[int, int]
-) -> Shares:
+    sampler: SamplerBase, seeds: Tensor, batch_size: int, share: str, owner: Owner | None, rank: int | None,
+    world_size: int | None,
+) -> Shares:  # fmt: skip
     """Return how the processes share the seeds of a loader; see ``NodeFlowLoader`` for the arguments and errors."""
     check_one_of(share, "share", ("even", "owned"))
+    group = as_group(rank, world_size, sampler.graph)
     if share == "even":
         if owner is not None:
             raise ValueError("owner says whose seeds are under share='owned'; pass that too, or leave out owner")
         return Shares(batch_size, group, sampler.seeds_together)
-    if owner is None and sampler.seed_kind == "node":
-        owner = _owners_of(sampler.graph)
+    owner = _owners_of(sampler) if owner is None else owner
     if owner is None:
         raise ValueError(
             f"owner is missing: share='owned' needs the rank that owns each {sampler.seed_kind}, as an array or a "
@@ -137,10 +141,12 @@ def shares_of(
     return Shares(batch_size, group, sampler.seeds_together, _owners(owner, ids, sampler, group[1]))
 
 
-def _owners_of(graph: Graph) -> Owner | None:
-    """The owner of every node, where a graph that lies in parts says it; None for a graph that is whole."""
-    owners: Owner | None = getattr(graph, "owners", None)
-    return owners
+def _owners_of(sampler: SamplerBase) -> Owner | None:
+    """The processes that hold the seeds, where the graph lies on several and the seeds are nodes or edges of it."""
+    peers = sampler.graph.peers
+    if peers is None:
+        return None
+    return {"node": peers.owners, "edge": peers.edge_owners}.get(sampler.seed_kind)
 
 
 def _owners(owner: Owner, ids: Ints, sampler: SamplerBase, world_size: int) -> Ints:
