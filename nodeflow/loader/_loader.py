@@ -19,7 +19,7 @@ from nodeflow.flow._build import empty_node_flow
 from nodeflow.flow._types import NamesLike
 from nodeflow.graph._held import Peers
 from nodeflow.loader._checks import as_seed_data, as_times, check_inputs, check_repeatable, repeats, transformed
-from nodeflow.loader._shares import Owner, Share, as_group, shares_of
+from nodeflow.loader._shares import Owner, Share, shares_of
 from nodeflow.loader._state import check_process, check_settings, hash_times, samplers_with_state, settings_of_sampler
 from nodeflow.loader._timings import Timings
 from nodeflow.loader._weights import draw, running_sums
@@ -79,13 +79,13 @@ class NodeFlowLoader:
         device: device to which the batches are moved; None leaves them on the CPU.
         pin_memory: whether to put the batches in page-locked memory, so that copies to a GPU overlap with computation.
         rank, world_size: number of this process and of all that share every step, to be given together. None: those of
-            torch's default process group where there is one, else 0 of 1. Step k has the seeds of batch k of a single
-            process with ``batch_size * world_size``, and every process takes its share of them.
+            the graph where it lies on several processes, else of torch's default group, else 0 of 1. Step k has the
+            seeds of batch k of one process with ``batch_size * world_size``; every process takes its share of them.
         share: "even": consecutive seeds, as many in every process (at most one more). "owned": those that ``owner``
             says. A share may be empty: the batch then has no seeds.
         owner: the rank that owns each seed: an integer per possible seed (per node, or per edge, pair or part for such
             seeds), or a function from ids (numpy int64) to ranks. A row of several nodes belongs to the owner of the
-            first. None: what the graph says.
+            first. None: the process that holds the node or edge, where the graph lies on several.
 
     To resume after an interruption, take ``state_dict()`` between two batches, and pass it to ``load_state_dict`` of a
     loader with the same arguments: it goes on with the next batch, bit for bit. A new loader begins with epoch 0. A
@@ -163,8 +163,7 @@ class NodeFlowLoader:
         self.transform, self._timings = transform, Timings()
         self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
         self.share = share
-        self._shares = shares_of(sampler, self.seeds, self.batch_size, share, owner,
-                                 as_group(rank, world_size, sampler.graph.peers))  # fmt: skip
+        self._shares = shares_of(sampler, self.seeds, self.batch_size, share, owner, rank, world_size)
         # batches that may be equal are told apart by their numbers, others by their seeds: the same in any loader
         self._numbered = sampler.numbered or weights is not None or repeats(self.seeds.numpy())
         self._epoch, self._next, self._resume = -1, 0, False

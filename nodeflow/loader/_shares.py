@@ -21,7 +21,6 @@ from nodeflow._base.checks import (
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import IdsLike
 from nodeflow.graph import Graph
-from nodeflow.graph._held import Peers
 from nodeflow.sampling import SamplerBase
 
 Owner: TypeAlias = "IdsLike | Callable[[Ints], Any]"
@@ -94,13 +93,14 @@ class Shares(Frozen):
         return self.world_size / min(self.step_size, num_seeds - number * self.step_size)
 
 
-def as_group(rank: int | None, world_size: int | None, peers: Peers | None) -> tuple[int, int]:
-    """Return the number of this process and of all, checked; by default those of torch's default process group.
+def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[int, int]:
+    """Return the number of this process and of all, checked.
 
-    A graph that lies on several processes says both. Without such a graph or group it is process 0 of 1. Raises
-    TypeError or ValueError where only one is given, for a rank that is not below ``world_size``, and for others than
-    those of the graph.
+    By default they are those of the processes that hold the graph together, for a whole graph those of torch's default
+    process group, and without such a group 0 and 1. Raises TypeError or ValueError where only one is given, and for a
+    rank that is not below ``world_size``.
     """
+    peers = graph.peers
     if peers is not None:
         if (rank, world_size) not in ((None, None), (peers.rank, peers.size)):
             raise ValueError(
@@ -127,16 +127,17 @@ def as_group(rank: int | None, world_size: int | None, peers: Peers | None) -> t
 
 
 def shares_of(
-    sampler: SamplerBase, seeds: Tensor, batch_size: int, share: str, owner: Owner | None, group: tuple[int, int]
-) -> Shares:
+    sampler: SamplerBase, seeds: Tensor, batch_size: int, share: str, owner: Owner | None, rank: int | None,
+    world_size: int | None,
+) -> Shares:  # fmt: skip
     """Return how the processes share the seeds of a loader; see ``NodeFlowLoader`` for the arguments and errors."""
     check_one_of(share, "share", ("even", "owned"))
+    group = as_group(rank, world_size, sampler.graph)
     if share == "even":
         if owner is not None:
             raise ValueError("owner says whose seeds are under share='owned'; pass that too, or leave out owner")
         return Shares(batch_size, group, sampler.seeds_together)
-    if owner is None and sampler.seed_kind == "node":
-        owner = _owners_of(sampler.graph)
+    owner = _owners_of(sampler) if owner is None else owner
     if owner is None:
         raise ValueError(
             f"owner is missing: share='owned' needs the rank that owns each {sampler.seed_kind}, as an array or a "
@@ -146,9 +147,12 @@ def shares_of(
     return Shares(batch_size, group, sampler.seeds_together, _owners(owner, ids, sampler, group[1]))
 
 
-def _owners_of(graph: Graph) -> Owner | None:
-    """The owner of every node, where a graph that lies in parts says it; None for a graph that is whole."""
-    return None if graph.peers is None else graph.peers.owners
+def _owners_of(sampler: SamplerBase) -> Owner | None:
+    """The processes that hold the seeds, where the graph lies on several and the seeds are nodes or edges of it."""
+    peers = sampler.graph.peers
+    if peers is None:
+        return None
+    return {"node": peers.owners, "edge": peers.edge_owners}.get(sampler.seed_kind)
 
 
 def _owners(owner: Owner, ids: Ints, sampler: SamplerBase, world_size: int) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from _support.sampler_families import graph_of_all
 from _support.share_tools import joined, loaders, rows_of, sampler_of
 
 from nodeflow import ClusterSampler, LinkSampler, NeighborSampler, NodeFlowLoader, SaintSampler
-from nodeflow.loader import _shares as shares
+from nodeflow.loader._shares import _owners_of
 from nodeflow.storage import Cached, Lookahead, presample
 
 GRAPH = random_graph()
@@ -152,12 +153,11 @@ def test_rows_of_seeds_belong_to_the_owner_of_the_first():
         assert [seeds_of(batch) for batch in loader] == [[[1, 0], [3, 2]]]
 
 
-def test_a_graph_that_says_who_owns_its_nodes(monkeypatch):
-    monkeypatch.setattr(shares, "_owners_of", lambda graph: torch.arange(60) % 2)
-    loader = make(batch_size=5, rank=1, world_size=2, share="owned")
-    assert seeds_of(next(iter(loader))) == [1, 3, 5, 7, 9]
-    with pytest.raises(ValueError, match="the rank that owns each edge"):
-        NodeFlowLoader(LinkSampler(sampler()), [0], rank=0, world_size=1, share="owned")
+@pytest.mark.parametrize(("kind", "wanted"), [("node", min), ("edge", max), ("pair", None)])
+def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
+    graph: Any = SimpleNamespace(peers=SimpleNamespace(owners=min, edge_owners=max))
+    assert _owners_of(SimpleNamespace(graph=graph, seed_kind=kind)) is wanted
+    assert _owners_of(SimpleNamespace(graph=GRAPH, seed_kind=kind)) is None
 
 
 # ---- arguments
