@@ -79,13 +79,13 @@ class NodeFlowLoader:
         device: device to which the batches are moved; None leaves them on the CPU.
         pin_memory: whether to put the batches in page-locked memory, so that copies to a GPU overlap with computation.
         rank, world_size: number of this process and of all that share every step, to be given together. None: those of
-            torch's default process group where there is one, else 0 of 1. Step k has the seeds of batch k of a single
-            process with ``batch_size * world_size``, and every process takes its share of them.
+            the graph where it lies on several processes, else of torch's default group, else 0 of 1. Step k has the
+            seeds of batch k of one process with ``batch_size * world_size``; every process takes its share of them.
         share: "even": consecutive seeds, as many in every process (at most one more). "owned": those that ``owner``
             says. A share may be empty: the batch then has no seeds.
         owner: the rank that owns each seed: an integer per possible seed (per node, or per edge, pair or part for such
             seeds), or a function from ids (numpy int64) to ranks. A row of several nodes belongs to the owner of the
-            first. None: what the graph says.
+            first. None: the process that holds the node, where the graph lies on several.
 
     To resume after an interruption, take ``state_dict()`` between two batches, and pass it to ``load_state_dict`` of a
     loader with the same arguments: it goes on with the next batch, bit for bit. A new loader begins with epoch 0. A
