@@ -16,9 +16,18 @@ How a sampler draws from such a graph is in ``nodeflow.sampling._apart``.
 from nodeflow.distributed._graph import DistributedGraph
 from nodeflow.distributed._graph_part import GraphPart
 from nodeflow.distributed._graph_parts import GraphParts
-from nodeflow.distributed._open import open
 from nodeflow.distributed._partition_graph import partition_graph
 from nodeflow.distributed._peers import PeerError
 from nodeflow.distributed._report import PartsReport
+from nodeflow.propagation import ExchangePlan, PartPropagation
 
-__all__ = ["DistributedGraph", "GraphPart", "GraphParts", "PartsReport", "PeerError", "open", "partition_graph"]
+__all__ = [
+    "DistributedGraph",
+    "ExchangePlan",
+    "GraphPart",
+    "GraphParts",
+    "PartPropagation",
+    "PartsReport",
+    "PeerError",
+    "partition_graph",
+]

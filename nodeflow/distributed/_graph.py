@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import ALL, Ints, _All, as_ids
-from nodeflow._base.types import IdsLike
+from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._runtime import living
 from nodeflow.distributed._held import HeldPart
+from nodeflow.distributed._open import open_part
 from nodeflow.distributed._peers import PeerGroup
 from nodeflow.distributed._rows import DistributedRows
 from nodeflow.graph import Graph
@@ -49,6 +50,32 @@ class DistributedGraph(Graph):
             _held=HeldPart(parts, part, edges), uid=str(uuid.uuid4()),
         )  # fmt: skip
         living.graphs[self.uid] = self
+
+    @classmethod
+    def open(cls, folder: FileLike, *, timeout: float = 300.0, verify: bool = False) -> DistributedGraph:
+        """Open the part of a graph that belongs to this process, of a folder from ``partition_graph``; collective.
+
+        Rank r of the default process group holds part r. Exchanges use a gloo group of their own, so the default group
+        may be of any backend. A process alone, without a group, opens a folder of one part.
+
+        Args:
+            folder: the folder. On a machine that does not share it, a copy of its own files and of its part's folder.
+            timeout: seconds after which an exchange that has not ended is an error, on all processes that wait for it.
+            verify: check the checksums of all files that this process reads.
+
+        Raises RuntimeError without a process group, ValueError for another number of processes than parts, for folders,
+        versions or timeouts that differ between processes, and for files that are missing or damaged; PeerError where
+        another process raises one of these.
+
+        >>> import tempfile
+        >>> from nodeflow import NeighborSampler, distributed
+        >>> folder, ring = tempfile.mkdtemp(), Graph.from_edges([0, 1, 2], [1, 2, 0])
+        >>> parts = distributed.partition_graph(ring, folder, 1, method="ranges", progress=False)
+        >>> graph = DistributedGraph.open(folder)
+        >>> NeighborSampler(graph, [2, 2])([1])
+        NodeFlow(3 -> 2 -> 1 nodes, 2 + 1 edges)
+        """
+        return cls(*open_part(folder, timeout, verify=verify))
 
     @property
     def num_nodes(self) -> int:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_ids
-from nodeflow._rows.rows import Rows, as_array, fetch_rows, from_numpy
+from nodeflow._rows.rows import Rows, fetch_rows
+from nodeflow.graph._fetch_apart import fetch_apart
 from nodeflow.graph._held import Peers
 
 
@@ -50,22 +49,7 @@ class DistributedRows:
         what = f"{self._kind} column {self._name}"
         with self._peers.together(what, exchanges=2):
             asked = as_ids(ids, "ids", self.shape[0], self._kind)
-            distinct, index = _distinct(asked)
-            owner = self._owners(distinct)
-            begin, order = kernels.csr.sort_by_destination(owner, self._peers.size)
-            wanted = distinct[order]
-            parts = [wanted[begin[r] : begin[r + 1]] for r in range(self._peers.size)]
-            questions = self._peers.exchange(f"ids of {what}", [[part] if len(part) else [] for part in parts])
-            answers = [[self._rows_at(part[0])] if part else [] for part in questions]
-            found = self._peers.exchange(f"rows of {what}", [[as_array(a[0])] if a else [] for a in answers])
-            place = np.empty_like(order)
-            place[order] = np.arange(len(order))
-            place = place if index is None else place[index]
-            result = torch.empty((len(asked), *self.shape[1:]), dtype=self.dtype) if out is None else out
-            if len(asked):
-                rows = [from_numpy(arrays[0], self.dtype) for arrays in found if arrays]
-                torch.index_select(torch.cat(rows), 0, torch.from_numpy(place), out=result)
-            return result
+            return fetch_apart(self._peers, what, asked, self._owners, self._rows_at, out)
 
     def _owners(self, ids: Ints) -> Ints:
         return self._peers.owners(ids) if self._kind == "node" else self._peers.edge_owners(ids)
@@ -78,9 +62,3 @@ class DistributedRows:
     def __repr__(self) -> str:
         kind = str(self.dtype).removeprefix("torch.")
         return f"DistributedRows({kind} {list(self.shape)}, {self.held.shape[0]} rows here)"
-
-
-def _distinct(ids: Ints) -> tuple[Ints, Ints | None]:
-    """Ids without repeats, and where each is among them; None where nothing repeats (the nodes of a layer, say)."""
-    distinct, index = np.unique(ids, return_inverse=True)
-    return (ids, None) if len(distinct) == len(ids) else (distinct, index)

@@ -21,7 +21,8 @@ from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.ops import dropout as drop
 from nodeflow.ops import linear_sum, sparse_linear
 from nodeflow.ops._linear import in_bfloat16
-from nodeflow.propagation import Propagation
+from nodeflow.propagation import PartPropagation, Propagation
+from nodeflow.propagation._apart import pass_apart
 from nodeflow.propagation._filed_pass import FiledPass
 from nodeflow.propagation._full_pass import FullPass, check_features, check_out
 
@@ -230,6 +231,10 @@ class FlowModel(nn.Module):
         only, and the outputs unless ``out`` maps a file. The outputs are equal up to rounding, whatever the
         ``chunk_size`` and with or without ``folder``.
 
+        Of a graph that lies on several processes, each computes the nodes that it owns: all of them call this together,
+        and get the outputs of ``nodes``, which may differ between them; None: of the nodes that they own, in the order
+        of ``graph.masters``. ``out`` and ``folder`` are for one process.
+
         Raises TypeError for an argument that is no graph, ValueError for ``weight`` or ``edge_filter`` beside a
         propagation and for an ``out`` that does not fit, IndexError for unknown nodes, OSError where the disk cannot
         hold a layer, and what ``Propagation`` raises.
@@ -243,6 +248,11 @@ class FlowModel(nn.Module):
             raise ValueError("the propagation has its weights; leave out weight")
         if isinstance(graph, Propagation) and edge_filter is not None:
             raise ValueError("the propagation has its filter of edges; leave out edge_filter")
+        if isinstance(graph, Graph) and graph.peers is not None:
+            if out is not None or folder is not None:
+                raise ValueError("out and folder must be None for a graph that lies on several processes")
+            part = PartPropagation(graph, weight=weight, edge_filter=edge_filter)
+            return pass_apart(self, part, h, nodes=nodes, chunk_size=chunk_size, progress=progress)
         propagation = (
             graph if isinstance(graph, Propagation) else Propagation(graph, weight=weight, edge_filter=edge_filter)
         )

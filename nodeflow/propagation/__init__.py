@@ -1,5 +1,7 @@
 """Sums over all edges straight from the parent graph, and full passes of models."""
 
-from nodeflow.propagation._propagation import Propagation as Propagation
+from nodeflow.propagation._exchange_plan import ExchangePlan
+from nodeflow.propagation._part import PartPropagation
+from nodeflow.propagation._propagation import Propagation
 
-__all__ = ["Propagation"]
+__all__ = ["ExchangePlan", "PartPropagation", "Propagation"]

@@ -96,6 +96,8 @@ class Parts:
         self.num_nodes, self.num_edges, self.num_parts = graph.num_nodes, graph.num_edges, size
         src, dst = (end.numpy() for end in graph.edges())
         self.edge_owner = self.owner[dst if edges == "in" else src]
+        if edges == "any":  # a vertex-cut
+            self.edge_owner = (self.owner[src] * 3 + self.owner[dst] * 5 + src) % size
         self.place, self.edge_place = np.full(graph.num_nodes, -1), np.full(graph.num_edges, -1)
         self.all = [self._part(k, src, dst) for k in range(size)]
 

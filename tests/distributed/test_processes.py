@@ -16,7 +16,8 @@ SCRIPT = """
 import os, signal, time
 import numpy as np
 from _support.sampler_families import fingerprint, graph_of_all
-from nodeflow import NeighborSampler, distributed
+from nodeflow import NeighborSampler
+from nodeflow.distributed import DistributedGraph
 
 folder, fault, timeout = sys.argv[4], sys.argv[5], float(sys.argv[6])
 
@@ -29,12 +30,12 @@ def told(*faults):
 
 if fault == "soft":
     told(
-        ("another partition", lambda: distributed.open(folder + "-other" * (rank == 1))),
-        ("another timeout", lambda: distributed.open(folder, timeout=50 + rank)),
-        ("missing part", lambda: distributed.open(folder + "-torn")),
-        ("wrong number", lambda: distributed.open(folder + "-two")),
+        ("another partition", lambda: DistributedGraph.open(folder + "-other" * (rank == 1))),
+        ("another timeout", lambda: DistributedGraph.open(folder, timeout=50 + rank)),
+        ("missing part", lambda: DistributedGraph.open(folder + "-torn")),
+        ("wrong number", lambda: DistributedGraph.open(folder + "-two")),
     )
-graph = distributed.open(folder, timeout=timeout)
+graph = DistributedGraph.open(folder, timeout=timeout)
 sampler, whole = NeighborSampler(graph, [3, 3]), NeighborSampler(graph_of_all(), [3, 3])
 x, one = graph.ndata["x"], rank == 1
 if fault == "soft":

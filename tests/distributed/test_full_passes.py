@@ -1,0 +1,145 @@
+"""Sums and full passes over a graph that lies on several ranks equal those of one process, wherever edges lie."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.ranks import Parts, ThreadTransport, run_ranks
+from _support.sampler_families import NODES, graph_of_all
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodeflow import Graph
+from nodeflow.distributed import ExchangePlan, PartPropagation
+from nodeflow.nn import GAT, GCN, GIN, GraphSAGE
+from nodeflow.propagation import Propagation
+from nodeflow.testing import graphs
+
+WHOLE = graph_of_all()
+WHOLE.edata["p64"] = WHOLE.edata["p"].double()
+OWNER = [0 if v % 5 else 2 for v in range(NODES)]  # rank 1 owns nothing
+X = torch.from_numpy(np.random.default_rng(3).normal(size=(NODES, 4)))
+WHOLE.ndata["h"] = X
+
+
+@settings(max_examples=15)
+@given(graphs(max_nodes=12, max_edges=40), st.data())
+def test_sums_are_those_of_one_process_wherever_edges_lie(graph: Graph, data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, 4))
+    owner = [data.draw(st.integers(0, size - 1)) for _ in range(graph.num_nodes)]
+    lie = data.draw(st.sampled_from(["in", "out", "any"]))
+    h = torch.from_numpy(np.random.default_rng(1).normal(size=(graph.num_nodes, 3)))
+    graph.edata["p64"] = torch.from_numpy(np.random.default_rng(2).normal(size=graph.num_edges))
+    parts = Parts(graph, owner, size, lie)
+    weight = data.draw(st.sampled_from([None, "p64"]))
+
+    def summed(transport: ThreadTransport) -> None:
+        held = parts.on(transport)
+        propagation = PartPropagation(held, weight=weight)
+        sums, whole = propagation(h[held.masters]), Propagation(graph, weight=weight)(h)[held.masters]
+        torch.testing.assert_close(sums, whole, rtol=1e-12, atol=1e-12)
+        if lie == "in":
+            assert torch.equal(sums, whole)
+
+    run_ranks(size, summed)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GraphSAGE(4, 6, 3), GraphSAGE(4, 6, 3, aggregator="pool", num_layers=3), GCN(4, 6, 3), GAT(4, 6, 3),
+        GIN(4, 6, 3),
+        GraphSAGE(4, 6, 3, jumping="cat", norm="layer"), GraphSAGE(4, 3, 3, num_layers=1),
+    ],
+    ids=lambda model: f"{type(model).__name__}-{len(model.convs)}",
+)  # fmt: skip
+@pytest.mark.parametrize("chunk_size", [None, 7])
+def test_inference_is_that_of_one_process(model: Any, chunk_size: int | None) -> None:
+    model = model.double().train()
+    parts, whole = Parts(WHOLE, OWNER, 3), model.inference(WHOLE, X)
+    nodes = [[5, 5, 1], [], list(range(NODES))]
+
+    def computed(transport: ThreadTransport) -> None:
+        graph, own_model = parts.on(transport), copy.deepcopy(model)
+        for h in (graph.ndata["h"], X):
+            own = own_model.inference(graph, h, chunk_size=chunk_size)
+            torch.testing.assert_close(own, whole[graph.masters], rtol=1e-12, atol=1e-12)
+        wanted = nodes[transport.rank]
+        found = own_model.inference(graph, X, nodes=wanted, chunk_size=chunk_size)
+        torch.testing.assert_close(found, whole[wanted], rtol=1e-12, atol=1e-12)
+        assert own_model.training
+
+    run_ranks(3, computed)
+
+
+def test_inference_with_weights_filters_and_edge_columns() -> None:
+    parts = Parts(WHOLE, OWNER, 3)
+    model = GCN(4, 5, 2).double()
+    options: dict[str, Any] = {"weight": "p64", "edge_filter": "old"}
+    whole = model.inference(WHOLE, X, **options)
+
+    def computed(transport: ThreadTransport) -> None:
+        graph = parts.on(transport)
+        torch.testing.assert_close(model.inference(graph, X, **options), whole[graph.masters], rtol=1e-12, atol=1e-12)
+        flow = PartPropagation(graph, weight="p64").flow(0, len(graph.masters))
+        assert torch.equal(flow.data["time"], WHOLE.edata["time"][flow.parent_eid])
+        assert torch.equal(flow.weight, WHOLE.edata["p64"][flow.parent_eid])
+        src, dst = WHOLE.find_edges(flow.parent_eid)
+        assert torch.equal(flow.src_layer.parent_nid[flow.edges()[0]], src)
+        assert torch.equal(flow.dst_layer.parent_nid[flow.edges()[1]], dst)
+
+    run_ranks(3, computed)
+
+
+def test_plans_send_rows_without_ids_and_only_those_that_changed() -> None:
+    parts = Parts(WHOLE, OWNER, 3)
+
+    def exchanged(transport: ThreadTransport) -> None:
+        graph = parts.on(transport)
+        plan = ExchangePlan(graph)
+        count, counters = plan.num_masters, graph.peers.counters
+        assert plan.partners == [r for r in (0, 2) if r != transport.rank] if transport.rank != 1 else not plan.partners
+        mirrors = plan.broadcast(X[graph.masters])
+        assert torch.equal(mirrors, X[plan.nodes[count:]])
+        sent = counters.by_kind["rows of mirrors"]
+        changed = torch.tensor([v % 4 == 0 for v in graph.masters.tolist()], dtype=torch.bool)
+        newer = torch.where(changed[:, None], 9.0, X[graph.masters])
+        whole = torch.where((torch.arange(NODES) % 4 == 0)[:, None], 9.0, X)
+        assert plan.broadcast(newer, changed=changed, into=mirrors) is mirrors
+        assert torch.equal(mirrors, whole[plan.nodes[count:]])
+        if transport.rank != 1:
+            assert counters.by_kind["rows of mirrors"] - sent < 0.5 * sent
+        sums = plan.reduce(torch.ones(plan.num_mirrors), torch.zeros(count))
+        others = [set(parts.all[r].src.tolist()) | set(parts.all[r].rows.tolist()) for r in range(3)]
+        expected = [sum(v in others[r] for r in range(3) if r != transport.rank) for v in graph.masters.tolist()]
+        assert sums.tolist() == expected
+        odd = torch.from_numpy(plan.nodes[count:] % 2 == 1)
+        some = plan.reduce(torch.ones(plan.num_mirrors), torch.zeros(count), changed=odd)
+        assert some.tolist() == [n * (v % 2) for n, v in zip(expected, graph.masters.tolist(), strict=True)]
+
+    run_ranks(3, exchanged)
+
+
+def test_mistakes() -> None:
+    with pytest.raises(TypeError, match="for a graph that lies on several processes, as Dist"):
+        ExchangePlan(WHOLE)
+    parts = {lie: Parts(WHOLE, OWNER, 3, lie) for lie in ("in", "any")}
+    model = GraphSAGE(4, 6, 3).double()
+
+    def mistaken(transport: ThreadTransport) -> None:
+        graph = parts["in"].on(transport)
+        plan = ExchangePlan(graph)
+        with pytest.raises(ValueError, match="rows must have"):
+            plan.broadcast(torch.zeros(NODES + 1, 2))
+        with pytest.raises(ValueError, match="changed and into belong together"):
+            plan.broadcast(torch.zeros(plan.num_masters, 2), into=torch.zeros(plan.num_mirrors, 2))
+        with pytest.raises(ValueError, match="out and folder must be None"):
+            model.inference(graph, X, out=torch.zeros(NODES, 3))
+        with pytest.raises(ValueError, match="the in-edges of a node do not lie together"):
+            model.inference(parts["any"].on(transport), X)
+
+    run_ranks(3, mistaken)
