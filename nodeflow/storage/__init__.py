@@ -8,7 +8,8 @@ A column of a graph is a tensor, or any object that follows the protocol ``Rows`
 - ``_build``: a graph folder from files of edges, by counting in bounded memory (``_sorting``). ``_edge_files`` reads
   what users have, piece by piece; ``_edge_text`` reads the text among it.
 - ``_orders``: which partitions are in memory at a time. ``_write_partitions``, ``_partitions``: a partitioned graph in
-  a folder. ``_partition_buffer``: a part of it in memory, state after state.
+  a folder. ``_partition_buffer``: a part of it in memory, state after state. ``_split``
+  writes columns split over files.
 - ``_embedding_table``: rows learned for nodes, beside the state of their optimiser. ``_pipeline``: batches under way
   at the same time.
 """
