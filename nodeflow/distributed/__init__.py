@@ -10,7 +10,8 @@ Where to change something:
 - ``_peers``: exchanges between processes, which all end or all fail. ``_packing`` makes bytes of arrays,
   ``_transport`` moves them, ``_watch`` says which process is missing.
 
-How a sampler draws from such a graph is in ``nodeflow.sampling._apart``.
+How a sampler draws from such a graph is in ``nodeflow.sampling._apart``; sums over all edges and full passes of models
+are in ``nodeflow.propagation`` (``PartPropagation``, ``ExchangePlan``).
 """
 
 from nodeflow.distributed._graph import DistributedGraph
@@ -19,15 +20,5 @@ from nodeflow.distributed._graph_parts import GraphParts
 from nodeflow.distributed._partition_graph import partition_graph
 from nodeflow.distributed._peers import PeerError
 from nodeflow.distributed._report import PartsReport
-from nodeflow.propagation import ExchangePlan, PartPropagation
 
-__all__ = [
-    "DistributedGraph",
-    "ExchangePlan",
-    "GraphPart",
-    "GraphParts",
-    "PartPropagation",
-    "PartsReport",
-    "PeerError",
-    "partition_graph",
-]
+__all__ = ["DistributedGraph", "GraphPart", "GraphParts", "PartsReport", "PeerError", "partition_graph"]

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeflow import Graph
-from nodeflow.distributed import ExchangePlan, PartPropagation
 from nodeflow.nn import GAT, GCN, GIN, GraphSAGE
-from nodeflow.propagation import Propagation
+from nodeflow.propagation import ExchangePlan, PartPropagation, Propagation
 from nodeflow.testing import graphs
 
 WHOLE = graph_of_all()
