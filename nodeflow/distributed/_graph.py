@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow import _kernels as kernels
 from nodeflow._base.checks import ALL, Ints, _All, as_ids
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._runtime import living
@@ -18,6 +18,7 @@ from nodeflow.distributed._open import open_part
 from nodeflow.distributed._peers import PeerGroup
 from nodeflow.distributed._rows import DistributedRows
 from nodeflow.graph import Graph
+from nodeflow.graph._fetch_apart import fetch_apart
 from nodeflow.graph._frame import GraphFrame
 
 
@@ -104,11 +105,13 @@ class DistributedGraph(Graph):
 
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
-        return self._degrees("in-degrees", lambda: self._held.csc()[0]).fetch(self._named(v))
+        part = self._held.part
+        return self._degrees("in-degrees", part.rows, np.diff(part.indptr), v)
 
     def out_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
-        return self._degrees("out-degrees", lambda: self._held.csr()[0]).fetch(self._named(v))
+        nodes, counts = np.unique(self._held.part.src, return_counts=True)
+        return self._degrees("out-degrees", nodes.astype(np.int64), counts, v)
 
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``; collective."""
@@ -116,12 +119,19 @@ class DistributedGraph(Graph):
         found = DistributedRows(self._peers, self.parts, "edge", "ends", self._held.ends).fetch(ids)
         return found[:, 0].contiguous(), found[:, 1].contiguous()
 
-    def _degrees(self, name: str, indptr: Callable[[], Ints]) -> DistributedRows:
-        held = torch.from_numpy(np.diff(indptr()))
-        return DistributedRows(self._peers, self.parts, "node", name, held)
-
-    def _named(self, v: IdsLike | _All) -> Tensor:
-        return torch.from_numpy(np.arange(self.num_nodes) if isinstance(v, _All) else as_ids(v, "v", self.num_nodes))
+    def _degrees(self, name: str, nodes: Ints, counts: Ints, v: IdsLike | _All) -> Tensor:
+        """Degrees, from the numbers of edges that each process has at some nodes, which their owners add up."""
+        peers, parts = self._peers, self.parts
+        with peers.together(name, exchanges=3):
+            wanted = np.arange(self.num_nodes) if isinstance(v, _All) else as_ids(v, "v", self.num_nodes)
+            begin, order = kernels.csr.sort_by_destination(peers.owners(nodes), peers.size)
+            sent = [order[begin[r] : begin[r + 1]] for r in range(peers.size)]
+            told = peers.exchange(f"numbers of edges for {name}", [[nodes[at], counts[at]] for at in sent])
+            degrees = np.zeros(len(self._held.part.masters), np.int64)
+            for ids, some in told:
+                degrees[parts.places(ids)] += some
+            held = torch.from_numpy(degrees)
+            return fetch_apart(peers, name, wanted, peers.owners, lambda ids: held[torch.from_numpy(parts.places(ids))])
 
     def __repr__(self) -> str:
         whole = super().__repr__().removeprefix("Graph(").removesuffix(")")
