@@ -19,7 +19,7 @@ from nodeflow.testing import graphs
 WHOLE = graph_of_all()
 APART = [
     name for name in FAMILIES
-    if name.startswith(("full", "neighbor", "bernoulli", "labor", "temporal")) and "labor, 1" not in name
+    if name.startswith(("full", "neighbor", "bernoulli", "labor", "temporal", "random walk")) and "labor, 1" not in name
 ]  # fmt: skip
 SEEDS = st.lists(st.integers(0, NODES - 1), max_size=8)
 
