@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from nodeflow.distributed import PartsReport
     from nodeflow.flow import Layer, NodeFlow
 
-__all__ = ["plot_curves", "plot_node_flow"]
+__all__ = ["plot_curves", "plot_node_flow", "plot_parts"]
 
 
 class _Epoch(Protocol):
@@ -126,6 +127,36 @@ def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, *, max_nodes
     )
     if path is not None:
         figure.savefig(path, dpi=150)
+    return figure
+
+
+def plot_parts(report: PartsReport, path: Path | str | None = None) -> Figure:
+    """Draw the sizes of the parts of a graph, bars of masters and mirrors, and of edges; returns the Figure.
+
+    Args:
+        report: as ``GraphParts.report`` gives it.
+        path: where to write the picture (PNG, SVG or PDF, by its ending), or None.
+
+    Raises TypeError for anything but a report, ImportError without matplotlib.
+    """
+    from nodeflow.distributed import PartsReport
+
+    if not isinstance(report, PartsReport):
+        raise TypeError(f"report must be a PartsReport, as parts.report() gives it, got {describe(report)}")
+    figure = require_matplotlib()(figsize=(8, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    parts = range(len(report.masters))
+    left.bar(parts, report.masters, color="tab:blue", label="masters")
+    left.bar(parts, report.mirrors, bottom=report.masters, color="tab:orange", label="mirrors")
+    right.bar(parts, report.edges, color="0.5", label="edges")
+    for axis, word in ((left, "nodes"), (right, "edges")):
+        axis.set(xlabel="part", ylabel=word)
+        axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    left.legend(fontsize=8, frameon=False)
+    cut = f"replication factor {report.replication_factor:.2f}, {report.cut:.1%} of the edges cut"
+    figure.suptitle(cut, fontsize=10)
+    if path is not None:
+        figure.savefig(path, dpi=120)
     return figure
 
 

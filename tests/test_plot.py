@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from nodeflow import FullSampler, Graph, NodeFlow, create_node_flow, flow_from_edges
-from nodeflow.plot import plot_curves, plot_node_flow, require_matplotlib
+from nodeflow.distributed import PartsReport
+from nodeflow.plot import plot_curves, plot_node_flow, plot_parts, require_matplotlib
 from nodeflow.training import EpochRecord
 
 pytest.importorskip("matplotlib")
@@ -157,3 +158,14 @@ def test_without_matplotlib_the_error_says_how_to_install_it(
 def test_a_graph_instead_of_a_node_flow_is_refused(graph: Graph) -> None:
     with pytest.raises(TypeError, match=r"batch must be a NodeFlow, got Graph.*create_full_node_flow"):
         plot_node_flow(graph)
+
+
+def test_parts_are_bars(tmp_path: Path) -> None:
+    report = PartsReport(10, 20, 5, (6, 4), (12, 8), (1, 3), (1, 1), None)
+    left, right = plot_parts(report, tmp_path / "parts.png").axes
+    bars = [[bar.get_height() for bar in some] for some in (*left.containers, *right.containers)]  # type: ignore[attr-defined]
+    assert bars == [[6, 4], [1, 3], [12, 8]]
+    assert [bar.get_y() for bar in left.containers[1]] == [6, 4]  # type: ignore[attr-defined]
+    assert size_of_png(tmp_path / "parts.png") == (960, 408)
+    with pytest.raises(TypeError, match=r"report must be a PartsReport, as parts\.report\(\) gives it"):
+        plot_parts([1, 2])  # type: ignore[arg-type]

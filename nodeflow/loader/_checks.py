@@ -13,6 +13,7 @@ from nodeflow._base.checks import Ints, describe
 from nodeflow._base.types import ColumnsLike, NumbersLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame
+from nodeflow.sampling import SamplerBase
 
 
 def check_repeatable(seeds: object) -> None:
@@ -40,6 +41,21 @@ def as_seed_data(columns: ColumnsLike | None, num_seeds: int) -> Frame:
     return Frame(num_seeds, columns)
 
 
+def check_inputs(inputs: object, ahead: int, num_nodes: int) -> None:
+    """Raise TypeError or ValueError for inputs that are no rows of nodes and no function, which ``ahead`` needs."""
+    if ahead and not callable(inputs):
+        raise ValueError(f"inputs_ahead={ahead} needs a function as inputs, got {describe(inputs)}")
+    if inputs is None or callable(inputs):
+        return
+    if not isinstance(inputs, (Tensor, np.ndarray)):
+        raise TypeError(
+            "inputs must be a tensor or an array with a row per node, or a function of the seeds of a batch, got "
+            f"{describe(inputs)}"
+        )
+    if inputs.ndim == 0 or inputs.shape[0] != num_nodes:
+        raise ValueError(f"inputs must have a row per node ({num_nodes}), got shape {tuple(inputs.shape)}")
+
+
 def transformed(transform: Callable[[NodeFlow], NodeFlow], batch: NodeFlow) -> NodeFlow:
     """Return what a user's function makes of a batch; raise TypeError for anything but a NodeFlow."""
     result = transform(batch)
@@ -57,7 +73,20 @@ def repeats(seeds: Ints) -> bool:
     return bool((rows[1:] == rows[:-1]).all(1).any())
 
 
-def as_times(times: NumbersLike) -> Tensor:
-    """Return a time per seed as a tensor of their own type."""
+def as_times(times: NumbersLike | None, sampler: SamplerBase, shape: torch.Size) -> Tensor | None:
+    """Return times of seeds of this shape as a tensor of their own type; None for a sampler that takes none.
+
+    Raises TypeError where the sampler needs times and gets none, or takes none, ValueError for another shape.
+    """
+    name = type(sampler).__name__
+    if times is None:
+        if sampler.takes_times:
+            raise TypeError(f"times is missing: {name} needs a time for every seed, NodeFlowLoader(..., times=times)")
+        return None
+    if not sampler.takes_times:
+        raise TypeError(f"times must be None: {name} takes no times")
     # through numpy, which turns a list of floats into float64; float32 cannot tell many times apart
-    return torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times)).detach().cpu().clone()
+    found = torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times)).detach().cpu().clone()
+    if found.shape not in (shape, shape[:1]):
+        raise ValueError(f"times must have one entry per seed ({shape[0]}), got shape {tuple(found.shape)}")
+    return found

@@ -8,7 +8,6 @@ from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,17 +17,19 @@ from nodeflow._rows.rows import take_rows
 from nodeflow.flow import NodeFlow
 from nodeflow.flow._build import empty_node_flow
 from nodeflow.flow._types import NamesLike
-from nodeflow.loader._checks import as_seed_data, as_times, check_repeatable, repeats, transformed
-from nodeflow.loader._state import check_settings, hash_times, samplers_with_state, settings_of_sampler
+from nodeflow.loader._checks import as_seed_data, as_times, check_inputs, check_repeatable, repeats, transformed
+from nodeflow.loader._shares import Owner, Share, as_group, shares_of
+from nodeflow.loader._state import check_process, check_settings, hash_times, samplers_with_state, settings_of_sampler
 from nodeflow.loader._timings import Timings
 from nodeflow.loader._weights import draw, running_sums
 from nodeflow.loader._workers import Made, draw_ahead, draw_on_request
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import SamplerBase
-from nodeflow.sampling._base import Call
+from nodeflow.sampling._base import Call, StepSeeds
 
 # these make the order of the seeds, and seeds drawn, independent of the draws of a sampler with the same seed
 _SHUFFLE, _WEIGHTS = 0x73687566666C65, 0x77656967687473
+_DEFAULTS = {"share": "even"}  # settings that a state leaves out where they have these values
 
 
 class NodeFlowLoader:
@@ -76,6 +77,14 @@ class NodeFlowLoader:
             step has just written. It is not part of ``state_dict``.
         device: device to which the batches are moved; None leaves them on the CPU.
         pin_memory: whether to put the batches in page-locked memory, so that copies to a GPU overlap with computation.
+        rank, world_size: number of this process and of all that share every step, to be given together. None: those of
+            torch's default process group where there is one, else 0 of 1. Step k has the seeds of batch k of a single
+            process with ``batch_size * world_size``, and every process takes its share of them.
+        share: "even": consecutive seeds, as many in every process (at most one more). "owned": those that ``owner``
+            says. A share may be empty: the batch then has no seeds.
+        owner: the rank that owns each seed: an integer per possible seed (per node, or per edge, pair or part for such
+            seeds), or a function from ids (numpy int64) to ranks. A row of several nodes belongs to the owner of the
+            first. None: what the graph says.
 
     To resume after an interruption, take ``state_dict()`` between two batches, and pass it to ``load_state_dict`` of a
     loader with the same arguments: it goes on with the next batch, bit for bit. A new loader begins with epoch 0. A
@@ -85,6 +94,10 @@ class NodeFlowLoader:
     state, also where another sampler wraps it. Workers draw while the state changes, so the draws must read the state
     from ``inputs`` alone, for example from ``inputs=sampler.scores`` with a method ``scores(seeds)``. With
     ``inputs_ahead`` above 0, the inputs of batches that the caller has not got yet are part of the state too.
+
+    With several processes, ``batch_size`` is that of one, ``len`` the number of steps, the same in all, and ``inputs``,
+    ``transform`` and columns see the process's own seeds. ``state_dict`` is that of all: another number of processes
+    goes on with it where ``batch_size * world_size`` is the same (docs/loader.md says which draws stay the same).
 
     ``timings`` holds the seconds of sampling, fetching columns and waiting of every batch of this epoch so far.
 
@@ -119,6 +132,10 @@ class NodeFlowLoader:
         transform: Callable[[NodeFlow], NodeFlow] | None = None,
         device: torch.device | str | None = None,
         pin_memory: bool = False,
+        rank: int | None = None,
+        world_size: int | None = None,
+        share: str = "even",
+        owner: Owner | None = None,
     ) -> None:
         check_type(sampler, "sampler", SamplerBase, "a nodeflow Sampler")
         self.sampler = sampler
@@ -134,25 +151,18 @@ class NodeFlowLoader:
         self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
         self.seed = as_int(seed, "seed")
         self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch")
-        name = type(sampler).__name__
-        if times is None and sampler.takes_times:
-            raise TypeError(f"times is missing: {name} needs a time for every seed, NodeFlowLoader(..., times=times)")
-        if times is not None and not sampler.takes_times:
-            raise TypeError(f"times must be None: {name} takes no times")
-        self.times = None if times is None else as_times(times)
-        if self.times is not None and self.times.shape not in (self.seeds.shape, self.seeds.shape[:1]):
-            raise ValueError(
-                f"times must have one entry per seed ({len(self.seeds)}), got shape {tuple(self.times.shape)}"
-            )
+        self.times = as_times(times, sampler, self.seeds.shape)
         self._sums = None if weights is None else running_sums(weights, len(self.seeds))
         self.seed_data = as_seed_data(seed_data, len(self.seeds))
         self.inputs, self.inputs_ahead = inputs, as_count(inputs_ahead, "inputs_ahead")
-        self._check_inputs()
+        check_inputs(inputs, self.inputs_ahead, sampler.graph.num_nodes)
         self.ndata, self.edata = ndata, edata
         if transform is not None and not callable(transform):
             raise TypeError(f"transform must be a function of a NodeFlow, got {describe(transform)}")
         self.transform, self._timings = transform, Timings()
         self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
+        self.share = share
+        self._shares = shares_of(sampler, self.seeds, self.batch_size, share, owner, as_group(rank, world_size))
         # batches that may be equal are told apart by their numbers, others by their seeds: the same in any loader
         self._numbered = sampler.numbered or weights is not None or repeats(self.seeds.numpy())
         self._epoch, self._next, self._resume = -1, 0, False
@@ -162,9 +172,8 @@ class NodeFlowLoader:
         self._newest: object = None  # the iteration that may update _epoch and _next
 
     def __len__(self) -> int:
-        """Number of batches in an epoch."""
-        whole, rest = divmod(len(self.seeds), self.batch_size)
-        return whole + (1 if rest and not self.drop_last else 0)
+        """Number of batches in an epoch: of steps, with several processes."""
+        return self._shares.num_steps(len(self.seeds), self.drop_last)
 
     @property
     def epoch(self) -> int:
@@ -175,6 +184,32 @@ class NodeFlowLoader:
     def batch_number(self) -> int:
         """Number of the batch of ``epoch`` that comes next; the length of the loader after the last one."""
         return self._next
+
+    @property
+    def rank(self) -> int:
+        """Number of this process among those that share every step."""
+        return self._shares.rank
+
+    @property
+    def world_size(self) -> int:
+        """Number of processes that share every step."""
+        return self._shares.world_size
+
+    @property
+    def seed_weight(self) -> float:
+        """Weight of every seed of the last batch in the mean over the seeds of its step: world_size / their number.
+
+        A sum of losses over the batch's seeds times this weight has gradients whose mean over all processes, as
+        ``DistributedDataParallel`` takes it, is the gradient of the mean over the step. Raises RuntimeError before the
+        first batch.
+
+        >>> from nodeflow import Graph, NeighborSampler
+        >>> sampler = NeighborSampler(Graph.from_edges([0], [1]), [1])
+        >>> loader = NodeFlowLoader(sampler, [0, 1, 0], batch_size=1, rank=1, world_size=2)
+        >>> [(batch.seeds.tolist(), loader.seed_weight) for batch in loader]  # two seeds, then one, which is rank 0's
+        [([1], 1.0), ([], 2.0)]
+        """
+        return self._shares.seed_weight(len(self.seeds), self._next - 1)
 
     @property
     def timings(self) -> Timings:
@@ -205,13 +240,15 @@ class NodeFlowLoader:
             state["sampler_state"] = {name: sampler.state_dict() for name, sampler in stateful.items()}
         if self._inputs:
             state["inputs"] = dict(self._inputs)
+            state |= {"inputs_of": [self.rank, self.world_size]} if self.world_size > 1 else {}
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Make the next iteration go on where ``state`` was taken; raises ValueError for a state of another loader."""
         if not isinstance(state, Mapping) or not {"epoch", "batch_number"} <= set(state):
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
-        check_settings(self._settings(), state)
+        check_settings(_DEFAULTS | self._settings(), _DEFAULTS | dict(state))
+        check_process(state, self.rank, self.world_size)
         stateful, stored = samplers_with_state(self.sampler), state.get("sampler_state", {})
         if set(stateful) != set(stored):
             raise ValueError(
@@ -229,8 +266,10 @@ class NodeFlowLoader:
         self._resume = self._epoch >= 0 and batch_number < len(self)
 
     def _settings(self) -> dict[str, Any]:
-        names = ("batch_size", "shuffle", "drop_last", "seed")
-        return {name: int(getattr(self, name)) for name in names} | {
+        return {
+            "batch_size": self._shares.step_size,
+            **{name: int(getattr(self, name)) for name in ("shuffle", "drop_last", "seed")},
+            **({} if self.share == _DEFAULTS["share"] else {"share": self.share}),
             "num_seeds": len(self.seeds),
             "seeds_hash": hash_ids(self.seeds.flatten().numpy()),
             "shape": list(self.seeds.shape[1:]),
@@ -257,8 +296,7 @@ class NodeFlowLoader:
             raise TypeError(f"batches cannot be drawn ahead: {what}, so they depend on the steps before")
         order = self._order(as_count(epoch, "epoch"))
         for number in range(as_count(start, "start"), len(self)):
-            chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
-            yield self._drawn(chosen, epoch, number, self.inputs)
+            yield self._drawn(self._shares.of(order, number), epoch, number, self.inputs)
 
     def __iter__(self) -> Iterator[NodeFlow]:
         return self.iterate(self.ndata)
@@ -302,10 +340,10 @@ class NodeFlowLoader:
         called, inputs = callable(self.inputs), this.inputs
 
         def prepare(number: int) -> Callable[[], Made]:
-            chosen = order[number * self.batch_size : (number + 1) * self.batch_size]
+            share = self._shares.of(order, number)
             if callable(self.inputs) and number not in inputs:
-                inputs[number] = self.inputs(self.seeds[chosen])
-            return partial(self._make, chosen, number, inputs[number] if called else self.inputs, this)
+                inputs[number] = self.inputs(self.seeds[share.own])
+            return partial(self._make, share, number, inputs[number] if called else self.inputs, this)
 
         numbers = range(this.start, len(self))
         if self.num_workers and self.prefetch:
@@ -314,35 +352,24 @@ class NodeFlowLoader:
         together = max(self.num_workers, 1)
         return draw_on_request(prepare, numbers, self.inputs_ahead if called else together - 1, together)
 
-    def _make(self, chosen: Tensor, number: int, inputs: Any, this: _Iteration) -> Made:
+    def _make(self, share: Share, number: int, inputs: Any, this: _Iteration) -> Made:
         begun = perf_counter()
-        batch = self._drawn(chosen, this.epoch, number, inputs)
+        batch = self._drawn(share, this.epoch, number, inputs)
         drawn = perf_counter()
         if this.ndata is not None or self.edata is not None:
             batch.copy_from_parent(this.ndata, self.edata)
-        batch.seed_data.update({name: take_rows(column, chosen) for name, column in self.seed_data.items()})
+        batch.seed_data.update({name: take_rows(column, share.own) for name, column in self.seed_data.items()})
         batch = batch.pin_memory() if self.pin_memory else batch
         return Made(batch, drawn - begun, perf_counter() - drawn)
 
-    def _drawn(self, chosen: Tensor, epoch: int, number: int, inputs: Any) -> NodeFlow:
-        times = None if self.times is None else self.times[chosen]
-        call = Call(epoch, number if self._numbered else None, inputs, times)
-        return self.sampler.draw_batch(self.seeds[chosen], call)
-
-    def _check_inputs(self) -> None:
-        inputs = self.inputs
-        if self.inputs_ahead and not callable(inputs):
-            raise ValueError(f"inputs_ahead={self.inputs_ahead} needs a function as inputs, got {describe(inputs)}")
-        if inputs is None or callable(inputs):
-            return
-        if not isinstance(inputs, (Tensor, np.ndarray)):
-            raise TypeError(
-                "inputs must be a tensor or an array with a row per node, or a function of the seeds of a batch, got "
-                f"{describe(inputs)}"
-            )
-        num_nodes = self.sampler.graph.num_nodes
-        if inputs.ndim == 0 or inputs.shape[0] != num_nodes:
-            raise ValueError(f"inputs must have a row per node ({num_nodes}), got shape {tuple(inputs.shape)}")
+    def _drawn(self, share: Share, epoch: int, number: int, inputs: Any) -> NodeFlow:
+        ids, times = self.seeds, self.times
+        step = None
+        if share.rows is not None:
+            step = StepSeeds(ids[share.step], None if times is None else times[share.step], share.rows)
+        own = None if times is None else times[share.own]
+        call = Call(epoch, number if self._numbered else None, inputs, own, step)
+        return self.sampler.draw_batch(ids[share.own], call)
 
     def _order(self, epoch: int) -> Tensor:
         """Indices of the seeds in the order of an epoch."""
@@ -353,7 +380,9 @@ class NodeFlowLoader:
         return Random(derive_key(_SHUFFLE, self.seed, epoch)).permutation(len(self.seeds))
 
     def __repr__(self) -> str:
-        return f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}, {self.sampler!r})"
+        share = "" if self.world_size == 1 else f" for process {self.rank} of {self.world_size}"
+        size = f"{len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}{share}"
+        return f"NodeFlowLoader({size}, {self.sampler!r})"
 
 
 class _Iteration(NamedTuple):

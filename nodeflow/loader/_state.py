@@ -54,4 +54,15 @@ def check_settings(own: Mapping[str, Any], state: Mapping[str, Any]) -> None:
             key = next(key for key in {**stored, **value} if stored.get(key) != value.get(key))
             there, here = (settings.get(key, "no setting") for settings in (stored, value))
             raise ValueError(f"the state is of another sampler: {key} is {there} there, and {here} here")
-        raise ValueError(f"the state is of a loader with {name}={stored}, this one has {value}")
+        total = ", the seeds of a batch in all processes" if name == "batch_size" else ""
+        raise ValueError(f"the state is of a loader with {name}={stored}, this one has {value}{total}")
+
+
+def check_process(state: Mapping[str, Any], rank: int, world_size: int) -> None:
+    """Raise ValueError where a state holds inputs that another process has prepared ahead, for its own seeds."""
+    maker = state.get("inputs_of", [0, 1])
+    if state.get("inputs") and maker != [rank, world_size]:
+        raise ValueError(
+            f"the state holds inputs that process {maker[0]} of {maker[1]} has prepared for its seeds, this is process "
+            f"{rank} of {world_size}: load the state of this process, or use inputs_ahead=0"
+        )

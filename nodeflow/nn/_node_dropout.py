@@ -21,8 +21,9 @@ class NodeDropout(nn.Module):
 
     A node that is in two batches of a step, or on two devices, has the same mask in both: gradients that are added up
     over the batches of a step are those of one network. Masks are the same in any order of rows, on every run, and
-    after a resume. Nothing is stored: the module has no parameters and no state, and global random state is neither
-    read nor changed.
+    after a resume. Processes that share a step (``NodeFlowLoader(rank=, world_size=)``) have the masks of one process,
+    where all pass the same ``step``. Nothing is stored: the module has no parameters and no state, and global random
+    state is neither read nor changed.
 
     Entries are zeroed independently with probability ``p`` and the others divided by 1 - ``p``, so that the expected
     result is the input, exactly. In evaluation mode, and with ``p=0``, the input is returned.

@@ -160,7 +160,7 @@ class Bilinear(_Product):
         pieces = zip(rows[order].split(counts), weight.unbind(), strict=True)
         products = [piece @ matrix for piece, matrix in pieces if len(piece)]
         place = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
-        grouped = torch.cat(products) if products else rows
+        grouped = torch.cat(products) if products else rows @ weight[0]  # no rows: the gradient of all matrices is 0
         return grouped[place].reshape(*shape, self.width)
 
 

@@ -19,6 +19,22 @@ from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids
 
+_SHARE = 0x7368617265  # keeps the draws of a share apart from those of a flow with the same key
+
+
+class StepSeeds(NamedTuple):
+    """All seeds of a training step, of which one call draws a share; other processes draw the others.
+
+    Attributes:
+        ids: the seeds of the step, ``[S]`` or ``[S, m]``.
+        times: a time for each of them, for a sampler that takes times; else None.
+        rows: which of them the seeds of the call are, int64 ``[B]``, ascending.
+    """
+
+    ids: Any
+    times: Any
+    rows: Ints
+
 
 class Call(NamedTuple):
     """The arguments of a call of a sampler beside the seeds.
@@ -26,12 +42,14 @@ class Call(NamedTuple):
     Attributes:
         epoch, batch_number, inputs: see ``SamplerBase.__call__``.
         times: a time for every seed, for a sampler that takes times; else None.
+        step: the step that the seeds are a share of: draws then are those of the whole step. None: they are all of it.
     """
 
     epoch: int = 0
     batch_number: int | None = None
     inputs: Any = None
     times: Any = None
+    step: StepSeeds | None = None
 
 
 class Draw(NamedTuple):
@@ -41,11 +59,14 @@ class Draw(NamedTuple):
         key: the random key of this call.
         epoch_key: the random key that all batches of the epoch share.
         batch_number: the number of the batch; None where a hash of the seeds tells batches apart.
+        contexts: number by which draws tell every context of the call apart, int64 ``[num_contexts]``: in a share of a
+            step, that of the context in the whole step. None: its own number.
     """
 
     key: int
     epoch_key: int
     batch_number: int | None
+    contexts: Ints | None = None
 
 
 def _is_plain(value: object) -> bool:
@@ -115,6 +136,15 @@ class SamplerBase(ABC):
 
     most_seeds: int | None = None
     """The largest number of seeds of a call; None: any number."""
+
+    draws_together: bool = False
+    """Whether what is drawn for a seed depends on the other seeds of the call.
+
+    Shares of a step then draw independently. Else a share draws what the whole step draws for its seeds.
+    """
+
+    seeds_together: int = 1
+    """So many consecutive seeds of a step belong into one share."""
 
     _from_graph: frozenset[str] = frozenset()
     """Names of the attributes that ``read_graph`` has set."""
@@ -195,8 +225,7 @@ class SamplerBase(ABC):
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without the columns that ``complete`` adds."""
         ids, shape = self._seeds(seeds)
-        draw = self._draw(call.epoch, call.batch_number, hash_ids(ids))
-        return self._shaped(self._sample(ids, draw, call.inputs), ids, shape)
+        return self._shaped(self._sample(ids, self._draw_of(call, ids), call.inputs), ids, shape)
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
         """Add the columns that must be as new as possible, such as history; most samplers have none.
@@ -239,6 +268,19 @@ class SamplerBase(ABC):
         if index.shape != ids.shape or not np.array_equal(batch.seeds[index].numpy(), ids):
             raise self._refusal(shape)
         return batch.with_seeds(seed_index=index.reshape(shape))
+
+    def _draw_of(self, call: Call, ids: Ints, *identity: int) -> Draw:
+        """The keys of a call with checked seeds; a share of a step has those of the step.
+
+        ``identity``: hashes of what tells batches apart beside their seeds.
+        """
+        step = call.step
+        every = ids if step is None else self._seeds(step.ids)[0]
+        draw = self._draw(call.epoch, call.batch_number, hash_ids(every), *identity)
+        if step is None or not self.draws_together:
+            return draw
+        # with the key of the step, shares would draw alike, and their mean would vary as one share does
+        return draw._replace(key=derive_key(draw.key, _SHARE, hash_ids(step.rows)))
 
     def _draw(self, epoch: int, batch_number: int | None, *identity: int) -> Draw:
         """The keys of the batch with this number, or without a number, of the batch that ``identity`` hashes."""

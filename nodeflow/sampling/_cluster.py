@@ -18,6 +18,7 @@ from nodeflow._runtime import locks
 from nodeflow.flow._parent import check_graph
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key, hash_ids
+from nodeflow.sampling._sampler import first_seeds
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler
 
 _MOST = 2**31 - 1
@@ -156,25 +157,19 @@ class ClusterSampler(SubgraphSampler):
 
     def choose_nodes(self, seeds: Ints, random: Random) -> Ints:
         """Return the nodes of the parts ``seeds``."""
-        nodes: Ints = self._members[kernels.csr.csr_rows(self._begin, _distinct(seeds))[1]]
+        nodes: Ints = self._members[kernels.csr.csr_rows(self._begin, first_seeds(seeds))[1]]
         return nodes
 
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
         """Return (p - 1) / (q - 1) for edges between parts, 1 for the others, float64 ``[E]``; None for one part."""
-        q = len(_distinct(seeds))
+        q = len(first_seeds(seeds))
         if q < 2:
             return None
         own = self.parts.numbers[part.nodes]
         return np.where(own[part.indices] == own[part.dst], 1.0, (self.parts.count - 1) / (q - 1))
 
     def _needs_weight(self, seeds: Ints) -> bool:
-        return self.reader.weights is not None or len(_distinct(seeds)) >= 2
-
-
-def _distinct(seeds: Ints) -> Ints:
-    """The seeds without repeats, in their order."""
-    distinct: Ints = seeds[np.sort(np.unique(seeds, return_index=True)[1])]
-    return distinct
+        return self.reader.weights is not None or len(first_seeds(seeds)) >= 2
 
 
 def _parts(graph: Graph, parts: int | IdsLike, seed: int) -> Parts:

@@ -76,6 +76,7 @@ class LayerSampler(Sampler):
     """
 
     draws_as = "layer"
+    draws_together = True
 
     def __init__(
         self,
@@ -313,6 +314,7 @@ class FastGCNSampler(LayerSampler):
         )  # fmt: skip
 
     _needs_weight = True
+    draws_together = False  # a set is drawn from all nodes, whatever the destinations
 
     def read_graph(self) -> None:
         """Read also the probabilities of all nodes."""

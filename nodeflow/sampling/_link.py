@@ -13,7 +13,7 @@ from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph._edges import edges_along
 from nodeflow.random import derive_key, hash_ids
-from nodeflow.sampling._base import Call, Draw, SamplerBase, flat
+from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds, flat
 from nodeflow.sampling._known import Known, Links, relations_of
 from nodeflow.sampling._link_chunks import LinkChunk, chunks, paired
 from nodeflow.sampling._negative import (
@@ -23,6 +23,7 @@ from nodeflow.sampling._negative import (
     birth_times,
     degree_weights,
     node_weights,
+    none_left,
     seed_times,
     whole_weights,
 )
@@ -64,7 +65,8 @@ class LinkSampler(SamplerBase):
         birth: for a sampler with times, from which time on each node exists: a number per node, or the name of a node
             column. Negatives exist at the time of their seed. None: the time of the first edge of the node in either
             direction, in the sampler's time column; a node without edges then never exists.
-        chunk: so many consecutive seed edges of a batch share their negatives; None is 1. Fewer nodes to compute.
+        chunk: so many consecutive seed edges of a batch share their negatives, and stay in one process where several
+            share a step; None is 1. Fewer nodes to compute.
         exclude: which edges no node of the batch may draw: "self" the seed edges; "reverse" all edges between the two
             ends of a seed edge, in both directions, parallel ones too. They are left out before the draw, so fanouts
             stay full. None: none, so a seed edge may be part of its own input.
@@ -141,6 +143,7 @@ class LinkSampler(SamplerBase):
             raise TypeError(f"birth is for negatives at times, but {type(sampler).__name__} takes no times")
         self.power = as_number(power, "power", above=0)
         self.chunk = None if chunk is None else as_count(chunk, "chunk", 1)
+        self.seeds_together = self.chunk or 1
         check_one_of(exclude, "exclude", ("self", "reverse", None))
         if exclude == "self" and self._pairs is not None:
             raise ValueError("exclude='self' is for seeds that are edges; for pairs take 'reverse'")
@@ -253,10 +256,13 @@ class LinkSampler(SamplerBase):
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         """Sample the NodeFlow of the edges ``seeds`` without what ``complete`` adds."""
         ids, _ = self._seeds(seeds)
+        times = call.times
+        if call.step is not None:  # negatives are drawn for the whole step, since they depend on the rows of the others
+            (ids, _), times = self._seeds(call.step.ids), call.step.times
         identity = [hash_ids(ids)]
         when, number = None, call.batch_number
-        if call.times is not None:
-            when = seed_times(self.sampler, call.times, len(ids))
+        if times is not None:
+            when = seed_times(self.sampler, times, len(ids))
             identity.append(hash_ids(when.astype(np.int64 if when.dtype.kind in "iu" else np.float64).view(np.int64)))
         draw = self._draw(call.epoch, number, *identity)
         # a sampler that asks to be numbered gets its number or none; any other is told what batch it is by the edges
@@ -284,13 +290,19 @@ class LinkSampler(SamplerBase):
                 key, negatives.rows_of(ends, links.rel), count, self.chunk, inputs.times
             )
             if bad >= 0:
-                raise ValueError(self._none_left(side, int(ends[bad]), int(seeds[bad]), inputs.times, bad))
+                seed, time = f"{self.seed_kind} {seeds[bad]}", None if inputs.times is None else inputs.times[bad]
+                raise ValueError(none_left(side, int(ends[bad]), seed, self.negatives, bool(self.filter_known), time))
         nodes = np.concatenate([links.src[:, None], links.dst[:, None], drawn], axis=1)
         sampler: Any = self.sampler
         if self._joined is not None:
             sampler = sampler.without_edges(self._joined.between(links.src, links.dst))
         elif self.exclude is not None:
             sampler = sampler.without_edges(seeds)
+        if inputs.step is not None:
+            rows, times = inputs.step.rows, inputs.times
+            step = StepSeeds(nodes, times, rows)
+            inputs = inputs._replace(times=None if times is None else times[rows], step=step)
+            nodes, seeds = nodes[rows], seeds[rows]
         made: NodeFlow = sampler.draw_batch(nodes, inputs)
         return made.with_seeds(seed_ids=torch.from_numpy(seeds.copy()))
 
@@ -364,21 +376,6 @@ class LinkSampler(SamplerBase):
         """Rows of known positives of the seeds of a batch; parent ids of a side's negatives of every ``size``-th."""
         nodes = batch.seeds[batch.seed_index[::size, 2:][:, self._columns(side)]].numpy(force=True)
         return self._negatives[side].rows_of(links.ends(side)[0], links.rel), nodes
-
-    def _none_left(self, side: str, node: int, seed: int, times: Array | None, row: int) -> str:
-        """The message for a seed without a possible negative."""
-        direction = "in" if side == "destination" else "out"
-        among = {"uniform": "every other node", "degree": f"every node that has {direction}-edges"}
-        everything = among.get(self.negatives, "every node with a weight")
-        if times is not None:
-            everything += f" that exists at time {times[row]}"
-        if not self.filter_known:
-            return f"no negative is left for {self.seed_kind} {seed}: no node with a weight above 0 exists"
-        end = "source" if side == "destination" else "destination"
-        return (
-            f"node {node}, the {end} of {self.seed_kind} {seed}, has edges to {everything} (but perhaps itself), so "
-            f"no negative is left for it; leave the {self.seed_kind} out of the seeds, or use filter_known=False"
-        )
 
     def _columns(self, side: str) -> slice:
         """Which negatives take the place of a side: of both, the first that of the destination, and so in turn."""

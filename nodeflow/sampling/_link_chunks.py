@@ -49,6 +49,8 @@ def chunks(
 ) -> Iterator[LinkChunk]:
     """Cut the rows of a batch into groups of ``size``: one chunk of whole groups, and one of the seeds left over.
 
+    Of a batch without seeds it is one chunk of no groups, so that scores still depend on all parameters.
+
     Args:
         side: see ``LinkChunk``.
         index: rows of the last layer ``[B, 2 + K]``: source, destination, negatives.
@@ -59,14 +61,14 @@ def chunks(
     """
     whole = len(index) // size * size
     for rows, n in ((slice(0, whole), size), (slice(whole, len(index)), len(index) - whole)):
-        if rows.start == rows.stop:
+        if rows.start == rows.stop and (len(index) or not n):
             continue
-        part = index[rows].reshape(-1, n, index.shape[1])
+        part = index[rows].reshape(len(index[rows]) // n, n, index.shape[1])
         yield LinkChunk(
             side,
             part[:, :, 0],
-            None if rel is None else rel[rows].reshape(-1, n),
+            None if rel is None else rel[rows].reshape(len(part), n),
             part[:, :, 1],
             part[:, 0, 2:][:, columns],
-            None if known is None else known[rows].reshape(len(part), n, -1),
+            None if known is None else known[rows].reshape(len(part), n, known.shape[1]),
         )

@@ -235,6 +235,31 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
     return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
 
 
+def none_left(side: str, node: int, seed: str, negatives: str, filtered: bool, time: object) -> str:
+    """Return the message for a seed ("edge 7", say) without a possible negative for a side.
+
+    Args:
+        side: the end that negatives take the place of.
+        node: the other end.
+        seed: the seed, with its kind.
+        negatives: the distribution by name.
+        filtered: whether known nodes are left out.
+        time: of the seed; None without times.
+    """
+    direction = "in" if side == "destination" else "out"
+    among = {"uniform": "every other node", "degree": f"every node that has {direction}-edges"}
+    everything = among.get(negatives, "every node with a weight")
+    if time is not None:
+        everything += f" that exists at time {time}"
+    if not filtered:
+        return f"no negative is left for {seed}: no node with a weight above 0 exists"
+    end = "source" if side == "destination" else "destination"
+    return (
+        f"node {node}, the {end} of {seed}, has edges to {everything} (but perhaps itself), so no negative is left for "
+        f"it; leave the {seed.split()[0]} out of the seeds, or use filter_known=False"
+    )
+
+
 def seed_times(sampler: SamplerBase, times: NumbersLike, size: int) -> Array:
     """Return the checked times of seeds ``[size]``."""
     if not sampler.takes_times:

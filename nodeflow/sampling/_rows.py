@@ -25,7 +25,7 @@ class DrawingRows(NamedTuple):
         numbers: number of each row in the edge arrays, int64 ``[n]``.
         ident: the id that the random numbers of each row belong to, int64 ``[n]``. It is the number of the row in the
             whole graph (the parent id, where a node has one row), plus the number of all rows for every context before,
-            or where ``step.roots`` tells contexts apart, for every node before the root.
+            or where ``step.roots`` tells contexts apart, for every number before the root.
         contexts: the context of each row, int64 ``[n]``; None without contexts.
     """
 

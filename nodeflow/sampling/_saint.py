@@ -11,9 +11,11 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, check_one_of
 from nodeflow._base.types import EdgeFilter, SeedsLike
+from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.graph._edges import contains
+from nodeflow.graph._edges import NOTHING, contains
 from nodeflow.random import Random
+from nodeflow.sampling._base import Call
 from nodeflow.sampling._reader import Reader
 from nodeflow.sampling._saint_kinds import EdgeKind, Kind, NodeKind, WalkKind
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
@@ -124,6 +126,13 @@ class SaintSampler(SubgraphSampler):
             self._kind = EdgeKind(self.reader.edges, back, self.budget)
         else:
             self._kind = WalkKind(self.reader.edges, self.budget, self.walk_length or 0)
+
+    def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
+        """Sample the NodeFlow of one subgraph; of a share of a step that has none, a NodeFlow without nodes."""
+        if call.step is not None and len(super()._seeds(seeds)[0]) == 0:
+            return self._of_nodes(NOTHING, NOTHING)
+        # a subgraph is drawn on its own, whichever others are in the step
+        return super().draw_batch(seeds, call._replace(step=None))
 
     def _seeds(self, seeds: SeedsLike) -> tuple[Ints, tuple[int, ...]]:
         ids, shape = super()._seeds(seeds)

@@ -35,8 +35,9 @@ class Step(NamedTuple):
         batch_number: number of the batch; None where a hash of its seeds tells it apart.
         contexts: context of every destination, int64 ``[num_dst]``, in samplers that have contexts, else None.
         inputs: the argument ``inputs`` of the call.
-        roots: parent id of the seed that every destination was reached from, int64 ``[num_dst]``, in samplers whose
-            contexts are seeds that draw on their own, else None.
+        roots: number by which draws tell the context of every destination apart, int64 ``[num_dst]``, where it is not
+            the number in ``contexts``: the parent id of the seed, in samplers whose contexts are seeds that draw on
+            their own; in a share of a step (see the loader) the number of the context in the whole step. Else None.
     """
 
     flow: int
@@ -139,6 +140,12 @@ def seed_contexts(seeds: Ints) -> Ints:
     return number
 
 
+def first_seeds(seeds: Ints) -> Ints:
+    """Return the distinct seeds as they come: that of every context of ``seed_contexts``."""
+    distinct: Ints = seeds[np.sort(np.unique(seeds, return_index=True)[1])]
+    return distinct
+
+
 def sample_layers(
     sampler: Sampler, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None, *, rooted: bool = False
 ) -> NodeFlow:
@@ -146,7 +153,8 @@ def sample_layers(
 
     ``rooted``: the contexts are ``seed_contexts(seeds)``, and draws are told apart by the seed, not by its number.
     """
-    root = torch.from_numpy(seeds[np.sort(np.unique(seeds, return_index=True)[1])]) if rooted else None
+    apart = first_seeds(seeds) if rooted else draw.contexts
+    root = None if apart is None else torch.from_numpy(apart)
     of_batch, of_epoch = Random(derive_key(draw.key, -1)), Random(draw.epoch_key)
 
     def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:

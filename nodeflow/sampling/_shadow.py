@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from nodeflow._base.checks import Ints, as_count, as_int
@@ -14,10 +15,10 @@ from nodeflow.flow._build import shared_node_flow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure
 from nodeflow.sampling._assemble import prefix
-from nodeflow.sampling._base import Draw
+from nodeflow.sampling._base import Call, Draw
 from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._neighbor import NeighborSampler
-from nodeflow.sampling._sampler import sample_layers, seed_contexts
+from nodeflow.sampling._sampler import first_seeds, sample_layers, seed_contexts
 from nodeflow.sampling._subgraph import induced_subgraph
 
 
@@ -87,6 +88,14 @@ class ShadowSampler(BoundSampler):
         # a node draws when it is first reached: reuse
         options: dict[str, Any] = {"replace": self.replace, "direction": self.direction, "reuse": True}
         self._hops = NeighborSampler(self.graph, [self.fanout] * max(self.depth, 1), **options)
+
+    def _draw_of(self, call: Call, ids: Ints, *identity: int) -> Draw:
+        draw = super()._draw_of(call, ids, *identity)
+        if call.step is None:
+            return draw
+        in_step = first_seeds(self._seeds(call.step.ids)[0])
+        order = np.argsort(in_step)
+        return draw._replace(contexts=order[np.searchsorted(in_step[order], first_seeds(ids))])
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         reader, size = self.reader, self.graph.num_nodes

@@ -88,6 +88,8 @@ class SubgraphSampler(BoundSampler):
     column times ``inverse``. ``without_edges`` leaves edges out of the subgraphs; the nodes and all other edges stay as
     they were.
 
+    Shares of a step (see the loader) are subgraphs of their own, without the edges from one to another.
+
     Cost: the sum of the degrees of the chosen nodes.
 
     >>> from nodeflow import Graph
@@ -101,6 +103,8 @@ class SubgraphSampler(BoundSampler):
     >>> batch, batch.seeds
     (NodeFlow(3 -> 3 -> 3 nodes, 2 + 2 edges), tensor([0, 2, 3]))
     """
+
+    draws_together = True
 
     @abstractmethod
     def choose_nodes(self, seeds: Ints, random: Random) -> IdsLike:
@@ -126,8 +130,12 @@ class SubgraphSampler(BoundSampler):
         return {}
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
+        return self._of_nodes(self.choose_nodes(seeds, Random(draw.key)), seeds)
+
+    def _of_nodes(self, chosen: IdsLike, seeds: Ints) -> NodeFlow:
+        """The NodeFlow of the nodes that were chosen for ``seeds``."""
         graph, reader = self.graph, self.reader
-        nodes = as_ids(self.choose_nodes(seeds, Random(draw.key)), "nodes of a subgraph", graph.num_nodes).copy()
+        nodes = as_ids(chosen, "nodes of a subgraph", graph.num_nodes).copy()
         part = induced_subgraph(reader.edges, nodes, graph.num_nodes)
         structure = Structure(torch.from_numpy(part.indptr), torch.from_numpy(part.indices), len(nodes))
         batch = shared_node_flow(

@@ -155,9 +155,13 @@ class TemporalNeighborSampler(RowSampler):
         The inputs of its steps are the call, with the distinct times of the seeds, ascending: a context each.
         """
         ids, shape = self._seeds(seeds)
-        stamps = _as_times(call.times, shape, self._stamps.dtype.kind == "i")
-        draw = self._draw(call.epoch, call.batch_number, hash_ids(ids), hash_ids(stamps.view(np.int64)))
+        integers = self._stamps.dtype.kind == "i"
+        stamps = _as_times(call.times, shape, integers)
         distinct, contexts = np.unique(stamps, return_inverse=True)
+        whole = stamps if call.step is None else _as_times(call.step.times, self._seeds(call.step.ids)[1], integers)
+        draw = self._draw_of(call, ids, hash_ids(whole.view(np.int64)))
+        if call.step is not None:
+            draw = draw._replace(contexts=np.searchsorted(np.unique(whole), distinct))
         batch = self._shaped(self._sample(ids, draw, call._replace(times=distinct), contexts), ids, shape)
         times_of = torch.from_numpy(distinct)
         for layer in batch.layers:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NoReturn
 import torch
 
 from nodeflow._base.version import __version__
-from nodeflow.storage._cuts import METHODS
+from nodeflow.distributed._grid import EDGES
 from nodeflow.training import _commands as commands
 from nodeflow.training._arguments import add_settings
+from nodeflow.training._partition_command import ALL_METHODS, partition
 from nodeflow.training._trainer import Stopped
 
 if TYPE_CHECKING:
@@ -169,18 +170,33 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--memory", default="1 GB", metavar="SIZE", help="memory for sorting (default: 1 GB)")
 
     one = command(
-        "partition", commands.partition, "write a graph as partitions",
-        "Write the graph of a data set into a folder of partitions, which train --storage partitions and "
-        "storage.PartitionBuffer read: its edges by the partitions of their ends, its features (sparse ones become "
-        "dense), labels and training nodes.",
+        "partition", partition, "write a graph as partitions for a buffer, or as parts for processes",
+        "Write the graph of a data set into a folder, cut up, with its features (sparse ones become dense), labels and "
+        "training nodes: as partitions, which train --storage partitions and storage.PartitionBuffer read, or with "
+        "--for processes as parts, of which each process of a run holds one.",
     )  # fmt: skip
     one.add_argument("data", metavar="DATA", help=_DATA)
-    one.add_argument("--parts", type=int, required=True, metavar="N", help="number of partitions, of equal sizes")
-    one.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="the folder of the partitions")
+    one.add_argument("--parts", type=int, required=True, metavar="N", help="number of partitions, or of parts")
+    one.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="the folder that is written")
     one.add_argument(
-        "--method", choices=METHODS, default="random", help="how nodes are cut: at random; with few edges between "
-        "partitions (needs pymetis); or at random with the training nodes in the first partitions (default: random)",
+        "--for", dest="purpose", choices=("buffer", "processes"), default="buffer", help="who reads it: a partition "
+        "buffer in one process, or many processes with a part each (default: buffer)",
     )  # fmt: skip
+    one.add_argument(
+        "--method", choices=ALL_METHODS, help="how nodes are cut: random; metis, with few edges between parts (needs "
+        "pymetis); for a buffer train-first, at random with the training nodes in the first partitions; for processes "
+        "ranges of ids, or a hash of the id (default: random for a buffer, metis for processes)",
+    )  # fmt: skip
+    one.add_argument(
+        "--edges", choices=EDGES, help="for processes: where an edge lies: with its destination, with its source, or "
+        "in a grid of parts, which few others share nodes with (default: in)",
+    )  # fmt: skip
+    one.add_argument(
+        "--balance", action="store_true", help="for processes: training nodes spread over the parts within 5 %%"
+    )
+    one.add_argument(
+        "--renumber", action="store_true", help="for processes: consecutive ids in each part, with the maps back"
+    )
     one.add_argument(
         "--direction", choices=("in", "out", "both"), default="both", help="along which edges training finds "
         "neighbours: the same as for train, whose default is both too; both adds the reverse of every edge, in memory, "

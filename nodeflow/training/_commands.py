@@ -18,15 +18,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from nodeflow._base.checks import as_count, as_ids
+from nodeflow._base.checks import as_ids
 from nodeflow._disk.manifest import MANIFEST
-from nodeflow._rows.rows import take_rows
 from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves, require_matplotlib
-from nodeflow.storage import build_graph, write_partitions
+from nodeflow.storage import build_graph
 from nodeflow.training._arguments import given_settings
 from nodeflow.training._checkpoints import Checkpoints
-from nodeflow.training._entering import directed
 from nodeflow.training._events import event_writer
 from nodeflow.training._features import stays_in_file
 from nodeflow.training._folder import (
@@ -309,35 +307,6 @@ def build(options: argparse.Namespace, say: Say) -> None:
     )  # fmt: skip
     say(repr(read_dataset(str(options.output))))
     say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
-
-
-def partition(options: argparse.Namespace, say: Say) -> None:
-    """Write the graph along whose edges messages go as partitions, with features, labels and training nodes."""
-    parts = as_count(options.parts, "parts", 1)
-    dataset, start = read_dataset(options.data), time.perf_counter()
-    if parts > dataset.graph.num_nodes:
-        raise ValueError(f"parts must be at most the number of nodes, {dataset.graph.num_nodes:,}, got {parts:,}")
-    if options.method == "train-first" and not len(dataset.train):
-        raise ValueError(f"method 'train-first' needs training nodes, and data set {dataset.name!r} has none")
-    if not options.overwrite and (options.output / MANIFEST).exists():
-        raise FileExistsError(f"{options.output} exists; give --overwrite to replace it, or choose another folder")
-    graph = directed(dataset.graph, options.direction, options.edge_type)
-    ndata = graph.ndata
-    sparse = {name: _dense_rows(x) for name, x in ndata.items() if isinstance(x, torch.Tensor) and x.is_sparse_csr}
-    written = write_partitions(
-        graph, options.output, parts, method=options.method, columns=sparse, seed=options.seed,
-        train=dataset.train if len(dataset.train) else None, ndata=[name for name in ndata if name not in sparse],
-        overwrite=options.overwrite, progress=sys.stderr.isatty(),
-    )  # fmt: skip
-    say(repr(written))
-    inside = int(written.bucket_sizes.trace())
-    share = f"{inside / max(written.num_edges, 1):.1%} of the edges are inside a partition"
-    say(f"{share}; {time.perf_counter() - start:.1f} s; wrote {options.output}")
-
-
-def _dense_rows(x: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return a function that gives rows of a sparse column as dense ones."""
-    return lambda ids: take_rows(x, ids).to_dense()
 
 
 def _column_files(pairs: list[str], kind: str) -> dict[str, Path]:

@@ -34,6 +34,11 @@ class SentAhead(NodeFlowLoader):
         state = super().state_dict()
         return {**state, "batch_number": state["batch_number"] - self._sent}
 
+    @property
+    def seed_weight(self) -> float:
+        """Weight of every seed of the last batch that the caller got: see ``NodeFlowLoader``."""
+        return self._shares.seed_weight(len(self.seeds), self.batch_number - self._sent - 1)
+
     def set_epoch(self, epoch: int) -> None:
         """Make the next iteration epoch ``epoch`` (counted from 0), from its first batch."""
         super().set_epoch(epoch)

@@ -218,6 +218,7 @@ class Task(ABC):
         return make(
             sampler, seeds, batch_size, shuffle, seed=seed, num_workers=self.settings.workers,
             ndata={i: names for i, names in columns.items() if names}, edata=edges or None, weights=weights,
+            rank=0, world_size=1,  # the whole epoch, also where the caller has a process group of its own
         )  # fmt: skip
 
     def try_first_batch(self, batches: NodeFlowLoader, width: int) -> int:

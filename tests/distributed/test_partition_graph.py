@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from _support.partition_tools import random_graph
 from _support.parts_tools import check_parts, cut_into, renumbered
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph
+from nodeflow._rows.csr import csr_tensor
 from nodeflow.distributed import GraphParts, _part_edges, _partition_graph
+from nodeflow.distributed._balance import balanced
+from nodeflow.distributed._grid import grid_of
+from nodeflow.distributed._masters import assign_masters
+from nodeflow.storage import open as open_rows
 
 METHODS = ["random", "ranges", "hash", "given", "metis"]
 
@@ -56,3 +65,256 @@ def test_a_folder_holds_the_graph(
         assert parts.train.tolist() == train
         check_parts(graph, parts)
     assert GraphParts.open(folder, verify=True).part(0).identity == parts.identity
+
+
+def test_grids_are_as_square_as_the_number_allows() -> None:
+    assert [grid_of(p) for p in (1, 2, 4, 6, 7, 12, 36, 48)] == [
+        (1, 1), (1, 2), (2, 2), (2, 3), (1, 7), (3, 4), (6, 6), (6, 8),
+    ]  # fmt: skip
+
+
+def test_a_grid_has_few_partners(tmp_path: Path) -> None:
+    """On a dense graph every part of an edge-cut shares nodes with all others."""
+    graph = random_graph(60, 2000)
+    partners = {edges: cut_into(graph, tmp_path / edges, 12, edges=edges).report().partners
+                for edges in ("in", "out", "grid")}  # fmt: skip
+    assert partners == {"in": (11,) * 12, "out": (11,) * 12, "grid": (5,) * 12}
+
+
+def test_methods(tmp_path: Path) -> None:
+    graph, nodes = random_graph(50, 100), np.arange(50)
+    cuts = {method: cut_into(graph, tmp_path / method, 4, method=method).owners(nodes)
+            for method in ("random", "ranges", "hash")}  # fmt: skip
+    assert sorted(np.bincount(cuts["random"]).tolist()) == [12, 12, 13, 13]
+    assert cuts["ranges"].tolist() == sorted(cuts["ranges"].tolist())
+    assert sorted(np.bincount(cuts["ranges"]).tolist()) == [12, 12, 13, 13]
+    fewer = cut_into(random_graph(20, 10), tmp_path / "fewer", 4, method="hash")
+    assert fewer.owners(nodes[:20]).tolist() == cuts["hash"][:20].tolist()  # a hash is of the id alone
+    for method in ("random", "hash"):
+        other = cut_into(graph, tmp_path / f"other-{method}", 4, method=method, seed=1)
+        assert (other.owners(nodes) != cuts[method]).sum() > 20
+    given_parts = cut_into(graph, tmp_path / "given", 4, method=cuts["hash"])
+    assert (given_parts.method, given_parts.owners(nodes).tolist()) == ("given", cuts["hash"].tolist())
+
+
+def test_metis_cuts_fewer_edges(tmp_path: Path) -> None:
+    pytest.importorskip("pymetis")
+    ring = Graph.from_edges(range(100), [*range(1, 100), 0])
+    cuts = [cut_into(ring, tmp_path / method, 4, method=method).report().cut_edges for method in ("metis", "random")]
+    assert cuts[0] <= 10 < 50 < cuts[1]
+
+
+@pytest.mark.parametrize(("num_parts", "kind"), [(256, np.uint8), (257, np.int16), (40_000, np.int32)])
+def test_numbers_of_parts_are_narrow(num_parts: int, kind: type) -> None:
+    owner = np.full(10, num_parts - 1)
+    masters = assign_masters(random_graph(10, 20), num_parts, owner, None, False, 0)
+    assert masters.owner.dtype == kind
+    assert masters.owner.tolist() == owner.tolist()
+
+
+@given(st.integers(1, 60), st.integers(0, 150), st.integers(1, 9), st.floats(0, 1), st.integers(0, 9))
+def test_moved_nodes_are_balanced(num_nodes: int, num_edges: int, num_parts: int, share: float, seed: int) -> None:
+    graph, random = random_graph(num_nodes, num_edges, seed), np.random.default_rng(seed)
+    owner, chosen = random.integers(0, random.integers(1, num_parts + 1), num_nodes), random.random(num_nodes) < share
+    before = owner.copy()
+    found = balanced(graph, owner, chosen, num_parts)
+    assert owner.tolist() == before.tolist()
+    check_balance(found, chosen, num_parts)
+    assert balanced(graph, found, chosen, num_parts).tolist() == found.tolist()  # nothing is moved without need
+
+
+def check_balance(owner: Any, chosen: Any, num_parts: int) -> None:
+    for some in (chosen, ~chosen):
+        sizes, mean = np.bincount(owner[some], minlength=num_parts), some.sum() / num_parts
+        assert (sizes <= max(np.ceil(mean), 1.05 * mean)).all()
+        assert (sizes >= min(np.floor(mean), 0.95 * mean)).all()
+
+
+def test_nodes_are_moved_where_the_fewest_edges_are_lost() -> None:
+    """Part 0 has six nodes: node 5 is linked to part 1, nodes 0 to 4 to one another."""
+    pairs = [(u, v) for u in range(5) for v in range(u)] + [(5, 6), (5, 7), (6, 7), (8, 9), (9, 5)]
+    graph = Graph.from_edges(*zip(*pairs, strict=True))
+    owner = np.array([0] * 6 + [1] * 4)
+    assert balanced(graph, owner, np.ones(10, bool), 2).tolist() == [0] * 5 + [1] * 5
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_training_nodes_are_balanced(tmp_path: Path, method: Any) -> None:
+    if method == "metis":
+        pytest.importorskip("pymetis")
+    graph = Graph.from_edges(range(400), [*range(1, 400), 0])
+    how = np.arange(400) // 100 if method == "given" else method
+    for name, train in (("few", range(10)), ("many", range(130))):
+        parts = cut_into(graph, tmp_path / name, 4, method=how, balance=True, train=train)
+        owner, chosen = parts.owners(np.arange(400)), np.isin(np.arange(400), train)
+        check_balance(owner, chosen, 4)
+        report = parts.report()
+        assert report.train == tuple(np.bincount(owner[chosen], minlength=4).tolist())
+        assert report.train_balance == pytest.approx(max(report.train) * 4 / len(train))
+        assert max(report.masters) - min(report.masters) <= (12 if method in ("metis", "given") else 2)
+        if method in ("metis", "ranges"):
+            assert report.cut_edges < 90
+
+
+def test_columns_are_chosen_and_added(tmp_path: Path) -> None:
+    graph = random_graph(20, 30)
+    np.save(tmp_path / "y.npy", np.arange(40.0).reshape(20, 2))
+    parts = cut_into(
+        graph, tmp_path / "a", 3, ndata=["label"], edata=[], val=[3, 1, 3], test=[],
+        columns={"h": lambda ids: torch.stack([ids, -ids], 1).half(), "y": open_rows(tmp_path / "y.npy"),
+                 "a/b": np.arange(20)},
+    )  # fmt: skip
+    assert (parts.ndata, parts.edata) == (["label", "h", "y", "a/b"], [])
+    for k in range(3):
+        part = parts.part(k)
+        nodes = torch.from_numpy(np.array(part.masters))
+        assert part.ndata["h"].equal(torch.stack([nodes, -nodes], 1).half())
+        assert part.ndata["y"].equal(torch.stack([2.0 * nodes, 2.0 * nodes + 1], 1).double())
+        assert part.ndata["a/b"].equal(nodes)
+        assert part.edata == {}
+    assert parts.train is None
+    assert [None if ids is None else ids.tolist() for ids in (parts.val, parts.test)] == [[1, 3], []]
+    assert repr(parts) == "GraphParts(3 parts, 20 nodes, 30 edges, edges: in, ndata: label, h, y, a/b)"
+    assert repr(parts.part(2)) == f"GraphPart(2: 6 masters, {parts.part(2).num_edges} edges)"
+
+
+def test_the_folder_depends_on_its_arguments_only(tmp_path: Path) -> None:
+    graph = random_graph(30, 60)
+    first, again, other = (cut_into(graph, tmp_path / f"{k}", 4, seed=seed) for k, seed in enumerate((1, 1, 2)))
+    assert first.identity == again.identity != other.identity
+    for file in ("manifest.json", "owner.npy", "part-2/manifest.json", "part-2/src.npy"):
+        assert (first.folder / file).read_bytes() == (again.folder / file).read_bytes()
+    graph.ndata["label"] = graph.ndata["label"].flip(0)
+    assert cut_into(graph, tmp_path / "column", 4, seed=1).identity != first.identity
+
+
+def test_the_report_is_a_table(tmp_path: Path) -> None:
+    graph = Graph.from_edges([0, 1, 2, 3, 0], [1, 2, 3, 0, 2])
+    parts = cut_into(graph, tmp_path / "a", 2, method="ranges", train=[0, 1, 2])
+    assert str(parts.report()) == (
+        "part  masters  edges  mirrors  partners  train\n"
+        "   0        2      2        1         1      2\n"
+        "   1        2      3        2         1      1\n"
+        "replication factor 1.75, 60.0% of the edges cut\n"
+        "largest over mean: nodes 1.00, edges 1.20, training nodes 1.33"
+    )
+    empty = cut_into(Graph.from_edges([], []), tmp_path / "b", 2).report()
+    assert (empty.replication_factor, empty.cut, empty.edge_balance, empty.train_balance) == (1, 0, 1, None)
+
+
+def test_mistakes(tmp_path: Path) -> None:
+    graph, folder = random_graph(20, 30), tmp_path / "a"
+    with pytest.raises(TypeError, match="graph must be a nodeflow Graph, got"):
+        cut_into(folder, folder, 2)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="num_parts must be at least 1, got 0"):
+        cut_into(graph, folder, 0)
+    with pytest.raises(ValueError, match="method must be 'metis', 'random', 'ranges' or 'hash', got 'best'"):
+        cut_into(graph, folder, 2, method="best")
+    with pytest.raises(ValueError, match="edges must be 'in', 'out' or 'grid', got 'all'"):
+        cut_into(graph, folder, 2, edges="all")
+    with pytest.raises(TypeError, match=r"balance must be a bool, got float 0\.05"):
+        cut_into(graph, folder, 2, balance=0.05, train=[1])
+    for train in (None, []):
+        with pytest.raises(ValueError, match="balance=True balances training nodes, and there are none; pass train"):
+            cut_into(graph, folder, 2, balance=True, train=train)
+    with pytest.raises(ValueError, match=r"method must have one entry per node \(20\), got 3"):
+        cut_into(graph, folder, 2, method=[0, 1, 0])
+    with pytest.raises(IndexError, match=r"method\[1\] is 2, but part ids go from 0 to 1"):
+        cut_into(graph, folder, 2, method=[0, 2] * 10)
+    with pytest.raises(IndexError, match=r"val\[0\] is 20, but node ids go from 0 to 19"):
+        cut_into(graph, folder, 2, val=[20])
+    with pytest.raises(KeyError, match="edata: the graph has no column 'x'"):
+        cut_into(graph, folder, 2, edata=["x"])
+    with pytest.raises(ValueError, match=r"columns\['y'\] must have 20 rows, one per node, got shape \(3,\)"):
+        cut_into(graph, folder, 2, columns={"y": torch.zeros(3)})
+    graph.ndata["s"] = csr_tensor(torch.arange(21), torch.arange(20), torch.ones(20), (20, 20))
+    with pytest.raises(TypeError, match="column 's' is sparse, and partitions hold dense rows"):
+        cut_into(graph, folder, 2)
+    with pytest.raises(ZeroDivisionError):
+        cut_into(graph, folder, 2, ndata=[], columns={"h": lambda ids: ids / (1 // 0)})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_metis_takes_no_more_parts_than_nodes(tmp_path: Path) -> None:
+    pytest.importorskip("pymetis")
+    with pytest.raises(ValueError, match="num_parts must be at most the number of nodes 20, got 21"):
+        cut_into(random_graph(20, 30), tmp_path / "a", 21, method="metis")
+
+
+def test_a_folder_is_replaced_when_asked(tmp_path: Path) -> None:
+    graph, folder = random_graph(20, 30), tmp_path / "a"
+    before = cut_into(graph, folder, 2)
+    with pytest.raises(FileExistsError, match="exists; pass overwrite=True to replace it"):
+        cut_into(graph, folder, 3)
+    assert GraphParts.open(folder).identity == before.identity
+    assert cut_into(graph, folder, 3, overwrite=True).num_parts == 3
+    assert not (folder / "part-3").exists()
+
+
+@pytest.mark.parametrize("renumber", [False, True])
+def test_a_machine_needs_its_own_part_only(tmp_path: Path, renumber: bool) -> None:
+    graph, folder = random_graph(20, 30), tmp_path / "a"
+    cut_into(graph, folder, 3, renumber=renumber)
+    shutil.rmtree(folder / "part-1")
+    parts = GraphParts.open(folder, verify=True)
+    assert parts.part(2).part == parts.part(-1).part == 2
+    with pytest.raises(
+        ValueError, match=r"part 1 is missing: .*part-1 is no folder of a graph part: it does not exist"
+    ):
+        parts.part(1)
+    with pytest.raises(IndexError, match="part 3 is out of range: there are 3"):
+        parts.part(3)
+
+
+def test_parts_of_another_folder_are_refused(tmp_path: Path) -> None:
+    graph = random_graph(20, 30)
+    parts = cut_into(graph, tmp_path / "a", 3)
+    other = cut_into(graph, tmp_path / "b", 3, seed=1)
+    shutil.rmtree(parts.folder / "part-1")
+    shutil.copytree(other.folder / "part-1", parts.folder / "part-1")
+    with pytest.raises(ValueError, match=f"part-1 holds part 1 of partition {other.identity}, and not part 1 of"):
+        parts.part(1)
+    shutil.rmtree(parts.folder / "part-1")
+    shutil.copytree(parts.folder / "part-2", parts.folder / "part-1")
+    with pytest.raises(ValueError, match="part-1 holds part 2 of partition"):
+        parts.part(1)
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    cut_into(random_graph(20, 30), folder, 3)
+    shutil.copytree(folder, tmp_path / "whole")
+
+    def damaged(file: str, change: Any) -> GraphParts:
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "whole", folder)
+        (folder / file).write_bytes(change((folder / file).read_bytes()))
+        return GraphParts.open(folder)
+
+    def flipped(data: bytes) -> bytes:
+        return data[:-1] + bytes([data[-1] ^ 1])
+
+    assert damaged("owner.npy", flipped).num_parts == 3  # contents are read when asked for
+    with pytest.raises(ValueError, match=r"owner\.npy is damaged: its contents have another checksum"):
+        GraphParts.open(folder, verify=True)
+    damaged("part-1/src.npy", flipped).part(1)
+    with pytest.raises(ValueError, match=r"part-1/src\.npy is damaged: its contents have another checksum"):
+        GraphParts.open(folder, verify=True).part(1)
+    with pytest.raises(ValueError, match=r"edge_place\.npy is damaged, was cut off"):
+        damaged("edge_place.npy", lambda data: data[:-3])
+    with pytest.raises(ValueError, match=r"part-0/indptr\.npy is damaged, was cut off"):
+        damaged("part-0/indptr.npy", lambda data: data[:-3]).part(0)
+    with pytest.raises(ValueError, match="is a folder of a 'graph part', not of a 'graph parts'"):
+        GraphParts.open(folder / "part-0")
+    with pytest.raises(FileNotFoundError, match="is no folder of a graph parts"):
+        GraphParts.open(tmp_path)
+    with pytest.raises(ValueError, match="sizes and arrays do not fit together"):
+        damaged("manifest.json", lambda data: data.replace(b'"num_edges": 30', b'"num_edges": 31'))
+    with pytest.raises(ValueError, match="arrays do not fit together"):
+        damaged("part-0/manifest.json", without_src).part(0)
+
+
+def without_src(data: bytes) -> bytes:
+    manifest = json.loads(data)
+    del manifest["arrays"]["src"]
+    return json.dumps(manifest).encode()

@@ -63,6 +63,7 @@ def test_batches_sent_ahead_are_those_of_the_loader(workers: int, log: Log) -> N
     assert len(plain) == len(ahead) == 4
     for _ in range(2):
         assert [fingerprint(batch) for batch in ahead] == [fingerprint(batch) for batch in plain]
+    assert [ahead.seed_weight for _ in ahead] == [plain.seed_weight for _ in plain] == [1 / 16] * 3 + [1 / 12]
 
 
 @given(at=st.integers(0, 4), epoch=st.integers(0, 2))

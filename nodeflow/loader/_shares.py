@@ -1,0 +1,165 @@
+"""The shares of a step: several processes take its seeds together, each its own rows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import (
+    Ints,
+    as_array,
+    as_count,
+    as_int,
+    check_one_of,
+    describe,
+    first_true,
+)
+from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import IdsLike
+from nodeflow.graph import Graph
+from nodeflow.sampling import SamplerBase
+
+Owner: TypeAlias = "IdsLike | Callable[[Ints], Any]"
+"""The rank that owns each possible seed, one entry per seed, or a function from ids to ranks."""
+
+
+class Share(NamedTuple):
+    """One process's part of a step.
+
+    Attributes:
+        step: numbers of all seeds of the step, int64 ``[S]``.
+        rows: which of them are this process's, int64 ``[B]``, ascending; None: all of them, as in a single process.
+    """
+
+    step: Tensor
+    rows: Ints | None
+
+    @property
+    def own(self) -> Tensor:
+        """Numbers of this process's seeds, int64 ``[B]``."""
+        return self.step if self.rows is None else self.step[torch.from_numpy(self.rows)]
+
+
+class Shares(Frozen):
+    """How the processes share the seeds of every step.
+
+    Args:
+        batch_size: seeds of a step per process.
+        group: the number of this process, and of all of them.
+        together: so many consecutive seeds of a step go to one process.
+        owner: rank that owns each seed of the loader, int64 ``[num_seeds]``; None: even shares.
+    """
+
+    __slots__ = ("owner", "rank", "step_size", "together", "world_size")
+    rank: int
+    world_size: int
+    step_size: int
+    together: int
+    owner: Ints | None
+
+    def __init__(
+        self, batch_size: int, group: tuple[int, int] = (0, 1), together: int = 1, owner: Ints | None = None
+    ) -> None:
+        rank, world_size = group
+        self._set(rank=rank, world_size=world_size, step_size=batch_size * world_size, together=together, owner=owner)
+
+    def num_steps(self, num_seeds: int, drop_last: bool) -> int:
+        """Return the number of steps of an epoch."""
+        whole, rest = divmod(num_seeds, self.step_size)
+        return whole + (1 if rest and not drop_last else 0)
+
+    def of(self, order: Tensor, number: int) -> Share:
+        """Return this process's share of step ``number`` of an epoch whose seeds have the order ``order``."""
+        step = order[number * self.step_size : (number + 1) * self.step_size]
+        if self.world_size == 1:
+            return Share(step, None)
+        size, unit = len(step), self.together
+        if self.owner is not None:  # a unit belongs to the owner of its first seed
+            owner = np.repeat(self.owner[step[::unit].numpy()], unit)[:size]
+            return Share(step, np.flatnonzero(owner == self.rank))
+        least, more = divmod(-(-size // unit), self.world_size)  # the first ``more`` processes take one unit more
+        first = least * self.rank + min(self.rank, more)
+        end = first + least + (self.rank < more)
+        return Share(step, np.arange(min(first * unit, size), min(end * unit, size)))
+
+    def seed_weight(self, num_seeds: int, number: int) -> float:
+        """Return the weight of a seed of step ``number``: see ``NodeFlowLoader.seed_weight``."""
+        if number < 0:
+            raise RuntimeError("seed_weight belongs to the batch that was taken last, and this epoch has given none")
+        return self.world_size / min(self.step_size, num_seeds - number * self.step_size)
+
+
+def as_group(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """Return the number of this process and of all, checked; by default those of torch's default process group.
+
+    Without such a group it is process 0 of 1. Raises TypeError or ValueError where only one is given, and for a rank
+    that is not below ``world_size``.
+    """
+    if rank is None and world_size is None:
+        engine = torch.distributed
+        if engine.is_available() and engine.is_initialized():
+            return engine.get_rank(), engine.get_world_size()
+        return 0, 1
+    if rank is None or world_size is None:
+        missing = "rank" if rank is None else "world_size"
+        raise ValueError(
+            f"{missing} is missing: pass rank= and world_size= together, or neither to take both from the default "
+            "process group"
+        )
+    size = as_count(world_size, "world_size", 1)
+    number = as_int(rank, "rank")
+    if not 0 <= number < size:
+        raise ValueError(f"rank must be from 0 to {size - 1}, since world_size is {size}; got {number}")
+    return number, size
+
+
+def shares_of(
+    sampler: SamplerBase, seeds: Tensor, batch_size: int, share: str, owner: Owner | None, group: tuple[int, int]
+) -> Shares:
+    """Return how the processes share the seeds of a loader; see ``NodeFlowLoader`` for the arguments and errors."""
+    check_one_of(share, "share", ("even", "owned"))
+    if share == "even":
+        if owner is not None:
+            raise ValueError("owner says whose seeds are under share='owned'; pass that too, or leave out owner")
+        return Shares(batch_size, group, sampler.seeds_together)
+    if owner is None and sampler.seed_kind == "node":
+        owner = _owners_of(sampler.graph)
+    if owner is None:
+        raise ValueError(
+            f"owner is missing: share='owned' needs the rank that owns each {sampler.seed_kind}, as an array or a "
+            "function of ids; the sampler's graph does not say it"
+        )
+    ids: Ints = (seeds if seeds.ndim == 1 else seeds[:, 0]).numpy()
+    return Shares(batch_size, group, sampler.seeds_together, _owners(owner, ids, sampler, group[1]))
+
+
+def _owners_of(graph: Graph) -> Owner | None:
+    """The owner of every node, where a graph that lies in parts says it; None for a graph that is whole."""
+    owners: Owner | None = getattr(graph, "owners", None)
+    return owners
+
+
+def _owners(owner: Owner, ids: Ints, sampler: SamplerBase, world_size: int) -> Ints:
+    """The checked owners of the seeds ``ids``, int64 of the same length."""
+    kind = sampler.seed_kind
+    if callable(owner):
+        ranks, expected = as_array(owner(ids), "owner(ids)"), (len(ids),)
+        where = f"owner must return one rank per id, {expected}"
+    else:
+        ranks, expected = as_array(owner, "owner"), (sampler.num_seeds,)
+        where = f"owner must have one rank per {kind}, {expected}"
+    if ranks.shape != expected:
+        raise ValueError(f"{where}, got shape {ranks.shape}")
+    if ranks.size and ranks.dtype.kind not in "iu":
+        raise TypeError(f"owner must be integers, the ranks that own {kind}s, got {describe(owner)}")
+    found: Ints = (ranks if callable(owner) else ranks[ids]).astype(np.int64)
+    if (i := first_true((found < 0) | (found >= world_size))) is not None:
+        raise ValueError(
+            f"owner must be ranks from 0 to {world_size - 1}, since world_size is {world_size}; got {found[i]} for "
+            f"{kind} {ids[i]}"
+        )
+    return found

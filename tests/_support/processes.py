@@ -1,0 +1,69 @@
+"""Real processes in one gloo group on this machine: started, watched, and ended whatever happens."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+START = """
+import sys
+import torch
+import torch.distributed as dist
+
+torch.set_num_threads(1)
+rank, size, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=size)
+"""
+
+
+class Ended(NamedTuple):
+    """How a process ended: its status, what it printed, and the seconds from the start of all to its end."""
+
+    status: int
+    output: str
+    errors: str
+    seconds: float
+
+
+def run_processes(script: str, size: int, folder: Path, *words: object, limit: float = 90) -> list[Ended]:
+    """Run a script in ``size`` processes, with ``rank``, ``size``, ``dist`` and ``torch`` set; ``words`` are arguments.
+
+    A process that is stopped is killed as soon as all others have ended. AssertionError where one of these takes longer
+    than ``limit``.
+    """
+    file = folder / "group"
+    file.unlink(missing_ok=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    begun = time.monotonic()
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", START + script, str(rank), str(size), str(file), *map(str, words)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+        )
+        for rank in range(size)
+    ]  # fmt: skip
+    seconds: dict[int, float] = {}
+    try:
+        while len(seconds) < size:
+            for rank, process in enumerate(running):
+                if rank not in seconds and (process.poll() is not None or _stopped(process.pid)):
+                    seconds[rank] = time.monotonic() - begun
+            assert time.monotonic() - begun < limit, f"only {sorted(seconds)} of {size} processes ended"
+            time.sleep(0.05)
+    finally:
+        for process in running:
+            process.kill()
+        told = [process.communicate() for process in running]
+    return [Ended(p.returncode, *told[r], seconds[r]) for r, p in enumerate(running)]
+
+
+def _stopped(pid: int) -> bool:
+    """Whether a process is stopped by a signal (Linux)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+    except OSError:
+        return False

@@ -1,0 +1,130 @@
+"""Graphs on real processes: the same NodeFlows, and errors that name the process that fails, in every kind of fault."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from _support.processes import Ended, run_processes
+from _support.sampler_families import graph_of_all
+
+from nodeflow.distributed import partition_graph
+
+SCRIPT = """
+import os, signal, time
+import numpy as np
+from _support.sampler_families import fingerprint, graph_of_all
+from nodeflow import NeighborSampler, distributed
+
+folder, fault, timeout = sys.argv[4], sys.argv[5], float(sys.argv[6])
+
+def told(*faults):
+    for name, work in faults:
+        try:
+            work()
+        except Exception as error:
+            print(f"{name}: {type(error).__name__}: {error}")
+
+if fault == "soft":
+    told(
+        ("another partition", lambda: distributed.open(folder + "-other" * (rank == 1))),
+        ("another timeout", lambda: distributed.open(folder, timeout=50 + rank)),
+        ("missing part", lambda: distributed.open(folder + "-torn")),
+        ("wrong number", lambda: distributed.open(folder + "-two")),
+    )
+graph = distributed.open(folder, timeout=timeout)
+sampler, whole = NeighborSampler(graph, [3, 3]), NeighborSampler(graph_of_all(), [3, 3])
+x, one = graph.ndata["x"], rank == 1
+if fault == "soft":
+    draw = sampler.draw_rows
+    told(
+        ("elsewhere", lambda: x.fetch(torch.tensor([1])) if one else sampler([1])),
+        ("wrong id", lambda: x.fetch(torch.tensor([1000 * one]))),
+        ("another seed", lambda: NeighborSampler(graph, [3, 3], seed=int(one))),
+        ("raises in a draw", lambda: (vars(sampler).update(draw_rows=None if one else draw), sampler([1]))),
+    )
+    del sampler.draw_rows
+for epoch in range(3):
+    seeds = np.arange(rank * epoch * 7) % 60
+    batch, other = sampler(seeds, epoch=epoch), whole(seeds, epoch=epoch)
+    assert fingerprint(batch) == fingerprint(other)
+    batch.copy_from_parent({0: ["x"]}, {0: ["w"]})
+    assert torch.equal(batch.layers[0].data["x"], graph_of_all().ndata["x"][batch.layers[0].parent_nid])
+if one and fault == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+if one and fault == "stopped":
+    os.kill(os.getpid(), signal.SIGSTOP)
+if one and fault == "raises":
+    raise ValueError("a mistake of the user")
+if one and fault in ("late", "slow"):
+    time.sleep(timeout * (2 if fault == "late" else 0.5))
+sampler([1, 2, 3])
+print("done")
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("parts")
+    for name, size, seed in (("graph", 3, 0), ("graph-other", 3, 1), ("graph-torn", 3, 0), ("graph-two", 2, 0)):
+        partition_graph(graph_of_all(), place / name, size, method="random", seed=seed, progress=False)
+    shutil.rmtree(place / "graph-torn" / "part-1")
+    return place
+
+
+def run(folder: Path, fault: str, timeout: float = 4, size: int = 3, graph: str = "graph") -> list[Ended]:
+    return run_processes(SCRIPT, size, folder, folder / graph, fault, timeout)
+
+
+def test_two_processes_draw_as_one(folder: Path) -> None:
+    ended = run(folder, "none", 60, 2, "graph-two")
+    assert [(one.status, one.output) for one in ended] == [(0, "done\n")] * 2, ended
+
+
+@pytest.mark.slow
+def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_right(folder: Path) -> None:
+    ended = run(folder, "soft", 60)
+    assert [one.status for one in ended] == [0] * 3, ended
+    lines = [dict(line.split(": ", 1) for line in one.output.splitlines() if ": " in line) for one in ended]
+    same = {
+        "another partition": "ValueError: what is opened must be the same on all processes, but identity of the part",
+        "another timeout": "ValueError: what is opened must be .* timeout is 50.0 on rank 0 and 51.0 on rank 1",
+        "missing part": "PeerError: rank 1 failed while this one was at what is opened: ValueError: part 1 is missing",
+        "wrong number": "ValueError: .*-two has 2 parts, but there are 3 processes; start 2 of them",
+        "elsewhere": "PeerError: rank 1 is at another exchange: ids of node column x there, destinations that draw",
+        "wrong id": "PeerError: rank 1 failed .* at ids of node column x: IndexError: .* 1000, .* go from 0 to 59",
+        "another seed": "ValueError: settings of NeighborSampler must be the same .* seed is 0 on rank 0 and 1 on r",
+        "raises in a draw": "PeerError: rank 1 failed while this one was at edges that were drawn: TypeError",
+    }
+    for name, words in same.items():
+        for rank in (0, 2):
+            assert re.match(words, lines[rank][name]), (rank, name, lines[rank][name])
+    assert lines[1]["wrong id"].startswith("IndexError: ids[0] is 1000")
+    assert lines[1]["missing part"].startswith("ValueError: part 1 is missing")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("killed", "rank 1 does not answer: its process has ended or is stopped (its last exchange was number"),
+        ("raises", "rank 1 does not answer: its process has ended or is stopped"),
+        ("stopped", "rank 1 does not answer: its process has ended or is stopped"),
+        ("late", "rank 1 lives, but has not come to exchange"),
+    ],
+)
+def test_all_end_with_an_error_that_names_the_one_that_is_missing(folder: Path, fault: str, words: str) -> None:
+    """Within the timeout and the 2.5 seconds that processes are watched, beside the time to start."""
+    ended = run(folder, fault)
+    for rank in (0, 2):
+        assert ended[rank].status == 1, ended[rank]
+        assert words in ended[rank].errors, ended[rank].errors
+        assert "done" not in ended[rank].output
+    assert max(ended[0].seconds, ended[2].seconds) < min(ended[rank].seconds for rank in (0, 1, 2)) + 30
+
+
+@pytest.mark.slow
+def test_a_slow_process_is_waited_for(folder: Path) -> None:
+    assert [one.output for one in run(folder, "slow", 12)] == ["done\n"] * 3
