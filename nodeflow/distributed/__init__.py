@@ -6,7 +6,8 @@ Where to change something:
   (``_balance`` moves nodes for training nodes spread evenly), ``_grid`` and ``_part_edges`` where edges lie.
 - ``_graph_parts``, ``_graph_part``: the folder that it writes. ``_report``: sizes of the parts, and the cut.
 - ``_open``: opens such a folder on all processes.
-- ``_graph``: the graph as a process sees it. ``_held`` is what samplers read of its part, ``_rows`` its columns.
+- ``_graph``: the graph as a process sees it. ``_held`` is what samplers read of its part, ``_rows`` its columns,
+  ``_between`` its edges between given nodes.
 - ``_peers``: exchanges between processes, which all end or all fail. ``_packing`` makes bytes of arrays,
   ``_transport`` moves them, ``_watch`` says which process is missing.
 
