@@ -1,11 +1,11 @@
-"""Memory and time to build a graph folder from a list of edges, and partitions from the folder (Linux only).
+"""Memory and time to build a graph folder from a list of edges, and partitions and parts from the folder (Linux only).
 
 python benchmarks/building.py [--scale 22] [--edge-factor 8] [--memory "100 MB" "1 GB"]
 
 The edges of an RMAT graph are written as two ``.npy`` files, sources and destinations in random order. Each job runs in
 a process of its own. "peak" is the most private memory that it held beyond what it held before: the pages of mapped
-files are not private, the system keeps them as far as it has room. Partitions have their edges and a column of 64
-float32 numbers per node, which is mapped too.
+files are not private, the system keeps them as far as it has room. Partitions, and parts for processes with their edges
+"in", in a grid, and renumbered, have a column of 64 float32 numbers per node, which is mapped too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,10 +25,12 @@ from child import figures_of
 from rmat import ensure
 
 from nodeflow import Graph
+from nodeflow.distributed import partition_graph
 from nodeflow.storage import build_graph, create, write_partitions
 
 HERE = Path(__file__).resolve().parent
 WIDTH = 64
+PARTS = ("in", "grid", "grid renumbered")
 
 
 def write_edges(source: Path, folder: Path) -> tuple[int, int]:
@@ -52,7 +55,9 @@ def job(name: str, folder: Path, nodes: int, memory: str) -> None:
         graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
         np.save(f"{small}/e.npy", np.zeros((3, 2), np.int64))
         build_graph(f"{small}/e.npy", f"{small}/g", progress=False)
-        write_partitions(graph, f"{small}/p", 2, columns={"x": torch.zeros(3, WIDTH)}, progress=False)
+        columns = {"x": torch.zeros(3, WIDTH)}
+        write_partitions(graph, f"{small}/p", 2, columns=columns, progress=False)
+        partition_graph(graph, f"{small}/q", 2, method="random", columns=columns, progress=False)
     before, peak, over = private(), [0], threading.Event()
 
     def watch() -> None:
@@ -67,8 +72,14 @@ def job(name: str, folder: Path, nodes: int, memory: str) -> None:
         build_graph(files, folder / "graph", num_nodes=nodes, memory=memory, overwrite=True, progress=False)
     else:
         graph = Graph.open(folder / "graph")
+        (folder / "x.npy").unlink(missing_ok=True)
         columns = {"x": create(folder / "x.npy", (nodes, WIDTH))}
-        write_partitions(graph, folder / "parts", 16, method=name, columns=columns, overwrite=True, progress=False)
+        common: dict[str, Any] = {"method": "random", "columns": columns, "overwrite": True, "progress": False}
+        if name == "partitions":
+            write_partitions(graph, folder / "parts", 16, **common)
+        else:
+            place, _, renumber = name.partition(" ")
+            partition_graph(graph, folder / "parts", 16, edges=place, renumber=bool(renumber), **common)
     seconds = time.perf_counter() - begun
     over.set()
     watcher.join()
@@ -95,8 +106,10 @@ def main() -> None:
         for memory in options.memory:
             found = figures_of(__file__, "build", folder, nodes, memory)
             print(f"| build_graph | {memory} | {found['peak'] / 1e6:,.0f} | {found['seconds']:.1f} |", flush=True)
-        found = figures_of(__file__, "random", folder, nodes, "")
-        print(f"| write_partitions | | {found['peak'] / 1e6:,.0f} | {found['seconds']:.1f} |", flush=True)
+        jobs = {"partitions": "write_partitions", **{name: f"partition_graph, {name}" for name in PARTS}}
+        for name, title in jobs.items():
+            found = figures_of(__file__, name, folder, nodes, "")
+            print(f"| {title} | | {found['peak'] / 1e6:,.0f} | {found['seconds']:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -232,8 +232,16 @@ def test_larger_than_memory_prints_a_row_per_kind(tmp_path: Path) -> None:
 
 def test_building_prints_a_row_per_job(tmp_path: Path) -> None:
     rows = rows_of(run("building.py", "--scale", 8, *SMALL, "--memory", "50 MB", "--data", tmp_path))[1:]
-    assert [row[:2] for row in rows] == [["build_graph", "50 MB"], ["write_partitions", ""]]
+    assert [row[:2] for row in rows] == [
+        ["build_graph", "50 MB"], ["write_partitions", ""], ["partition_graph, in", ""], ["partition_graph, grid", ""],
+        ["partition_graph, grid renumbered", ""],
+    ]  # fmt: skip
     assert not [path for path in tmp_path.iterdir() if not path.name.startswith("rmat")]
+
+
+def test_parts_print_a_row_per_method_and_place_of_edges() -> None:
+    rows = rows_of(run("parts.py", "--parts", 2, "--methods", "ranges", "--edges", "in", "grid"))[1:]
+    assert [row[:2] for row in rows] == [["ranges", "in"], ["ranges", "grid"]]
 
 
 def test_gather_prints_a_row_per_width_and_batch() -> None:

@@ -44,6 +44,11 @@ class Rows(Protocol):
         """
 
 
+def is_collective(column: object) -> bool:
+    """Return whether all processes must call ``fetch`` together, each also where it needs no rows."""
+    return bool(getattr(column, "collective", False))
+
+
 def from_numpy(array: Array, dtype: torch.dtype | None = None) -> Tensor:
     """Return a tensor that shares the array's memory. Never write to it where the array is read-only.
 

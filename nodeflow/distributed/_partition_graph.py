@@ -55,8 +55,8 @@ def partition_graph(
     all. It has a folder per part, so that a machine can be given the files of the parent and its own part only.
 
     Arrays of the graph and columns may be memory-mapped and larger than memory: edges are read twice, columns once,
-    and the edges of each part once more, to count mirrors; all in pieces. In memory are at most about 60 bytes a node,
-    the pieces (128 MB) and for "metis", and for ``balance`` with "metis" or an array, the whole graph.
+    and the edges of each part once more, to count mirrors; all in pieces. In memory are about 40 bytes a node and
+    100 MB; for "metis", and for ``balance`` with "metis" or an array, the whole graph.
 
     Args:
         graph: the graph.

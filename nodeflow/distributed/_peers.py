@@ -31,6 +31,9 @@ class Transport(Protocol):
     def size(self) -> int:
         """The number of processes."""
 
+    def beside(self) -> Transport:
+        """Return a further transport between the same processes, for exchanges of another thread; collective."""
+
     def enter(self, what: str) -> None:
         """Note that an exchange begins, and of what."""
 
@@ -44,16 +47,6 @@ class Transport(Protocol):
         """
 
 
-class Book(Protocol):
-    """Says which process owns nodes, and which holds edges."""
-
-    def owners(self, nodes: Ints) -> Ints:
-        """Return the part that owns each node."""
-
-    def edge_owners(self, eid: Ints) -> Ints:
-        """Return the part that holds each edge."""
-
-
 @dataclass
 class Counters:
     """What one process has sent to the others and received from them.
@@ -61,7 +54,7 @@ class Counters:
     Attributes:
         exchanges: number of exchanges.
         messages: number of parcels with something in them that were sent to another process.
-        bytes_sent, bytes_received: bytes of the parcels.
+        bytes_sent, bytes_received: bytes of the parcels. Threads that exchange at the same time may lose counts.
         by_kind: the bytes sent, by what was exchanged.
     """
 
@@ -75,6 +68,14 @@ class Counters:
 _WELL, _FAILED = 0, 1
 
 
+class _State(threading.local):
+    """What a thread is doing: exchanges left of its operation, the error that it has told, and its channel."""
+
+    left = 0
+    told: Exception | None = None
+    channel: Any = None
+
+
 class PeerGroup:
     """Exchanges between the processes that hold a graph. See ``nodeflow.graph._held.Peers``, whose methods these are.
 
@@ -82,11 +83,11 @@ class PeerGroup:
     the sender has failed. So processes that do different things, or of which one has raised, all end with an error.
     """
 
-    def __init__(self, transport: Transport, book: Book | None = None) -> None:
-        self._transport = transport
-        self.book: Any = book  # known once all processes have agreed on what they open
+    def __init__(self, transport: Transport, book: Any = None) -> None:
+        self._first = transport
+        self.book = book  # known once all processes have agreed on what they open
         self.counters = Counters()
-        self._state = threading.local()
+        self._state = _State()
 
     @property
     def rank(self) -> int:
@@ -110,7 +111,7 @@ class PeerGroup:
 
     def exchange(self, what: str, parcels: Sequence[Sequence[Array]]) -> list[list[Array]]:
         """Send the arrays ``parcels[r]`` to process r; return what each process sent here. See ``Peers``."""
-        if getattr(self._state, "left", 0):
+        if self._state.left:
             self._state.left -= 1
         packed = [np.zeros(0, np.uint8) if r == self.rank else pack(p) for r, p in enumerate(parcels)]
         received = self._swapped(what, packed)
@@ -135,17 +136,33 @@ class PeerGroup:
                         f"rank 0 and {other.get(name, 'not there')} on rank {r}"
                     )
 
+    def channel(self) -> object:
+        """Return a channel, in which a thread can exchange beside the others; collective."""
+        return self._transport.beside()
+
+    @contextmanager
+    def using(self, channel: object) -> Iterator[None]:
+        """Let the exchanges of this thread go through a channel; only one thread at a time may use it."""
+        outer, self._state.channel = self._state.channel, channel
+        try:
+            yield
+        finally:
+            self._state.channel = outer
+
+    @property
+    def _transport(self) -> Transport:
+        return self._state.channel or self._first
+
     @contextmanager
     def together(self, what: str, exchanges: int) -> Iterator[None]:
         """Enter an operation with so many exchanges: what raises before the last one raises on all processes."""
-        outer = getattr(self._state, "left", 0)
-        self._state.left = exchanges  # within another operation, those that are left of this one
+        outer, self._state.left = self._state.left, exchanges  # of the innermost operation
         try:
             yield
         except PeerError:
             raise
         except Exception as error:
-            if self._state.left and getattr(self._state, "told", None) is not error:
+            if self._state.left and self._state.told is not error:
                 self._state.told = error  # an operation around this one need not tell it again
                 self._tell(what, error)
             raise

@@ -26,7 +26,7 @@ class GroupTransport:
     """
 
     def __init__(self, watch: Watch, timeout: float) -> None:
-        self._watch = watch
+        self._watch, self._timeout, self._channel = watch, timeout, watch.channel()
         self._group = dist.new_group(backend="gloo", timeout=timedelta(seconds=timeout))
         self._broken = ""
 
@@ -55,9 +55,13 @@ class GroupTransport:
         self._run(lambda: dist.all_to_all_single(theirs, mine, list(sizes), sent, group=self._group))
         return [part.numpy() for part in theirs.split(list(sizes))]
 
+    def beside(self) -> GroupTransport:
+        """Return a transport of a further group; collective."""
+        return GroupTransport(self._watch, self._timeout)
+
     def enter(self, what: str) -> None:
         """Note the exchange that begins."""
-        self._watch.enter(what)
+        self._watch.enter(self._channel, what)
 
     def _run(self, operation: Callable[[], object]) -> None:
         if self._broken:
@@ -65,7 +69,7 @@ class GroupTransport:
         try:
             operation()
         except RuntimeError as error:
-            why = f"an exchange between processes did not end: {self._watch.missing()}"
+            why = f"an exchange between processes did not end: {self._watch.missing(self._channel)}"
             self._broken = f"{why}; the processes must be started again"
             raise PeerError(f"{why} ({str(error).splitlines()[0]})") from error
 
@@ -74,6 +78,10 @@ class LocalTransport:
     """The transport of a process that is alone."""
 
     rank, size = 0, 1
+
+    def beside(self) -> LocalTransport:
+        """Return a transport for another thread."""
+        return LocalTransport()
 
     def enter(self, what: str) -> None:
         """Note the exchange that begins."""

@@ -2,63 +2,56 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import weakref
-from typing import Any, NamedTuple
+from typing import Any
 
 PERIOD = 1.0
 """Seconds between two signs of life."""
 
 
-class _Sign(NamedTuple):
-    beat: int
-    exchange: int
-    what: str
-
-    @classmethod
-    def of(cls, text: str) -> _Sign:
-        beat, exchange, what = text.split(" ", 2)
-        return cls(int(beat), int(exchange), what)
-
-    def text(self) -> str:
-        return f"{self.beat} {self.exchange} {self.what}"
-
-
 class Watch:
     """Writes a sign of life into the store of the processes every second, and reads those of the others.
+
+    A sign is the number of the sign, and for every channel the number of its last exchange and what that was of. A
+    thread writes the signs, so a process whose main thread computes for long lives, and one that has ended or is
+    stopped does not.
 
     Args:
         store: the store that the processes share, a ``torch.distributed.PrefixStore``.
         rank, size: the number of this process, and of processes.
-
-    A thread writes the signs, so a process whose main thread computes for long lives, and one that has ended or is
-    stopped does not.
     """
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
         self.store, self.rank, self.size = store, rank, size
-        self._exchange, self._what, self._beat = 0, "the start", 0
+        self._beat, self._last = 0, list[tuple[int, str]]()
         self._over = threading.Event()
         self.beat()
         thread = threading.Thread(target=_beats, args=(weakref.ref(self), self._over), daemon=True)
         thread.name = "nodeflow-watch"
         thread.start()
 
-    def enter(self, what: str) -> None:
-        """Note that this process comes to its next exchange."""
-        self._exchange, self._what = self._exchange + 1, what
+    def channel(self) -> int:
+        """Return the number of a new channel."""
+        self._last.append((0, "the start"))
+        return len(self._last) - 1
+
+    def enter(self, channel: int, what: str) -> None:
+        """Note that this process comes to the next exchange of a channel."""
+        self._last[channel] = (self._last[channel][0] + 1, what)
 
     def beat(self) -> None:
         """Write a sign of life."""
         self._beat += 1
-        self.store.set(f"sign/{self.rank}", _Sign(self._beat, self._exchange, self._what).text())
+        self.store.set(f"sign/{self.rank}", json.dumps([self._beat, self._last]))
 
     def close(self) -> None:
         """End the thread."""
         self._over.set()
 
-    def missing(self) -> str:
+    def missing(self, channel: int) -> str:
         """Return which process is missing in the exchange where this one is, after some seconds of watching."""
         try:
             self.beat()
@@ -69,24 +62,21 @@ class Watch:
         except Exception as error:
             return f"rank 0, which keeps the store of the processes, does not answer ({type(error).__name__})"
         others = [r for r in range(self.size) if r != self.rank]
-        silent = [r for r in others if after[r].beat == before[r].beat]
+        last = {r: (after[r][1] + [(0, "the start")] * (channel + 1))[channel] for r in others}
+        where = {r: f"its last exchange was number {number}, {what}" for r, (number, what) in last.items()}
+        silent = [r for r in others if after[r][0] == before[r][0]]
         if silent:
             return "; ".join(
-                f"rank {r} does not answer: its process has ended or is stopped (its last exchange was number "
-                f"{after[r].exchange}, {after[r].what})"
-                for r in silent
+                f"rank {r} does not answer: its process has ended or is stopped ({where[r]})" for r in silent
             )
-        late = [r for r in others if after[r].exchange < self._exchange]
+        here = self._last[channel][0]
+        late = [r for r in others if last[r][0] < here]
         if late:
-            return "; ".join(
-                f"rank {r} lives, but has not come to exchange {self._exchange}: its last one was number "
-                f"{after[r].exchange}, {after[r].what}"
-                for r in late
-            )
+            return "; ".join(f"rank {r} lives, but has not come to exchange {here}: {where[r]}" for r in late)
         return "all other processes live and came to this exchange, but a connection broke"
 
-    def _signs(self) -> list[_Sign]:
-        return [_Sign.of(self.store.get(f"sign/{r}").decode()) for r in range(self.size)]
+    def _signs(self) -> list[tuple[int, list[tuple[int, str]]]]:
+        return [json.loads(self.store.get(f"sign/{r}")) for r in range(self.size)]
 
 
 def _beats(watch: weakref.ref[Watch], over: threading.Event) -> None:

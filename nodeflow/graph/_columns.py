@@ -75,15 +75,21 @@ def edge_integers(graph: Graph, name: str, argument: str) -> Ints:
 
 
 class EdgeMask(Frozen):
-    """The edges that a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its size and a hash."""
+    """The edges that a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its size and a hash.
 
-    __slots__ = ("mask",)
+    That of a graph that lies on several processes is of the edges held here; ``words`` are how it prints on all.
+    """
+
+    __slots__ = ("mask", "words")
     mask: NDArray[np.bool_]
+    words: str | None
 
-    def __init__(self, mask: NDArray[np.bool_]) -> None:
-        self._set(mask=mask)
+    def __init__(self, mask: NDArray[np.bool_], words: str | None = None) -> None:
+        self._set(mask=mask, words=words)
 
     def __repr__(self) -> str:
+        if self.words is not None:
+            return f"EdgeMask({self.words})"
         kept = np.flatnonzero(self.mask)
         return f"EdgeMask({len(kept)} of {len(self.mask)} edges, {hash_ids(kept):#018x})"
 
@@ -98,6 +104,9 @@ def edge_mask(graph: Graph, value: EdgeFilter | EdgeMask | None) -> EdgeMask | N
         return value
     held, size = graph.held, graph.num_edges
     given = isinstance(value, str) or callable(value)  # then it is of the edges held here
+    words = None
+    if given and graph.peers is not None:
+        words = value if isinstance(value, str) else getattr(value, "__qualname__", type(value).__qualname__)
     if isinstance(value, str):
         value = edge_column(graph, value, "edge_filter")
     elif callable(value):
@@ -112,4 +121,7 @@ def edge_mask(graph: Graph, value: EdgeFilter | EdgeMask | None) -> EdgeMask | N
         )
     if mask.shape != (size,):
         raise ValueError(f"edge_filter must have one entry per edge ({size}), got shape {mask.shape}")
-    return EdgeMask(np.array(mask if given else held.edges_of_whole(mask)))
+    if given or graph.peers is None:
+        return EdgeMask(mask.copy(), words)
+    whole = repr(EdgeMask(mask)).removeprefix("EdgeMask(").removesuffix(")")
+    return EdgeMask(held.edges_of_whole(mask), whole)

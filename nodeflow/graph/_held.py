@@ -45,6 +45,12 @@ class Peers(Protocol):
     def agree(self, what: str, facts: Mapping[str, str]) -> None:
         """Raise ValueError, on all processes, unless all have the same facts."""
 
+    def channel(self) -> object:
+        """Return a channel, in which a thread can exchange beside the others; collective."""
+
+    def using(self, channel: object) -> AbstractContextManager[None]:
+        """Let the exchanges of this thread go through a channel; only one thread at a time may use it."""
+
     def together(self, what: str, exchanges: int) -> AbstractContextManager[None]:
         """Enter an operation with so many exchanges: what raises here before the last one raises on all processes."""
 

@@ -17,6 +17,7 @@ from nodeflow._rows.rows import take_rows
 from nodeflow.flow import NodeFlow
 from nodeflow.flow._build import empty_node_flow
 from nodeflow.flow._types import NamesLike
+from nodeflow.graph._held import Peers
 from nodeflow.loader._checks import as_seed_data, as_times, check_inputs, check_repeatable, repeats, transformed
 from nodeflow.loader._shares import Owner, Share, as_group, shares_of
 from nodeflow.loader._state import check_process, check_settings, hash_times, samplers_with_state, settings_of_sampler
@@ -78,13 +79,13 @@ class NodeFlowLoader:
         device: device to which the batches are moved; None leaves them on the CPU.
         pin_memory: whether to put the batches in page-locked memory, so that copies to a GPU overlap with computation.
         rank, world_size: number of this process and of all that share every step, to be given together. None: those of
-            torch's default process group where there is one, else 0 of 1. Step k has the seeds of batch k of a single
-            process with ``batch_size * world_size``, and every process takes its share of them.
+            the graph where it lies on several processes, else of torch's default group, else 0 of 1. Step k has the
+            seeds of batch k of one process with ``batch_size * world_size``; every process takes its share of them.
         share: "even": consecutive seeds, as many in every process (at most one more). "owned": those that ``owner``
             says. A share may be empty: the batch then has no seeds.
         owner: the rank that owns each seed: an integer per possible seed (per node, or per edge, pair or part for such
             seeds), or a function from ids (numpy int64) to ranks. A row of several nodes belongs to the owner of the
-            first. None: what the graph says.
+            first. None: the process that holds the node, where the graph lies on several.
 
     To resume after an interruption, take ``state_dict()`` between two batches, and pass it to ``load_state_dict`` of a
     loader with the same arguments: it goes on with the next batch, bit for bit. A new loader begins with epoch 0. A
@@ -162,12 +163,16 @@ class NodeFlowLoader:
         self.transform, self._timings = transform, Timings()
         self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
         self.share = share
-        self._shares = shares_of(sampler, self.seeds, self.batch_size, share, owner, as_group(rank, world_size))
+        self._shares = shares_of(sampler, self.seeds, self.batch_size, share, owner,
+                                 as_group(rank, world_size, sampler.graph.peers))  # fmt: skip
         # batches that may be equal are told apart by their numbers, others by their seeds: the same in any loader
         self._numbered = sampler.numbered or weights is not None or repeats(self.seeds.numpy())
         self._epoch, self._next, self._resume = -1, 0, False
         # an empty batch, so that a wrong column raises now and not when the first batch is complete
         empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
+        self._channel: object = None  # of the thread that draws ahead, where that needs other processes
+        if sampler.graph.peers is not None:
+            self._channel = self._join(sampler.graph.peers)
         self._inputs: dict[int, Any] = {}  # by number, of batches that the caller has not got yet
         self._newest: object = None  # the iteration that may update _epoch and _next
 
@@ -343,14 +348,34 @@ class NodeFlowLoader:
             share = self._shares.of(order, number)
             if callable(self.inputs) and number not in inputs:
                 inputs[number] = self.inputs(self.seeds[share.own])
-            return partial(self._make, share, number, inputs[number] if called else self.inputs, this)
+            return partial(self._made, share, number, inputs[number] if called else self.inputs, this)
 
         numbers = range(this.start, len(self))
         if self.num_workers and self.prefetch:
             lead = self.inputs_ahead if called else self.num_workers * self.prefetch
-            return draw_ahead(prepare, numbers, lead, self.num_workers)
+            # other processes wait for the draws that were prepared
+            return draw_ahead(prepare, numbers, lead, self.num_workers, finish=self._channel is not None)
         together = max(self.num_workers, 1)
         return draw_on_request(prepare, numbers, self.inputs_ahead if called else together - 1, together)
+
+    def _join(self, peers: Peers) -> object:
+        """Make sure that all processes draw the same batches in the same order; return a channel for a thread."""
+        if self.num_workers > 1:
+            raise ValueError(
+                f"num_workers must be 0 or 1 for a graph that lies on several processes, which draw each batch "
+                f"together, got {self.num_workers}"
+            )
+        settings = {**self._settings(), "num_workers": self.num_workers, "prefetch": self.prefetch}
+        peers.agree("arguments of NodeFlowLoader", {name: repr(value) for name, value in settings.items()})
+        return peers.channel() if self.num_workers and self.prefetch else None
+
+    def _made(self, *draw: Any) -> Made:
+        """``_make`` in the channel of the thread that draws ahead."""
+        peers = self.sampler.graph.peers
+        if peers is None or self._channel is None:
+            return self._make(*draw)
+        with peers.using(self._channel):
+            return self._make(*draw)
 
     def _make(self, share: Share, number: int, inputs: Any, this: _Iteration) -> Made:
         begun = perf_counter()

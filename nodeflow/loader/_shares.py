@@ -21,6 +21,7 @@ from nodeflow._base.checks import (
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import IdsLike
 from nodeflow.graph import Graph
+from nodeflow.graph._held import Peers
 from nodeflow.sampling import SamplerBase
 
 Owner: TypeAlias = "IdsLike | Callable[[Ints], Any]"
@@ -93,12 +94,20 @@ class Shares(Frozen):
         return self.world_size / min(self.step_size, num_seeds - number * self.step_size)
 
 
-def as_group(rank: int | None, world_size: int | None) -> tuple[int, int]:
+def as_group(rank: int | None, world_size: int | None, peers: Peers | None) -> tuple[int, int]:
     """Return the number of this process and of all, checked; by default those of torch's default process group.
 
-    Without such a group it is process 0 of 1. Raises TypeError or ValueError where only one is given, and for a rank
-    that is not below ``world_size``.
+    A graph that lies on several processes says both. Without such a graph or group it is process 0 of 1. Raises
+    TypeError or ValueError where only one is given, for a rank that is not below ``world_size``, and for others than
+    those of the graph.
     """
+    if peers is not None:
+        if (rank, world_size) not in ((None, None), (peers.rank, peers.size)):
+            raise ValueError(
+                f"rank and world_size must be {peers.rank} and {peers.size}, those of the processes that hold the "
+                f"graph, or be left out; got {rank} and {world_size}"
+            )
+        return peers.rank, peers.size
     if rank is None and world_size is None:
         engine = torch.distributed
         if engine.is_available() and engine.is_initialized():
@@ -139,8 +148,7 @@ def shares_of(
 
 def _owners_of(graph: Graph) -> Owner | None:
     """The owner of every node, where a graph that lies in parts says it; None for a graph that is whole."""
-    owners: Owner | None = getattr(graph, "owners", None)
-    return owners
+    return None if graph.peers is None else graph.peers.owners
 
 
 def _owners(owner: Owner, ids: Ints, sampler: SamplerBase, world_size: int) -> Ints:

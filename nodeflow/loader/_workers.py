@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from typing import NamedTuple
 
 import torch
@@ -30,12 +31,15 @@ Draw = Callable[[], Made]
 
 
 def draw_ahead(
-    prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int
+    prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int, *, finish: bool = False
 ) -> Generator[Made, None, None]:
-    """Yield the batches ``numbers`` in order, drawn by ``num_workers`` threads as soon as they are prepared."""
+    """Yield the batches ``numbers`` in order, drawn by ``num_workers`` threads as soon as they are prepared.
+
+    Where it ends early, draws that no thread has begun are dropped, unless all that were prepared must ``finish``.
+    """
     workers = Workers(num_workers, "nodeflow-loader")
+    ahead: deque[Draw] = deque()
     try:
-        ahead: deque[Draw] = deque()
         for number in numbers:
             ahead.append(workers.submit(prepare(number)))
             if len(ahead) > lead:
@@ -43,6 +47,9 @@ def draw_ahead(
         while ahead:
             yield ahead.popleft()()
     finally:
+        while finish and ahead:
+            with suppress(Exception):
+                ahead.popleft()()
         workers.stop()
 
 

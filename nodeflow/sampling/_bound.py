@@ -54,8 +54,8 @@ class BoundSampler(SamplerBase):
     def bind(self) -> None:
         """Call ``read_graph``; where the graph lies on several processes, all must have the same settings."""
         super().bind()
-        if self.graph.peers is not None:  # the hash of a filter is that of the edges held here
-            told = {name: repr(value) for name, value in self.settings.items() if name != "edge_filter"}
+        if self.graph.peers is not None:
+            told = {name: repr(value) for name, value in self.settings.items()}
             self.graph.peers.agree(f"settings of {type(self).__name__}", told)
 
     def read_graph(self) -> None:

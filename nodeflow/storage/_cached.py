@@ -15,7 +15,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_ids, check_type
 from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import NumbersLike
-from nodeflow._rows.rows import Rows, as_array, fetch_rows
+from nodeflow._rows.rows import Rows, as_array, fetch_rows, is_collective
 from nodeflow.storage._files import room_for
 from nodeflow.storage._heat import hottest
 from nodeflow.storage._sparse_files import SparseFileRows
@@ -71,7 +71,7 @@ class Cached:
     def __init__(self, rows: Tensor | Rows, heat: NumbersLike, memory: int | str) -> None:
         check_type(rows, "rows", Tensor | Rows, "a tensor, or an object with shape, dtype and fetch(ids, out=None)")
         self.rows = rows
-        self.shape, self.dtype = tuple(rows.shape), rows.dtype
+        self.shape, self.dtype, self.collective = tuple(rows.shape), rows.dtype, is_collective(rows)
         count = rows_in(memory, row_bytes(rows), self.shape[0])
         order = hottest(heat)
         if len(order) != self.shape[0]:
@@ -114,7 +114,7 @@ class Cached:
             return out.copy_(fetch_rows(self.rows, torch.from_numpy(wanted)))
         hot, width, target = as_words(self._hot, self._row, out)
         kernels.caching.gather_at(hot, width, at, target)
-        if count:
+        if count or self.collective:
             found = fetch_rows(self.rows, torch.from_numpy(wanted[cold[:count]])).cpu()
             source, width, target = as_words(found, self._row, out)
             kernels.caching.copy_rows(source, width, np.arange(count), target, cold[:count])
@@ -149,7 +149,7 @@ class RecentlyUsed:
     def __init__(self, rows: Tensor | Rows, memory: int | str) -> None:
         check_type(rows, "rows", Tensor | Rows, "a tensor, or an object with shape, dtype and fetch(ids, out=None)")
         self.rows = rows
-        self.shape, self.dtype = tuple(rows.shape), rows.dtype
+        self.shape, self.dtype, self.collective = tuple(rows.shape), rows.dtype, is_collective(rows)
         count = rows_in(memory, row_bytes(rows), self.shape[0])
         self._row, self._kept = row_bytes(rows), torch.empty((count, *self.shape[1:]), dtype=self.dtype)
         self._place = np.full(self.shape[0], -1, np.int32)
@@ -173,7 +173,7 @@ class RecentlyUsed:
         hot = place >= 0
         out[torch.from_numpy(hot)] = self._kept[torch.from_numpy(place[hot].astype(np.int64))]
         self._used[place[hot]] = self._now
-        if len(cold):
+        if len(cold) or self.collective:
             found = fetch_rows(self.rows, torch.from_numpy(wanted[cold])).cpu()
             out[torch.from_numpy(cold)] = found
             self._keep(wanted[cold], found)

@@ -15,7 +15,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, check_type
 from nodeflow._base.types import NumbersLike
-from nodeflow._rows.rows import Rows, fetch_rows
+from nodeflow._rows.rows import Rows, fetch_rows, is_collective
 from nodeflow._runtime.buffers import as_tensor, reused
 from nodeflow._runtime.workers import Workers
 from nodeflow.flow import NodeFlow
@@ -110,6 +110,11 @@ class Lookahead:
             raise TypeError(
                 "no column of the loader's ndata is fetched by id, so nothing can be planned: set graph.ndata[name] to "
                 "an object such as nodeflow.storage.open(...), and name it in ndata of the loader"
+            )
+        if graph.peers is not None or any(map(is_collective, self._columns.values())):
+            raise TypeError(
+                "rows that several processes hold are fetched by all of them together, and plans of processes differ: "
+                "use storage.Cached, which keeps hot rows on every process"
             )
         room = rows_in(memory, sum(map(row_bytes, self._columns.values())), graph.num_nodes)
         self._window = as_count(len(loader) if window is None else window, "window")

@@ -14,7 +14,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_ids, check_type, describe
 from nodeflow._base.types import FileLike, IdsLike, NumbersLike
 from nodeflow._disk.arrays import create_array, numpy_type
-from nodeflow._rows.rows import Rows, fetch_rows
+from nodeflow._rows.rows import Rows, fetch_rows, is_collective
 from nodeflow.storage._cached import as_words, row_bytes, rows_in
 from nodeflow.storage._files import open, room_for
 from nodeflow.storage._heat import hottest
@@ -66,7 +66,7 @@ class Tiered:
             seen = np.bincount(self._index, minlength=self.shape[0])
             if len(self._index) != self.shape[0] or (seen != 1).any():
                 raise ValueError(f"index must hold each of the {self.shape[0]} rows once, got {describe(index)}")
-        self.fetched = [0] * len(tiers)
+        self.fetched, self.collective = [0] * len(tiers), any(map(is_collective, tiers))
 
     @classmethod
     def split(
@@ -122,7 +122,7 @@ class Tiered:
             if count and _is_plain(tier) and not out.requires_grad:  # copied to their places at once
                 words, width, target = as_words(tier, self._row, out)
                 kernels.caching.gather_at(words, width, np.where(mine, at - begin, -1), target)
-            elif count:
+            elif count or is_collective(tier):
                 out[torch.from_numpy(mine)] = fetch_rows(tier, torch.from_numpy(at[mine] - begin)).cpu()
         return out
 

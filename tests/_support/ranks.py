@@ -15,11 +15,34 @@ from nodeflow.distributed._graph import DistributedGraph
 from nodeflow.distributed._peers import PeerError, PeerGroup
 
 
+class Meeting:
+    """Where the threads meet: a table per channel, and a barrier."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.channels, self.lock = size, {}, threading.Lock()
+
+    def channel(self, number: int) -> tuple[list[Any], threading.Barrier]:
+        with self.lock:
+            if number not in self.channels:
+                self.channels[number] = [None] * self.size, threading.Barrier(self.size, timeout=60)
+            return self.channels[number]
+
+    def abort(self) -> None:
+        for _, barrier in self.channels.values():
+            barrier.abort()
+
+
 class ThreadTransport:
     """Moves bytes between threads: every rank puts its parcels down, waits for all, and takes those that are for it."""
 
-    def __init__(self, rank: int, table: list[Any], barrier: threading.Barrier) -> None:
-        self.rank, self.size, self._table, self._barrier = rank, len(table), table, barrier
+    def __init__(self, rank: int, meeting: Meeting, channels: list[int] | None = None) -> None:
+        self.rank, self.size, self._meeting = rank, meeting.size, meeting
+        self._channels = [0] if channels is None else channels  # those opened by this rank
+        self._table, self._barrier = meeting.channel(self._channels[-1])
+
+    def beside(self) -> ThreadTransport:
+        self._channels.append(len(self._channels))
+        return ThreadTransport(self.rank, self._meeting, self._channels)
 
     def enter(self, what: str) -> None:
         pass
@@ -44,16 +67,15 @@ class ThreadTransport:
 
 def run_ranks(size: int, work: Callable[[ThreadTransport], Any]) -> list[Any]:
     """Run ``work`` on ranks that are threads; return their results. The first error that is no PeerError is raised."""
-    table: list[Any] = [None] * size
-    barrier = threading.Barrier(size, timeout=60)
+    meeting = Meeting(size)
     results: list[Any] = [None] * size
 
     def run(rank: int) -> None:
         try:
-            results[rank] = work(ThreadTransport(rank, table, barrier))
+            results[rank] = work(ThreadTransport(rank, meeting))
         except BaseException as error:
             results[rank] = error
-            barrier.abort()
+            meeting.abort()
 
     threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
     for thread in threads:

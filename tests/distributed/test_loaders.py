@@ -1,0 +1,125 @@
+"""Loaders over a graph that lies on several ranks: the shares of one process's batches, and steps that all make."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from _support.loader_tools import fingerprint
+from _support.ranks import Parts, ThreadTransport, run_ranks
+from _support.sampler_families import NODES, graph_of_all
+
+from nodeflow import Graph, LaborSampler, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler, storage
+from nodeflow.sampling import SamplerBase
+
+WHOLE = graph_of_all()
+OWNER = [0 if v % 5 else 2 for v in range(NODES)]  # rank 1 owns nothing
+PARTS = Parts(WHOLE, OWNER, 3)
+SEEDS = [(7 * v) % NODES for v in range(41)]
+
+
+def made(graph: Graph, **options) -> NodeFlowLoader:
+    sampler: SamplerBase
+    kind = options.pop("kind", "neighbor")
+    if kind == "temporal":
+        sampler, options["times"] = TemporalNeighborSampler(graph, [2, 3]), [v % 20 for v in SEEDS]
+    else:
+        sampler = {"neighbor": NeighborSampler, "labor": LaborSampler}[kind](graph, [2, 3])
+    columns = {"ndata": {0: ["x"]}, "edata": ["w"], "seed_data": {"place": torch.arange(41)}}
+    return NodeFlowLoader(sampler, SEEDS, 4, shuffle=True, **columns, **options)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("share", ["even", "owned"])
+@pytest.mark.parametrize("kind", ["neighbor", "labor", "temporal"])
+def test_every_rank_gets_its_share_of_the_batches_of_one_process(kind: str, share: str, workers: int) -> None:
+    def drawn(transport: ThreadTransport) -> list[list[str]]:
+        loader = made(PARTS.on(transport), kind=kind, share=share, num_workers=workers)
+        assert (loader.rank, loader.world_size) == (transport.rank, 3)
+        return [[fingerprint(batch) for batch in loader] for _ in range(2)]
+
+    owner = OWNER if share == "owned" else None
+    for rank, epochs in enumerate(run_ranks(3, drawn)):
+        whole = made(WHOLE, kind=kind, share=share, owner=owner, rank=rank, world_size=3)
+        assert epochs == [[fingerprint(batch) for batch in whole] for _ in range(2)]
+        assert [len(epoch) for epoch in epochs] == [4, 4]
+
+
+def test_iterations_that_are_left_early_leave_no_exchange_open() -> None:
+    def drawn(transport: ThreadTransport) -> list[str]:
+        loader = made(PARTS.on(transport), num_workers=1, prefetch=3)
+        for _ in range(5):
+            next(iter(loader))
+        return [fingerprint(batch) for batch in loader]
+
+    found = run_ranks(3, drawn)
+    whole = made(WHOLE, rank=0, world_size=3)
+    whole.set_epoch(5)
+    assert found[0] == [fingerprint(batch) for batch in whole]
+
+
+def test_the_caller_may_exchange_while_a_thread_draws() -> None:
+    def drawn(transport: ThreadTransport) -> None:
+        graph = PARTS.on(transport)
+        for batch in made(graph, num_workers=1):
+            ids = torch.arange(transport.rank * 3)
+            assert torch.equal(graph.ndata["x"].fetch(ids), WHOLE.ndata["x"][ids])
+            assert torch.equal(batch.layers[0].data["x"], WHOLE.ndata["x"][batch.layers[0].parent_nid])
+
+    run_ranks(3, drawn)
+
+
+def test_a_hot_set_on_every_rank_saves_rows_that_travel() -> None:
+    heat = WHOLE.out_degrees().double()
+
+    def drawn(transport: ThreadTransport) -> tuple[list[str], int]:
+        graph, kept = PARTS.on(transport), 30
+        rows = graph.ndata["x"]
+        for cached in (False, True):
+            if cached:
+                graph.ndata["x"] = storage.Cached(rows, heat, memory=kept)
+            begun = graph.peers.counters.by_kind.get("rows of node column x", 0)
+            found = [fingerprint(batch) for batch in made(graph)]
+            sent = graph.peers.counters.by_kind["rows of node column x"] - begun
+            results.setdefault((transport.rank, cached), sent)
+        return found
+
+    results: dict[tuple[int, bool], int] = {}
+    found = run_ranks(3, drawn)
+    assert found[2] == [fingerprint(batch) for batch in made(WHOLE, rank=2, world_size=3)]
+    assert 0 < sum(results[r, True] for r in range(3)) < 0.7 * sum(results[r, False] for r in range(3))
+
+
+def test_rows_on_the_wire_are_those_that_others_hold() -> None:
+    """Bytes of an answer: the rows, each once, and a header of 8-byte words; of a question: the ids."""
+
+    def drawn(transport: ThreadTransport) -> dict[str, int]:
+        graph = PARTS.on(transport)
+        ids = torch.tensor([0, 5, 5, 10, 1, 0])  # 0, 5 and 10 are rank 2's, 1 is rank 0's
+        graph.ndata["x"].fetch(ids)
+        return graph.peers.counters.by_kind
+
+    head = 8 * 4  # number of arrays, type, dimensions, length
+    for rank, sent in enumerate(run_ranks(3, drawn)):
+        asked = {0: [3], 1: [3, 1], 2: [1]}[rank]
+        assert sent["ids of node column x"] == sum(head + 8 * count for count in asked)
+        row = WHOLE.ndata["x"].itemsize * 2
+        given = {0: 2 * [1], 1: [], 2: 2 * [3]}[rank]
+        assert sent["rows of node column x"] == sum(head + 8 + row * count for count in given)
+
+
+def test_loaders_that_differ_between_ranks_are_refused() -> None:
+    def refused(transport: ThreadTransport) -> None:
+        graph = PARTS.on(transport)
+        sampler = NeighborSampler(graph, [2])
+        with pytest.raises(ValueError, match=r"arguments of NodeFlowLoader must be the same .* num_workers is 0 on"):
+            NodeFlowLoader(sampler, [1], 4, num_workers=min(transport.rank, 1))
+        with pytest.raises(ValueError, match="num_workers must be 0 or 1 for a graph that lies on several"):
+            NodeFlowLoader(sampler, [1], 4, num_workers=2)
+        with pytest.raises(ValueError, match=r"rank and world_size must be . and 3, those of the processes that hold"):
+            NodeFlowLoader(sampler, [1], 4, rank=0, world_size=1)
+        loader = NodeFlowLoader(sampler, np.arange(9), 4, ndata={0: ["x"]})
+        with pytest.raises(TypeError, match=r"use storage\.Cached"):
+            storage.Lookahead(loader, memory=3)
+
+    run_ranks(3, refused)
