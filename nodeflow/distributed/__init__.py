@@ -11,7 +11,8 @@ Where to change something:
 - ``_peers``: exchanges between processes, which all end or all fail. ``_packing`` makes bytes of arrays,
   ``_transport`` moves them, ``_watch`` says which process is missing.
 
-How a sampler draws from such a graph is in ``nodeflow.sampling._apart``.
+How a sampler draws from such a graph is in ``nodeflow.sampling._apart``, random walks in
+``nodeflow.sampling._walks_apart``, and what link batches ask in ``nodeflow.sampling._link_edges``.
 """
 
 from nodeflow.distributed._graph import DistributedGraph
