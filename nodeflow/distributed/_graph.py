@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import ALL, Ints, _All, as_ids
+from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_pairs, first_true
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._runtime import living
+from nodeflow.distributed._between import edges_between
 from nodeflow.distributed._held import HeldPart
 from nodeflow.distributed._open import open_part
 from nodeflow.distributed._peers import PeerGroup
@@ -29,7 +30,7 @@ class DistributedGraph(Graph):
     to it gives the NodeFlows that it gives on the whole graph in one process, bit for bit. Only, some calls are
     *collective*: every process must make them, in the same order, with arguments of its own. These are binding a
     sampler, drawing, fetching rows of columns (so ``copy_from_parent`` and batches of a loader), ``in_degrees``,
-    ``out_degrees`` and ``find_edges``. Arguments may differ between processes, and be empty.
+    ``out_degrees``, ``find_edges`` and ``edge_ids``. Arguments may differ between processes, and be empty.
 
     ``parts`` is the folder, ``held`` what this process holds, ``peers`` the processes, whose ``peers.counters`` count
     what was sent.
@@ -119,6 +120,30 @@ class DistributedGraph(Graph):
         found = DistributedRows(self._peers, self.parts, "edge", "ends", self._held.ends).fetch(ids)
         return found[:, 0].contiguous(), found[:, 1].contiguous()
 
+    @overload
+    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[False] = False) -> Tensor: ...
+    @overload
+    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[True]) -> tuple[Tensor, Tensor, Tensor]: ...
+    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: bool = False) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+        """Return the lowest id of the edges ``u[i] -> v[i]``, or all of them; see ``Graph.edge_ids``. Collective.
+
+        Raises also ValueError for a graph that was partitioned into a grid.
+        """
+        with self._peers.together("edges between nodes", exchanges=2):
+            src, dst = as_ids(u, "u", self.num_nodes), as_ids(v, "v", self.num_nodes)
+            check_pairs(src, dst, "u and v", "pair of nodes")
+            indptr, edges = edges_between(self._peers, self._held, src, dst)
+        counts = np.diff(indptr)
+        if return_uv:
+            found = np.repeat(src, counts), np.repeat(dst, counts), edges
+            return torch.from_numpy(found[0]), torch.from_numpy(found[1]), torch.from_numpy(found[2])
+        if (at := first_true(counts == 0)) is not None:
+            raise ValueError(
+                f"there is no edge {src[at]} -> {dst[at]} (pair {at} of {len(src)}); pass return_uv=True for the edges "
+                "that there are"
+            )
+        return torch.from_numpy(edges[indptr[:-1]])
+
     def _degrees(self, name: str, nodes: Ints, counts: Ints, v: IdsLike | _All) -> Tensor:
         """Degrees, from the numbers of edges that each process has at some nodes, which their owners add up."""
         peers, parts = self._peers, self.parts
@@ -147,8 +172,8 @@ class DistributedGraph(Graph):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(
             "this needs all edges of the graph, and this process holds a part of them (graph.held); "
-            "distributed graphs answer in_degrees, out_degrees, find_edges, and samplers that draw row by row"
+            "distributed graphs answer in_degrees, out_degrees, find_edges, edge_ids, and samplers that draw row by row"
         )
 
-    csc = csr = in_edges = out_edges = edges = has_edges = edge_ids = save = _refuse
+    csc = csr = in_edges = out_edges = edges = has_edges = save = _refuse
     indptr = indices = stored_edge_ids = property(_refuse)

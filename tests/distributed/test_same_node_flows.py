@@ -17,10 +17,8 @@ from nodeflow.sampling import Sampler, SamplerBase
 from nodeflow.testing import graphs
 
 WHOLE = graph_of_all()
-APART = [
-    name for name in FAMILIES
-    if name.startswith(("full", "neighbor", "bernoulli", "labor", "temporal")) and "labor, 1" not in name
-]  # fmt: skip
+BY_ROW = ("full", "neighbor", "bernoulli", "labor", "temporal", "random walk", "link")
+APART = [name for name in FAMILIES if name.startswith(BY_ROW) and "labor, 1" not in name]
 SEEDS = st.lists(st.integers(0, NODES - 1), max_size=8)
 
 
