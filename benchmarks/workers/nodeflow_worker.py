@@ -58,7 +58,8 @@ def step(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
     batches = seeds(work, graph.num_nodes)
     loader = NodeFlowLoader(sampler, batches, work.batch_size, ndata={0: ["x"], -1: ["y"]}, **ahead)
     model = GraphSAGE(work.width, work.hidden, work.classes, num_layers=len(work.widths), dropout=work.dropout)
-    optimizer = torch.optim.Adam(model.parameters())
+    # one pass over each weight with bf16, as nodeflow train has it; else as torch's default
+    optimizer = torch.optim.Adam(model.parameters(), fused=True if low else None)
 
     def run(_: int) -> dict[str, Any]:
         edges = 0
