@@ -24,10 +24,10 @@ from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._folder import open_graph, read_manifest, save_graph
 from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._held import Held, Peers, WholeIds
-from nodeflow.graph._hints import check_arrays
+from nodeflow.graph._hints import check_arrays, holds_text
 from nodeflow.graph._names import NodeNames, listed
 from nodeflow.graph._queries import Between, degrees, edges_of
-from nodeflow.graph._storage import Stored, integers, permutation, read_only, stored, stored_indptr
+from nodeflow.graph._storage import Stored, by_id, integers, permutation, read_only, stored, stored_indptr
 
 _ARRAYS = "indptr and indices of the in-edges, two one-dimensional arrays"
 _ENDS = "src and dst, the ends of the edges in two one-dimensional arrays"
@@ -115,7 +115,7 @@ class Graph(Frozen):
         self._set(
             indptr=indptr, indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata, uid=uid,
             _out=[], _lock=threading.Lock(),
-            _positions=Lazy(lambda: None if edge_ids is None else _by_id(np.arange(len(edge_ids)), edge_ids)),
+            _positions=Lazy(lambda: None if edge_ids is None else by_id(np.arange(len(edge_ids)), edge_ids)),
         )  # fmt: skip
         living.graphs[uid] = self
 
@@ -146,7 +146,7 @@ class Graph(Frozen):
         (tensor([1, 0]), tensor([2, 1]))
         """
         check_arrays(src, dst, "Graph.from_edges", _ENDS)
-        if _holds_text(src) or _holds_text(dst):
+        if holds_text(src) or holds_text(dst):
             raise TypeError(
                 "src and dst must be integers, got strings; Graph.from_named_edges(src, dst) numbers named nodes"
             )
@@ -159,7 +159,7 @@ class Graph(Frozen):
         check_range(dst, "dst", num_nodes, "node")
         if edge_ids is not None:
             ids = permutation(edge_ids, len(src))
-            src, dst = (_by_id(end, ids) for end in (src, dst))
+            src, dst = (by_id(end, ids) for end in (src, dst))
         indptr, order = kernels.csr.sort_by_destination(dst, num_nodes)
         arrays = indptr, stored(src[order], None, num_nodes), stored(order, None, len(src))
         return cls._trusted(arrays, GraphFrame(num_nodes, ndata), GraphFrame(len(src), edata))
@@ -395,16 +395,3 @@ class Graph(Frozen):
         self._start(opened, ndata, edata, uid)
         if known is not None:  # in the process where the graph still lives, batches go on finding that very object
             living.graphs[uid] = known
-
-
-def _by_id(values: Stored, ids: Stored) -> Stored:
-    """Put ``values``, one for each of ``ids`` (a permutation), in the order of the ids."""
-    out = np.empty_like(values)
-    out[ids] = values
-    return out
-
-
-def _holds_text(value: object) -> bool:
-    if isinstance(value, Tensor) or not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
-        return False
-    return isinstance(next(iter(value), None), str)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from torch import Tensor, strided
 
 from nodeflow._base.checks import describe
@@ -15,6 +17,13 @@ def check_arrays(first: object, second: object, call: str, expected: str) -> Non
         raise TypeError(f"{call} takes {expected}, got {type(first).__name__}; {hint}")
     if second is None:
         raise TypeError(f"{call} takes {expected}, got only {describe(first)}; {_single(first)}")
+
+
+def holds_text(value: object) -> bool:
+    """Return whether a list or array begins with a string, so that it may hold names."""
+    if isinstance(value, Tensor) or not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
+        return False
+    return isinstance(next(iter(value), None), str)
 
 
 def _foreign(value: object) -> str | None:

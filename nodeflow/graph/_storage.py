@@ -60,3 +60,10 @@ def read_only(array: Stored) -> Stored:
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view
+
+
+def by_id(values: Stored, ids: Stored) -> Stored:
+    """Put ``values``, one for each of ``ids`` (a permutation), in the order of the ids."""
+    out = np.empty_like(values)
+    out[ids] = values
+    return out

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,13 +17,12 @@ from nodeflow._rows.rows import take_rows
 from nodeflow.flow import NodeFlow
 from nodeflow.flow._build import empty_node_flow
 from nodeflow.flow._types import NamesLike
-from nodeflow.graph._held import Peers
 from nodeflow.loader._checks import as_seed_data, as_times, check_inputs, check_repeatable, repeats, transformed
-from nodeflow.loader._shares import Owner, Share, shares_of
+from nodeflow.loader._shares import Owner, Share, join, shares_of
 from nodeflow.loader._state import check_process, check_settings, hash_times, samplers_with_state, settings_of_sampler
 from nodeflow.loader._timings import Timings
 from nodeflow.loader._weights import draw, running_sums
-from nodeflow.loader._workers import Made, draw_ahead, draw_on_request
+from nodeflow.loader._workers import Iteration, Made, draw_ahead, draw_on_request
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import SamplerBase
 from nodeflow.sampling._base import Call, StepSeeds
@@ -171,7 +170,7 @@ class NodeFlowLoader:
         empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
         self._channel: object = None  # of the thread that draws ahead, where that needs other processes
         if sampler.graph.peers is not None:
-            self._channel = self._join(sampler.graph.peers)
+            self._channel = join(sampler.graph.peers, self._settings(), self.num_workers, self.prefetch)
         self._inputs: dict[int, Any] = {}  # by number, of batches that the caller has not got yet
         self._newest: object = None  # the iteration that may update _epoch and _next
 
@@ -317,10 +316,10 @@ class NodeFlowLoader:
         else:
             self._epoch, self._next, self._inputs = self._epoch + 1, 0, {}
         self._newest, self._inputs, self._timings = object(), dict(self._inputs), Timings()
-        this = _Iteration(self._epoch, self._next, self._newest, self._inputs, ndata, fill)
+        this = Iteration(self._epoch, self._next, self._newest, self._inputs, ndata, fill)
         return self._iterate(this)
 
-    def _iterate(self, this: _Iteration) -> Generator[NodeFlow, None, None]:
+    def _iterate(self, this: Iteration) -> Generator[NodeFlow, None, None]:
         timings, asked, fill = self._timings, perf_counter(), this.fill
         with closing(self._batches(self._order(this.epoch), this)) as batches:
             for number, (batch, sampling, fetching) in enumerate(batches, this.start):
@@ -340,7 +339,7 @@ class NodeFlowLoader:
                 yield batch
                 asked = perf_counter()
 
-    def _batches(self, order: Tensor, this: _Iteration) -> Generator[Made, None, None]:
+    def _batches(self, order: Tensor, this: Iteration) -> Generator[Made, None, None]:
         called, inputs = callable(self.inputs), this.inputs
 
         def prepare(number: int) -> Callable[[], Made]:
@@ -357,17 +356,6 @@ class NodeFlowLoader:
         together = max(self.num_workers, 1)
         return draw_on_request(prepare, numbers, self.inputs_ahead if called else together - 1, together)
 
-    def _join(self, peers: Peers) -> object:
-        """Make sure that all processes draw the same batches in the same order; return a channel for a thread."""
-        if self.num_workers > 1:
-            raise ValueError(
-                f"num_workers must be 0 or 1 for a graph that lies on several processes, which draw each batch "
-                f"together, got {self.num_workers}"
-            )
-        settings = {**self._settings(), "num_workers": self.num_workers, "prefetch": self.prefetch}
-        peers.agree("arguments of NodeFlowLoader", {name: repr(value) for name, value in settings.items()})
-        return peers.channel() if self.num_workers and self.prefetch else None
-
     def _made(self, *draw: Any) -> Made:
         """``_make`` in the channel of the thread that draws ahead."""
         peers = self.sampler.graph.peers
@@ -376,7 +364,7 @@ class NodeFlowLoader:
         with peers.using(self._channel):
             return self._make(*draw)
 
-    def _make(self, share: Share, number: int, inputs: Any, this: _Iteration) -> Made:
+    def _make(self, share: Share, number: int, inputs: Any, this: Iteration) -> Made:
         begun = perf_counter()
         batch = self._drawn(share, this.epoch, number, inputs)
         drawn = perf_counter()
@@ -407,14 +395,3 @@ class NodeFlowLoader:
         share = "" if self.world_size == 1 else f" for process {self.rank} of {self.world_size}"
         size = f"{len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}{share}"
         return f"NodeFlowLoader({size}, {self.sampler!r})"
-
-
-class _Iteration(NamedTuple):
-    """One iteration: its epoch and first batch, what tells it from others, inputs by batch, columns, and ``fill``."""
-
-    epoch: int
-    start: int
-    identity: object
-    inputs: dict[int, Any]
-    ndata: NamesLike
-    fill: Callable[[NodeFlow], None] | None

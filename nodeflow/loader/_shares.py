@@ -21,6 +21,7 @@ from nodeflow._base.checks import (
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import IdsLike
 from nodeflow.graph import Graph
+from nodeflow.graph._held import Peers
 from nodeflow.sampling import SamplerBase
 
 Owner: TypeAlias = "IdsLike | Callable[[Ints], Any]"
@@ -124,6 +125,21 @@ def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[in
     if not 0 <= number < size:
         raise ValueError(f"rank must be from 0 to {size - 1}, since world_size is {size}; got {number}")
     return number, size
+
+
+def join(peers: Peers, settings: dict[str, Any], num_workers: int, prefetch: int) -> object:
+    """Make sure that all processes draw the same batches in the same order; return a channel for the thread that does.
+
+    The channel is None without such a thread. Raises ValueError for several threads, and for settings that differ.
+    """
+    if num_workers > 1:
+        raise ValueError(
+            f"num_workers must be 0 or 1 for a graph that lies on several processes, which draw each batch together, "
+            f"got {num_workers}"
+        )
+    told = {**settings, "num_workers": num_workers, "prefetch": prefetch}
+    peers.agree("arguments of NodeFlowLoader", {name: repr(value) for name, value in told.items()})
+    return peers.channel() if num_workers and prefetch else None
 
 
 def shares_of(

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from nodeflow._runtime.threads import run_all
 from nodeflow._runtime.workers import Workers
 from nodeflow.flow import NodeFlow
+from nodeflow.flow._types import NamesLike
 
 
 class Made(NamedTuple):
@@ -25,6 +26,17 @@ class Made(NamedTuple):
     batch: NodeFlow
     sampling: float
     fetching: float
+
+
+class Iteration(NamedTuple):
+    """One iteration: its epoch and first batch, what tells it from others, inputs by batch, columns, and ``fill``."""
+
+    epoch: int
+    start: int
+    identity: object
+    inputs: dict[int, Any]
+    ndata: NamesLike
+    fill: Callable[[NodeFlow], None] | None
 
 
 Draw = Callable[[], Made]
