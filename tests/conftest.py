@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from hypothesis import HealthCheck, settings
 from nodeflow import Graph
 
 share_compilation()
+with warnings.catch_warnings(action="ignore"):
+    torch.eye(1).to_sparse_csr()  # torch warns once in a process that these are in beta, in whichever test is first
 settings.register_profile(
     "nodeflow",
     deadline=None,  # a first call compiles kernels
