@@ -167,6 +167,10 @@ class Settings:
         "for storage partitions: which ones are in memory together; comet: random groups; beta: fewest swaps for all "
         "pairs; dispersed: each is read once; sequential: those with training nodes stay, others beside them",
     )  # fmt: skip
+    share: str = one_of(
+        "even", ("even", "owned"),
+        "with several processes, which seeds of a step a process takes: as many as the others, or those that it holds",
+    )  # fmt: skip
     workers: int = count(1, "threads that sample ahead; they change the speed only")
     direction: str = one_of(
         "both", ("in", "out", "both"),
