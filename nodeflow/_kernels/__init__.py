@@ -42,7 +42,9 @@ if TYPE_CHECKING:
         systematic,
         temporal,
         uniform,
+        visits,
         walk,
+        walk_steps,
         weighted,
     )
     from nodeflow._kernels.reduce import bias, dropout, extremes, gather, row_sums, several, softmax

@@ -6,12 +6,14 @@ Where to change something:
   (``_balance`` moves nodes for training nodes spread evenly), ``_grid`` and ``_part_edges`` where edges lie.
 - ``_graph_parts``, ``_graph_part``: the folder that it writes. ``_report``: sizes of the parts, and the cut.
 - ``_open``: opens such a folder on all processes.
-- ``_graph``: the graph as a process sees it. ``_held`` is what samplers read of its part, ``_rows`` its columns.
+- ``_graph``: the graph as a process sees it. ``_held`` is what samplers read of its part, ``_rows`` its columns,
+  ``_between`` its edges between given nodes.
 - ``_peers``: exchanges between processes, which all end or all fail. ``_packing`` makes bytes of arrays,
   ``_transport`` moves them, ``_watch`` says which process is missing.
 
-How a sampler draws from such a graph is in ``nodeflow.sampling._apart``; sums over all edges and full passes of models
-are in ``nodeflow.propagation`` (``PartPropagation``, ``ExchangePlan``).
+How a sampler draws from such a graph is in ``nodeflow.sampling._apart``, random walks in
+``nodeflow.sampling._walks_apart``, and what link batches ask in ``nodeflow.sampling._link_edges``. Sums over all edges
+and full passes of models are in ``nodeflow.propagation`` (``PartPropagation``, ``ExchangePlan``).
 """
 
 from nodeflow.distributed._graph import DistributedGraph

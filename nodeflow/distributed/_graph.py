@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import ALL, Ints, _All, as_ids
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_pairs, first_true
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._runtime import living
+from nodeflow.distributed._between import edges_between
 from nodeflow.distributed._held import HeldPart
 from nodeflow.distributed._open import open_part
 from nodeflow.distributed._peers import PeerGroup
 from nodeflow.distributed._rows import DistributedRows
 from nodeflow.graph import Graph
+from nodeflow.graph._fetch_apart import fetch_apart
 from nodeflow.graph._frame import GraphFrame
 
 
@@ -28,7 +30,7 @@ class DistributedGraph(Graph):
     to it gives the NodeFlows that it gives on the whole graph in one process, bit for bit. Only, some calls are
     *collective*: every process must make them, in the same order, with arguments of its own. These are binding a
     sampler, drawing, fetching rows of columns (so ``copy_from_parent`` and batches of a loader), ``in_degrees``,
-    ``out_degrees`` and ``find_edges``. Arguments may differ between processes, and be empty.
+    ``out_degrees``, ``find_edges`` and ``edge_ids``. Arguments may differ between processes, and be empty.
 
     ``parts`` is the folder, ``held`` what this process holds, ``peers`` the processes, whose ``peers.counters`` count
     what was sent.
@@ -104,11 +106,13 @@ class DistributedGraph(Graph):
 
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
-        return self._degrees("in-degrees", lambda: self._held.csc()[0]).fetch(self._named(v))
+        part = self._held.part
+        return self._degrees("in-degrees", part.rows, np.diff(part.indptr), v)
 
     def out_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
-        return self._degrees("out-degrees", lambda: self._held.csr()[0]).fetch(self._named(v))
+        nodes, counts = np.unique(self._held.part.src, return_counts=True)
+        return self._degrees("out-degrees", nodes.astype(np.int64), counts, v)
 
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``; collective."""
@@ -116,12 +120,43 @@ class DistributedGraph(Graph):
         found = DistributedRows(self._peers, self.parts, "edge", "ends", self._held.ends).fetch(ids)
         return found[:, 0].contiguous(), found[:, 1].contiguous()
 
-    def _degrees(self, name: str, indptr: Callable[[], Ints]) -> DistributedRows:
-        held = torch.from_numpy(np.diff(indptr()))
-        return DistributedRows(self._peers, self.parts, "node", name, held)
+    @overload
+    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[False] = False) -> Tensor: ...
+    @overload
+    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[True]) -> tuple[Tensor, Tensor, Tensor]: ...
+    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: bool = False) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+        """Return the lowest id of the edges ``u[i] -> v[i]``, or all of them; see ``Graph.edge_ids``. Collective.
 
-    def _named(self, v: IdsLike | _All) -> Tensor:
-        return torch.from_numpy(np.arange(self.num_nodes) if isinstance(v, _All) else as_ids(v, "v", self.num_nodes))
+        Raises also ValueError for a graph that was partitioned into a grid.
+        """
+        with self._peers.together("edges between nodes", exchanges=2):
+            src, dst = as_ids(u, "u", self.num_nodes), as_ids(v, "v", self.num_nodes)
+            check_pairs(src, dst, "u and v", "pair of nodes")
+            indptr, edges = edges_between(self._peers, self._held, src, dst)
+        counts = np.diff(indptr)
+        if return_uv:
+            found = np.repeat(src, counts), np.repeat(dst, counts), edges
+            return torch.from_numpy(found[0]), torch.from_numpy(found[1]), torch.from_numpy(found[2])
+        if (at := first_true(counts == 0)) is not None:
+            raise ValueError(
+                f"there is no edge {src[at]} -> {dst[at]} (pair {at} of {len(src)}); pass return_uv=True for the edges "
+                "that there are"
+            )
+        return torch.from_numpy(edges[indptr[:-1]])
+
+    def _degrees(self, name: str, nodes: Ints, counts: Ints, v: IdsLike | _All) -> Tensor:
+        """Degrees, from the numbers of edges that each process has at some nodes, which their owners add up."""
+        peers, parts = self._peers, self.parts
+        with peers.together(name, exchanges=3):
+            wanted = np.arange(self.num_nodes) if isinstance(v, _All) else as_ids(v, "v", self.num_nodes)
+            begin, order = kernels.csr.sort_by_destination(peers.owners(nodes), peers.size)
+            sent = [order[begin[r] : begin[r + 1]] for r in range(peers.size)]
+            told = peers.exchange(f"numbers of edges for {name}", [[nodes[at], counts[at]] for at in sent])
+            degrees = np.zeros(len(self._held.part.masters), np.int64)
+            for ids, some in told:
+                degrees[parts.places(ids)] += some
+            held = torch.from_numpy(degrees)
+            return fetch_apart(peers, name, wanted, peers.owners, lambda ids: held[torch.from_numpy(parts.places(ids))])
 
     def __repr__(self) -> str:
         whole = super().__repr__().removeprefix("Graph(").removesuffix(")")
@@ -137,8 +172,8 @@ class DistributedGraph(Graph):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(
             "this needs all edges of the graph, and this process holds a part of them (graph.held); "
-            "distributed graphs answer in_degrees, out_degrees, find_edges, and samplers that draw row by row"
+            "distributed graphs answer in_degrees, out_degrees, find_edges, edge_ids, and samplers that draw row by row"
         )
 
-    csc = csr = in_edges = out_edges = edges = has_edges = edge_ids = save = _refuse
+    csc = csr = in_edges = out_edges = edges = has_edges = save = _refuse
     indptr = indices = stored_edge_ids = property(_refuse)

@@ -34,17 +34,20 @@ class Between:
     """All edges from ``u[i]`` to ``v[i]`` for every pair i of nodes.
 
     The edges of pair i are ``edges[first[i]:last[i]]``, in ascending order of their ids. Costs the in-degrees of the
-    distinct nodes of ``v``, sorted.
+    distinct nodes of ``v``, sorted. ``v`` are rows of ``indptr``, and ``num_nodes``, where there are more nodes than
+    rows, is their number.
     """
 
     __slots__ = ("edges", "first", "last", "u", "v")
 
-    def __init__(self, u: Ints, v: Ints, indptr: Ints, indices: Stored, edge_ids: Stored | None) -> None:
+    def __init__(
+        self, u: Ints, v: Ints, indptr: Ints, indices: Stored, edge_ids: Stored | None, *, num_nodes: int | None = None
+    ) -> None:
         self.u, self.v = u, v
         rows, row = np.unique(v, return_inverse=True)
         chosen, position = kernels.csr.csr_rows(indptr, rows)
         edges = position if edge_ids is None else edge_ids[position].astype(np.int64)
-        num_nodes = len(indptr) - 1
+        num_nodes = len(indptr) - 1 if num_nodes is None else num_nodes
         # one integer for each pair of nodes, so that pairs can be looked up in sorted ones
         pair = np.repeat(np.arange(len(rows)), np.diff(chosen)) * num_nodes + indices[position]
         order = np.lexsort((edges, pair))
@@ -67,10 +70,16 @@ class Between:
 
     def every(self) -> Triple:
         """Return ``(src, dst, edge ids)`` of all edges, pair by pair."""
+        counts, edges = self.grouped()
+        pair = np.repeat(np.arange(len(counts)), counts)
+        return tuple(map(_int64, (self.u[pair], self.v[pair], edges)))  # type: ignore[return-value]
+
+    def grouped(self) -> tuple[Ints, Ints]:
+        """Return the number of edges of every pair, and the ids of all edges, pair by pair."""
         counts = self.last - self.first
         pair = np.repeat(np.arange(len(counts)), counts)
         within = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return tuple(map(_int64, (self.u[pair], self.v[pair], self.edges[self.first[pair] + within])))  # type: ignore[return-value]
+        return counts, self.edges[self.first[pair] + within]
 
 
 def _int64(array: Stored) -> Tensor:

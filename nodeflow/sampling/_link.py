@@ -11,17 +11,18 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_count, as_number, check_one_of, describe, with_article
 from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
-from nodeflow.graph._edges import edges_along
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds, flat
-from nodeflow.sampling._known import Known, Links, relations_of
+from nodeflow.sampling._known import Known, Links, as_filter
 from nodeflow.sampling._link_chunks import LinkChunk, chunks, paired
+from nodeflow.sampling._link_edges import EdgesApart, EdgesHere, SeedEdges, as_exclude, as_labels, together
 from nodeflow.sampling._negative import (
     DISTRIBUTIONS,
     Negatives,
     Pairs,
     birth_times,
     degree_weights,
+    node_degrees,
     node_weights,
     none_left,
     seed_times,
@@ -38,7 +39,8 @@ class LinkSampler(SamplerBase):
     of (source, destination, negative 1, ..., negative K) of seed edge b, in the order given. A repeated edge keeps rows
     of its own, with negatives of their own. The last layer has each of these nodes once, in order of first appearance
     over the rows of ``seed_index``. ``batch.seeds[batch.seed_index]`` are the parent ids; ``batch.seed_ids`` are the
-    edge ids asked for, ``[B]``, so ``graph.edata["label"][batch.seed_ids]`` are labels of the seed edges.
+    edge ids asked for, ``[B]``, so ``graph.edata["label"][batch.seed_ids]`` are labels of the seed edges. With
+    ``relation`` their relations are a column of that name in ``batch.seed_data``.
 
     With ``pairs=`` a seed is the number of a pair of nodes, which need not be an edge. ``pairs_of(batch)`` gives the
     pairs to score and their labels. Pairs without negatives need no LinkSampler: give them, of shape ``[B, 2]``, to the
@@ -78,6 +80,9 @@ class LinkSampler(SamplerBase):
             edges, as in ``metrics.rank_links``. None: the edges of the graph.
         seed: any integer; of the negatives only.
 
+    On a graph that lies on several processes a batch is the same, bit for bit. Then ``filter_known`` needs ``known``,
+    and all processes pass the same tables. ``pairs_of``, ``chunks_of`` and ``log_proposal`` ask no other process.
+
     Settings of the sampler stay its own. Known without ``known`` are all edges of the graph, also those that the
     sampler filters out. A graph without edges has no seeds.
 
@@ -115,82 +120,68 @@ class LinkSampler(SamplerBase):
         if sampler.seed_kind != "node":
             kind = with_article(sampler.seed_kind)
             raise TypeError(f"sampler must take nodes as seeds, but a seed of {type(sampler).__name__} is {kind}")
-        super().__init__(sampler.graph, sampler.num_flows, seed=seed)
         self.sampler = sampler
-        self.numbered, self.takes_times = sampler.numbered, sampler.takes_times
-        self.num_negatives = as_count(num_negatives, "num_negatives")
-        self._weights: Floats | None = None
-        self.negatives = negatives if isinstance(negatives, str) else "weights"
-        if self.negatives not in DISTRIBUTIONS:
-            self._weights = node_weights(self.graph, negatives)
-        check_one_of(corrupt, "corrupt", ("destination", "source", "both"))
-        self.corrupt = corrupt
-        self.relation = relation
-        self._pairs, self._labels = None, None
-        if pairs is not None:
-            self._pairs = Links.of(pairs, "pairs", self.graph, relation is not None)
-        if labels is not None:
-            if self._pairs is None:
-                raise ValueError("labels are of pairs, so pass pairs too; those of edges are a column of graph.edata")
-            self._labels = torch.as_tensor(labels).detach().clone()
-            if len(self._labels) != self.num_seeds:
-                raise ValueError(f"labels must have one entry per pair ({self.num_seeds}), got {len(self._labels)}")
-        self._birth: Array | None = None
-        self._birth_given = birth is not None
-        if sampler.takes_times and self.num_negatives > 0:
-            self._birth = birth_times(sampler, birth)
-        elif birth is not None:
-            raise TypeError(f"birth is for negatives at times, but {type(sampler).__name__} takes no times")
-        self.power = as_number(power, "power", above=0)
-        self.chunk = None if chunk is None else as_count(chunk, "chunk", 1)
-        self.seeds_together = self.chunk or 1
-        check_one_of(exclude, "exclude", ("self", "reverse", None))
-        if exclude == "self" and self._pairs is not None:
-            raise ValueError("exclude='self' is for seeds that are edges; for pairs take 'reverse'")
-        if exclude is not None and not callable(getattr(sampler, "without_edges", None)):
-            raise TypeError(
-                f"exclude={exclude!r} needs a sampler that can leave edges out for one batch, but "
-                f"{type(sampler).__name__} has no without_edges; use exclude=None"
-            )
-        self.exclude = exclude
-        self.filter_known = filter_known if filter_known == "mark" else bool(filter_known)
-        if isinstance(filter_known, str) and filter_known != "mark":
-            raise ValueError(f"filter_known must be False, True or 'mark', got {filter_known!r}")
-        if self.filter_known is True and self.chunk is not None:
-            raise ValueError(
-                "chunk and filter_known=True cannot go together: negatives that several edges share would have to be "
-                "unknown to all their sources; leave out one of them, or use filter_known='mark'"
-            )
-        if known is not None and not self.filter_known:
-            raise ValueError("known is what filter_known looks at, so pass filter_known=True or 'mark' too")
-        self._known = None if known is None else Links.of(known, "known", self.graph, relation is not None)
-        self.bind()
+        super().__init__(sampler.graph, sampler.num_flows, seed=seed)
+        with together(self.graph, f"making a {type(self).__name__}"):
+            self.numbered, self.takes_times = sampler.numbered, sampler.takes_times
+            self.num_negatives = as_count(num_negatives, "num_negatives")
+            self._weights: Floats | None = None
+            self.negatives = negatives if isinstance(negatives, str) else "weights"
+            if self.negatives not in DISTRIBUTIONS:
+                self._weights = node_weights(self.graph, negatives)
+            check_one_of(corrupt, "corrupt", ("destination", "source", "both"))
+            self.corrupt = corrupt
+            self.relation = relation
+            self._pairs = None if pairs is None else Links.of(pairs, "pairs", self.graph, relation is not None)
+            self._labels = as_labels(labels, self._pairs)
+            self._birth: Array | None = None
+            self._birth_given = birth is not None
+            if sampler.takes_times and self.num_negatives > 0:
+                self._birth = birth_times(sampler, birth)
+            elif birth is not None:
+                raise TypeError(f"birth is for negatives at times, but {type(sampler).__name__} takes no times")
+            self.power = as_number(power, "power", above=0)
+            self.chunk = None if chunk is None else as_count(chunk, "chunk", 1)
+            self.seeds_together = self.chunk or 1
+            self.exclude = as_exclude(exclude, sampler, edges=self._pairs is None)
+            self.filter_known = as_filter(filter_known, self.chunk, known, self.graph)
+            self._known = None if known is None else Links.of(known, "known", self.graph, relation is not None)
+            self.bind()
+
+    def needs_whole_graph(self) -> str | None:
+        """Return why the sampler of nodes cannot draw from a graph that lies on several processes; None: it can."""
+        return self.sampler.needs_whole_graph()
+
+    def bind(self) -> None:
+        """Call ``read_graph``; where the graph lies on several processes, all must have the same settings."""
+        super().bind()
+        if self.graph.peers is not None:  # those of the sampler of nodes were compared when it was made
+            told = {name: repr(value) for name, value in self.settings.items() if name != "sampler"}
+            self.graph.peers.agree(f"settings of {type(self).__name__}", told)
 
     def read_graph(self) -> None:
-        """Read the pairs that are edges, and the tables to draw negatives from."""
-        plain = self.relation is None and self._known is None
-        needed = self.exclude == "reverse" or (self.filter_known and plain)
-        joined = Pairs.of(self.graph) if needed else None
-        self._joined = joined if self.exclude == "reverse" else None
-        self._edges = edges_along(self.graph, "in")
-        self._relations = None if self.relation is None else relations_of(self.graph, self.relation)
-        asked, links = None, self._known
-        if self.filter_known and not plain:
-            edges = self._links_of_edges(np.arange(self.graph.num_edges))
-            asked = self._pairs or edges
-            links = links or edges
+        """Read the edges that are seeds, and the tables to draw negatives from."""
+        plain, joined = self.relation is None and self._known is None, None
+        if self.graph.peers is None:
+            needed = self.exclude == "reverse" or (self.filter_known and plain)
+            joined = Pairs.of(self.graph) if needed else None
+            self._edges: SeedEdges = EdgesHere(self.graph, self.relation, joined)
+        else:
+            self._edges = EdgesApart(self.graph, self.relation)
+        asked, links = self._pairs, self._known
+        if self.filter_known and not plain and self.graph.peers is None:
+            edges = self._edges.links(np.arange(self.graph.num_edges))
+            asked, links = asked or edges, links or edges
         self._negatives = {}
         for side in ("destination", "source") if self.corrupt == "both" else (self.corrupt,):
             known = None
             if self.filter_known and joined is not None and plain:
                 known = joined.known(side)
-            elif links is not None and asked is not None:
+            elif links is not None:
                 known = Known.collect(self.graph.num_nodes, links, side, asked)
             weights = None if self._weights is None else whole_weights(self._weights)
             if self.negatives == "degree":
-                graph = self.graph
-                degrees = graph.in_degrees() if side == "destination" else graph.out_degrees()
-                weights = degree_weights(degrees.numpy(), self.power)
+                weights = degree_weights(node_degrees(self.graph, side), self.power)
             filtered = self.filter_known is True
             self._negatives[side] = Negatives(self.graph.num_nodes, weights, known, self._birth, filtered)
 
@@ -255,6 +246,12 @@ class LinkSampler(SamplerBase):
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         """Sample the NodeFlow of the edges ``seeds`` without what ``complete`` adds."""
+        with together(self.graph, "seeds of a link batch"):
+            asked = self._asked(seeds, call)
+        return self._sample(*asked)
+
+    def _asked(self, seeds: SeedsLike, call: Call) -> tuple[Ints, Draw, Call]:
+        """The checked seeds of a call or its step, the keys of the draw, and the call of the sampler of nodes."""
         ids, _ = self._seeds(seeds)
         times = call.times
         if call.step is not None:  # negatives are drawn for the whole step, since they depend on the rows of the others
@@ -268,7 +265,7 @@ class LinkSampler(SamplerBase):
         # a sampler that asks to be numbered gets its number or none; any other is told what batch it is by the edges
         if number is None and not self.sampler.numbered:
             number = derive_key(*identity) >> 1
-        return self._sample(ids, draw, call._replace(batch_number=number, times=when))
+        return ids, draw, call._replace(batch_number=number, times=when)
 
     def flat_seeds(self, seeds: SeedsLike) -> tuple[Any, tuple[int, ...] | None]:
         ids, shape = flat(seeds)
@@ -280,31 +277,38 @@ class LinkSampler(SamplerBase):
         return ids, None
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Call) -> NodeFlow:
+        with together(self.graph, "negatives of a link batch"):
+            links, nodes, sampler = self._drawn_rows(seeds, draw, inputs.times)
+        if inputs.step is not None:
+            rows, times = inputs.step.rows, inputs.times
+            step = StepSeeds(nodes, times, rows)
+            inputs = inputs._replace(times=None if times is None else times[rows], step=step)
+            nodes, seeds, links = nodes[rows], seeds[rows], links.at(rows)
+        made: NodeFlow = sampler.draw_batch(nodes, inputs)
+        batch = made.with_seeds(seed_ids=torch.from_numpy(seeds.copy()))
+        if self.relation is not None and links.rel is not None:
+            batch.seed_data[self.relation] = torch.from_numpy(links.rel.copy())
+        return batch
+
+    def _drawn_rows(self, seeds: Ints, draw: Draw, times: Array | None) -> tuple[Links, Ints, Any]:
+        """The links of seeds; their ends and negatives ``[B, 2 + K]``; a sampler that leaves out what is excluded."""
         links = self._links(seeds)
         drawn = np.empty((len(seeds), self.num_negatives), np.int64)
         for side, negatives in self._negatives.items():
             columns = self._columns(side)
             key = derive_key(draw.key, _NEGATIVES) if side == "destination" else derive_key(draw.key, _NEGATIVES, 1)
             ends, count = links.ends(side)[0], drawn[:, columns].shape[1]
-            drawn[:, columns], bad = negatives.draw(
-                key, negatives.rows_of(ends, links.rel), count, self.chunk, inputs.times
-            )
+            drawn[:, columns], bad = negatives.draw(key, negatives.rows_of(ends, links.rel), count, self.chunk, times)
             if bad >= 0:
-                seed, time = f"{self.seed_kind} {seeds[bad]}", None if inputs.times is None else inputs.times[bad]
+                seed, time = f"{self.seed_kind} {seeds[bad]}", None if times is None else times[bad]
                 raise ValueError(none_left(side, int(ends[bad]), seed, self.negatives, bool(self.filter_known), time))
-        nodes = np.concatenate([links.src[:, None], links.dst[:, None], drawn], axis=1)
         sampler: Any = self.sampler
-        if self._joined is not None:
-            sampler = sampler.without_edges(self._joined.between(links.src, links.dst))
+        nodes = np.concatenate([links.src[:, None], links.dst[:, None], drawn], axis=1)
+        if self.exclude == "reverse":
+            sampler = sampler.without_edges(self._edges.between(links.src, links.dst))
         elif self.exclude is not None:
             sampler = sampler.without_edges(seeds)
-        if inputs.step is not None:
-            rows, times = inputs.step.rows, inputs.times
-            step = StepSeeds(nodes, times, rows)
-            inputs = inputs._replace(times=None if times is None else times[rows], step=step)
-            nodes, seeds = nodes[rows], seeds[rows]
-        made: NodeFlow = sampler.draw_batch(nodes, inputs)
-        return made.with_seeds(seed_ids=torch.from_numpy(seeds.copy()))
+        return links, nodes, sampler
 
     def pairs_of(self, batch: NodeFlow) -> tuple[Tensor, Tensor]:
         """Return the pairs of a batch of this sampler and their labels: each seed, then its negatives.
@@ -338,7 +342,7 @@ class LinkSampler(SamplerBase):
         destination [[0, 1]] [[0, 1]] (1, 4)
         destination [[2]] [[1]] (1, 4)
         """
-        index, links = batch.seed_index, self._links(batch.seed_ids.numpy(force=True))
+        index, links = batch.seed_index, self._links_of(batch)
         size = 1 if self.takes_times else min(self.chunk or 1, max(len(index), 1))
         rel = None if links.rel is None else torch.from_numpy(links.rel).to(index.device)
         parts: list[LinkChunk] = []
@@ -366,7 +370,7 @@ class LinkSampler(SamplerBase):
         """
         if self.takes_times:
             raise TypeError("log_proposal is not there for negatives at times, whose probabilities depend on the time")
-        links = self._links(batch.seed_ids.numpy(force=True))
+        links = self._links_of(batch)
         found = [each.log_chance(*self._drawn(batch, side, links)) for side, each in self._negatives.items()]
         most = max(part.shape[1] for part in found)
         wide = np.concatenate([np.pad(part, ((0, 0), (0, most - part.shape[1]))) for part in found])
@@ -383,13 +387,12 @@ class LinkSampler(SamplerBase):
 
     def _links(self, seeds: Ints) -> Links:
         """Ends and relations of seeds, int64."""
-        if self._pairs is None:
-            return self._links_of_edges(seeds)
-        rel = None if self._pairs.rel is None else self._pairs.rel[seeds]
-        return Links(self._pairs.src[seeds], rel, self._pairs.dst[seeds])
+        return self._edges.links(seeds) if self._pairs is None else self._pairs.at(seeds)
 
-    def _links_of_edges(self, ids: Ints) -> Links:
-        positions = self._edges.positions_of(ids)
-        dst = np.searchsorted(self._edges.indptr, positions, side="right") - 1
-        rel = None if self._relations is None else self._relations[ids].astype(np.int64)
-        return Links(self._edges.indices[positions].astype(np.int64), rel, dst)
+    def _links_of(self, batch: NodeFlow) -> Links:
+        """Those of the seeds of a batch; nothing is exchanged."""
+        if self._pairs is not None or self.graph.peers is None:
+            return self._links(batch.seed_ids.numpy(force=True))
+        ends = batch.seeds[batch.seed_index[:, :2]].numpy(force=True)
+        rel = None if self.relation is None else batch.seed_data[self.relation].numpy(force=True)
+        return Links(ends[:, 0], rel, ends[:, 1])

@@ -15,7 +15,7 @@ from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, Floats, NumbersLike
 from nodeflow._rows.rows import whole_column
 from nodeflow.graph import Graph
-from nodeflow.graph._edges import NOTHING
+from nodeflow.graph._edges import NOTHING, contains
 from nodeflow.graph._storage import Stored
 from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._known import Known, question
@@ -95,11 +95,12 @@ class Negatives(Frozen):
         self._set(_filtered=filtered and known is not None, _questions=None if known is None else known.questions)
 
     def rows_of(self, ends: Ints, rel: Ints | None) -> Ints:
-        """Return the rows of ``known`` for nodes and their relations, which are among its questions."""
+        """Return the rows of ``known`` for nodes and their relations."""
         if self._questions is None or rel is None:
             return ends
-        rows: Ints = np.searchsorted(self._questions, question(ends, rel))
-        return rows
+        asked, questions = question(ends, rel), self._questions
+        # a question that is not among them has the row of its node behind them
+        return np.where(contains(questions, asked), np.searchsorted(questions, asked), len(questions) + ends)
 
     def draw(
         self, key: int, rows: Ints, count: int, chunk: int | None = None, times: Array | None = None
@@ -189,6 +190,12 @@ def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
     return spread
 
 
+def node_degrees(graph: Graph, side: str) -> Ints:
+    """Return the degrees ``[num_nodes]`` in proportion to whose powers negatives of a side are drawn."""
+    degrees: Ints = (graph.in_degrees() if side == "destination" else graph.out_degrees()).numpy()
+    return degrees
+
+
 def node_weights(graph: Graph, value: object) -> Floats:
     """Return weights of nodes, float64 ``[num_nodes]``, given as numbers or as the name of a node column."""
     name = "negatives"
@@ -220,19 +227,30 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
                 f"birth is missing: {type(sampler).__name__} has no column of edge times from which to tell when a "
                 "node first has an edge; pass a time per node, or the name of a node column"
             )
-        times = as_array(whole_column(graph.edata[column]), "time")
-        times = times.astype(np.float64 if times.dtype.kind == "f" else np.int64)
-        never = np.inf if times.dtype.kind == "f" else np.iinfo(np.int64).max
-        births = np.full(graph.num_nodes, never, times.dtype)
-        for ends in graph.edges():
-            np.minimum.at(births, ends.numpy(), times)
-        return births
+        return _first_times(graph, column)
     if isinstance(value, str):
         value = whole_column(graph.ndata[value])
     array = as_array(value, "birth")
     if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,) or np.isnan(array).any():
         raise ValueError(f"birth must hold a time per node ({graph.num_nodes}), got {describe(array)}")
     return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
+
+
+def _first_times(graph: Graph, column: str) -> Array:
+    """The time of the first edge of every node in either direction; the largest number for a node without edges."""
+    held, peers = graph.held, graph.peers
+    times = as_array(whole_column(held.edata[column]), "time")
+    times = times.astype(np.float64 if times.dtype.kind == "f" else np.int64)
+    never = np.inf if times.dtype.kind == "f" else np.iinfo(np.int64).max
+    births = np.full(graph.num_nodes, never, times.dtype)
+    for ends in graph.edges() if held.whole is None else graph.find_edges(held.whole.edge_ids):
+        np.minimum.at(births, ends.numpy(), times)
+    if peers is not None:
+        with peers.together("times of first edges", exchanges=1):
+            seen = np.flatnonzero(births != never)
+            for nodes, first in peers.gather("times of first edges", [seen, births[seen]]):
+                births[nodes] = np.minimum(births[nodes], first)
+    return births
 
 
 def none_left(side: str, node: int, seed: str, negatives: str, filtered: bool, time: object) -> str:

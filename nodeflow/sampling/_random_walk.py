@@ -13,9 +13,10 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_number
 from nodeflow._base.types import EdgeFilter, PerFlow
 from nodeflow.graph import Graph
-from nodeflow.graph._edges import NOTHING
+from nodeflow.graph._held import Peers
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
+from nodeflow.sampling._walks_apart import Walks, patch_of, visits_apart
 
 
 class RandomWalkSampler(Sampler):
@@ -53,7 +54,8 @@ class RandomWalkSampler(Sampler):
     Walks that pass no node with an edge that ``without_edges`` leaves out stay as they were.
 
     Cost: ``num_walks * walk_length`` steps per destination, whatever the degrees. A destination without edges gets no
-    neighbours, and neither does one whose only edges are self-loops.
+    neighbours, and neither does one whose only edges are self-loops. On a graph that lies on several processes, a flow
+    is ``4 * walk_length`` exchanges.
 
     Raises ValueError for numbers below 1, a list that has not one entry per flow, a restart outside 0 to 1, or
     ``num_walks * walk_length`` of 2**31 or more; TypeError for arguments that are not numbers.
@@ -98,13 +100,25 @@ class RandomWalkSampler(Sampler):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose the nodes visited most by walks from the destinations ``dst``."""
-        edges = self.reader.edges
-        rows, copies = (NOTHING, edges) if edges.patch is None else (edges.patch.rows, edges.patch.edges)
-        other = (rows, copies.indptr, copies.indices)
-        walks = (self.num_walks, self.walk_length, self.restart, self.num_neighbors[step.flow])
-        indptr, src, visits = kernels.walk.count_visits(
-            edges.indptr, edges.indices, *other, dst.numpy(), np.uint64(step.random.key), *walks
-        )
+        edges, (patched, copies) = self.reader.edges, patch_of(self.reader.edges)
+        return self._choice(*kernels.walk.count_visits(
+            edges.indptr, edges.indices, patched, copies.indptr, copies.indices, dst.numpy(),
+            np.uint64(step.random.key), *self._walks(step),
+        ))  # fmt: skip
+
+    def choose_apart(self, peers: Peers, dst: Tensor, step: Step) -> Choice:
+        """Choose what ``choose`` does on the whole graph, by questions to the owners of the nodes where walks are."""
+        walks, held = self._walks(step), self.graph.held
+        return self._choice(*visits_apart(peers, held, self.reader, dst.numpy(), step.random.key, walks, step.flow))
+
+    def needs_whole_graph(self) -> str | None:
+        """Return why it cannot draw from a graph that lies on several processes; None, unless ``choose`` is another."""
+        return None if type(self).choose is RandomWalkSampler.choose else super().needs_whole_graph()
+
+    def _walks(self, step: Step) -> Walks:
+        return Walks(self.num_walks, self.walk_length, self.restart, self.num_neighbors[step.flow])
+
+    def _choice(self, indptr: Ints, src: Ints, visits: Ints) -> Choice:
         # with reuse the flows are prefixes of one structure, which has no columns
         columns = {} if self.reuse else {"visits": torch.from_numpy(visits)}
         return Choice.of_kernel(

@@ -14,6 +14,7 @@ from nodeflow._base.checks import LARGEST, Ints, as_ids, as_int, describe
 from nodeflow._base.types import EdgeFilter
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
+from nodeflow.graph._held import Peers
 from nodeflow.random import Random, derive_key
 from nodeflow.sampling._apart import choose_apart
 from nodeflow.sampling._assemble import assemble
@@ -116,6 +117,10 @@ class Sampler(BoundSampler):
         is called from several threads.
         """
 
+    def choose_apart(self, peers: Peers, dst: Tensor, step: Step) -> Choice:
+        """Choose what ``choose`` does on the whole graph, where the graph lies on several processes; collective."""
+        return choose_apart(self, peers, dst, step)
+
     def needs_whole_graph(self) -> str | None:
         """Return why this sampler cannot draw from a graph that lies on several processes; None: it can."""
         return None if self.by_row else super().needs_whole_graph()
@@ -157,7 +162,7 @@ def sample_layers(
         roots = None if root is None else root[context]
         step = Step(flow, random, of_batch, of_epoch, draw.batch_number, context, inputs, roots)
         peers = sampler.graph.peers
-        return sampler.choose(dst, step) if peers is None else choose_apart(sampler, peers, dst, step)
+        return sampler.choose(dst, step) if peers is None else sampler.choose_apart(peers, dst, step)
 
     return assemble(
         sampler.graph, sampler.reader.edges, seeds, sampler.num_flows, choose,

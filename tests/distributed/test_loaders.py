@@ -7,9 +7,9 @@ import pytest
 import torch
 from _support.loader_tools import fingerprint
 from _support.ranks import Parts, ThreadTransport, run_ranks
-from _support.sampler_families import NODES, graph_of_all
+from _support.sampler_families import EDGES, NODES, graph_of_all
 
-from nodeflow import Graph, LaborSampler, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler, storage
+from nodeflow import Graph, LaborSampler, LinkSampler, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler, storage
 from nodeflow.sampling import SamplerBase
 
 WHOLE = graph_of_all()
@@ -123,3 +123,14 @@ def test_loaders_that_differ_between_ranks_are_refused() -> None:
             storage.Lookahead(loader, memory=3)
 
     run_ranks(3, refused)
+
+
+@pytest.mark.parametrize("share", ["even", "owned"])
+def test_link_batches(share: str) -> None:
+    def links(graph: Graph, **options: int) -> NodeFlowLoader:
+        sampler = LinkSampler(NeighborSampler(graph, [2, 3]), exclude="reverse", chunk=2, relation="type")
+        owned = {"owner": np.arange(EDGES) % 3} if share == "owned" else {}
+        return NodeFlowLoader(sampler, np.arange(0, 90, 4), 4, shuffle=True, share=share, **owned, **options)
+
+    found = run_ranks(3, lambda t: [fingerprint(batch) for batch in links(PARTS.on(t))])
+    assert found == [[fingerprint(batch) for batch in links(WHOLE, rank=r, world_size=3)] for r in range(3)]

@@ -17,10 +17,8 @@ from nodeflow.sampling import Sampler, SamplerBase
 from nodeflow.testing import graphs
 
 WHOLE = graph_of_all()
-APART = [
-    name for name in FAMILIES
-    if name.startswith(("full", "neighbor", "bernoulli", "labor", "temporal")) and "labor, 1" not in name
-]  # fmt: skip
+BY_ROW = ("full", "neighbor", "bernoulli", "labor", "temporal", "random walk", "link")
+APART = [name for name in FAMILIES if name.startswith(BY_ROW) and "labor, 1" not in name]
 SEEDS = st.lists(st.integers(0, NODES - 1), max_size=8)
 
 
@@ -143,14 +141,17 @@ def test_columns_come_from_their_owners_and_repeated_ids_travel_once() -> None:
 
 
 def test_questions_about_the_whole_graph() -> None:
-    out = Parts(WHOLE, OWNER, 3, "out")
+    others = [Parts(WHOLE, OWNER, 3, lie) for lie in ("out", "any")]
 
     def asked(transport: ThreadTransport) -> None:
         graph, ids = THREE.on(transport), [5, 5, 59][: transport.rank + 1]
         assert (graph.num_nodes, graph.num_edges) == (NODES, EDGES)
         assert torch.equal(graph.in_degrees(ids), WHOLE.in_degrees(ids))
         assert torch.equal(graph.in_degrees(), WHOLE.in_degrees())
-        assert torch.equal(out.on(transport).out_degrees(ids), WHOLE.out_degrees(ids))
+        for cut in [graph, *(parts.on(transport) for parts in others)]:
+            assert torch.equal(cut.out_degrees(ids), WHOLE.out_degrees(ids))
+            assert torch.equal(cut.out_degrees(), WHOLE.out_degrees())
+            assert torch.equal(cut.in_degrees(ids), WHOLE.in_degrees(ids))
         edges = [499, 0, 7][: transport.rank]
         for mine, whole in zip(graph.find_edges(edges), WHOLE.find_edges(edges), strict=True):
             assert torch.equal(mine, whole)

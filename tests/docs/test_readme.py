@@ -154,7 +154,7 @@ def test_files_that_a_door_describes_exist(door: Path) -> None:
 
 @pytest.mark.parametrize("page", MARKDOWN, ids=name_of)
 def test_blocks_say_their_language(page: Path) -> None:
-    assert {block.language for block in blocks(page)} <= {"python", "pycon", "sh", "text"}
+    assert {block.language for block in blocks(page)} <= {"python", "pycon", "sh", "text", "py"}  # py: programs
 
 
 def test_the_package_table_names_what_there_is() -> None:

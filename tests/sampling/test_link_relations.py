@@ -217,7 +217,7 @@ def test_scores_of_chunks_are_those_of_pairs(corrupt, chunk, seeds):
     sides = ["destination", "source"] if corrupt == "both" else [corrupt]
     most = 3 if corrupt == "both" else 5
     assert positive.shape == (len(sides) * seeds,)
-    assert negative.shape == ((len(sides) * seeds, most) if seeds else (0, 0))
+    assert negative.shape == (len(sides) * seeds, most)
     for s, side in enumerate(sides):
         for b in range(seeds):
             row, ids = batch.seed_index[b].tolist(), batch.seeds.tolist()

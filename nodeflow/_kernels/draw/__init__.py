@@ -5,7 +5,8 @@
   (``sampford``), or by a pass over its edges (``systematic``).
 - ``labor``, ``labor_importance``: one random number per source for all destinations.
 - ``layerwise``, ``pps``: one set of sources for a layer; draws from a list with unequal probabilities.
-- ``walk``, ``saint``, ``induced``: random walks, nodes of subgraphs, all edges between given nodes.
+- ``walk``, ``saint``, ``induced``: random walks, nodes of subgraphs, all edges between given nodes. ``walk_steps``:
+  walks whose steps other processes answer. ``visits``: what both of them count.
 - ``negative``: nodes to which a node has no edge.
 
 The arguments have the same names in all files. Rows are those of ``indptr``; row i of a draw has the edges

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit
 
+from nodeflow._kernels.draw.visits import count_visit, most_visited, row_of, table_size
 from nodeflow._kernels.growing import reserve
 from nodeflow._kernels.prefetch import prefetch, prefetch_at
-from nodeflow._kernels.relabel import slot
 from nodeflow._kernels.rng import GOLDEN, U64, bounded, stream, uniform
 
 _AHEAD = 8  # destinations between the prefetch of an entry of indptr and its use
@@ -38,15 +38,12 @@ def count_visits(indptr, indices, patched, patch_indptr, patch_indices, dst, key
     current, positions = np.empty(num_walks, np.int64), np.empty(num_walks, np.int64)
     seen, count = np.empty(size, np.int64), np.empty(size, np.int64)  # distinct nodes in order of first visit
     slots, rank = np.empty(size, np.int64), np.zeros(size + 2, np.int64)
-    num_slots = 16
-    while num_slots < 2 * size:
-        num_slots *= 2
-    table = np.full(num_slots, -1, np.int64)
+    table = np.full(table_size(size), -1, np.int64)
     for i in range(n):
         prefetch_at(indptr, dst, i + _AHEAD)
         start, base = dst[i], out_indptr[i]
         out_indptr[i + 1] = base
-        first, choices, first_inside = _row(indptr, patched, patch_indptr, start)
+        first, choices, first_inside = row_of(indptr, patched, patch_indptr, start)
         if choices == 0:
             continue
         state, distinct = stream(key, start), 0
@@ -60,7 +57,7 @@ def count_visits(indptr, indices, patched, patch_indptr, patch_indices, dst, key
                         current[w] = start
                     prefetch(indptr, current[w])
             for w in range(num_walks):
-                begin, degree, inside = _row(indptr, patched, patch_indptr, current[w])
+                begin, degree, inside = row_of(indptr, patched, patch_indptr, current[w])
                 if degree == 0:
                     begin, degree, inside = first, choices, first_inside
                 pick, state = bounded(state, U64(degree))
@@ -74,56 +71,9 @@ def count_visits(indptr, indices, patched, patch_indptr, patch_indices, dst, key
                 u = int64(indices[positions[w]]) if positions[w] >= 0 else int64(patch_indices[~positions[w]])
                 current[w] = u
                 if u != start:
-                    distinct = _count(table, u, seen, count, slots, distinct)
+                    distinct = count_visit(table, u, seen, count, slots, distinct)
         nodes, visits = reserve(nodes, base, limit), reserve(visits, base, limit)
-        out_indptr[i + 1] = base + _most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
+        out_indptr[i + 1] = base + most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
         for j in range(distinct):
             table[slots[j]] = -1
     return out_indptr, nodes[: out_indptr[n]].astype(np.int64), visits[: out_indptr[n]].astype(np.int64)
-
-
-@njit(inline="always")
-def _row(indptr, patched, patch_indptr, v):
-    """The first position and the length of the row of a node, and whether it is in the second structure."""
-    if patched.shape[0] > 0:
-        r = np.searchsorted(patched, v)
-        if r < patched.shape[0] and patched[r] == v:
-            return patch_indptr[r], patch_indptr[r + 1] - patch_indptr[r], True
-    return indptr[v], indptr[v + 1] - indptr[v], False
-
-
-@njit(inline="always")
-def _count(table, u, seen, count, slots, distinct):
-    """Count a visit of ``u``; return the number of distinct nodes. The table holds indices of ``seen``."""
-    mask = table.shape[0] - 1
-    h = slot(u, U64(32)) & mask
-    while table[h] != -1:
-        if seen[table[h]] == u:
-            count[table[h]] += 1
-            return distinct
-        h = (h + 1) & mask
-    table[h], seen[distinct], count[distinct], slots[distinct] = distinct, u, 1, h
-    return distinct + 1
-
-
-@njit(nogil=True, cache=True)
-def _most_visited(seen, count, distinct, rank, limit, nodes, visits):
-    """Write the ``limit`` most visited nodes, by descending count (a stable sort); return their number.
-
-    ``rank`` holds zeros before and after.
-    """
-    top = 0
-    for j in range(distinct):
-        rank[count[j]] += 1
-        top = max(top, count[j])
-    before = 0
-    for c in range(top, 0, -1):
-        number, rank[c] = rank[c], before
-        before += number
-    for j in range(distinct):
-        r = rank[count[j]]
-        rank[count[j]] += 1
-        if r < limit:
-            nodes[r], visits[r] = seen[j], count[j]
-    rank[: top + 1] = 0
-    return min(distinct, limit)

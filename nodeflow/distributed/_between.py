@@ -1,0 +1,52 @@
+"""The edges between nodes of a graph that lies on several processes, asked of those that hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
+from nodeflow._base.types import Array
+from nodeflow.distributed._held import HeldPart
+from nodeflow.graph._held import Peers
+from nodeflow.graph._queries import Between
+
+
+def edges_between(peers: Peers, held: HeldPart, u: Ints, v: Ints) -> tuple[Ints, Ints]:
+    """Return ``(indptr, edge ids)`` of all edges from ``u[i]`` to ``v[i]``, ascending for each pair; collective.
+
+    A pair that is asked for repeatedly travels once. Raises ValueError for a graph that was cut into a grid.
+    """
+    distinct, index = np.unique(np.stack([u, v]), axis=1, return_inverse=True)
+    lie = held.parts.edges
+    if lie not in ("in", "out"):
+        raise ValueError(
+            f"edge_ids needs a graph that was partitioned with edges='in' or 'out'; this one has edges={lie!r}, so any "
+            "process may hold an edge between two nodes"
+        )
+    owner = peers.owners(distinct[1 if lie == "in" else 0])
+    begin, order = kernels.csr.sort_by_destination(owner, peers.size)
+    asked = [distinct[:, order[begin[r] : begin[r + 1]]] for r in range(peers.size)]
+    questions = peers.exchange("pairs of nodes", [[pairs] if pairs.size else [] for pairs in asked])
+    answers = [list(_found(held, arrays[0])) if arrays else [] for arrays in questions]
+    found = [arrays for arrays in peers.exchange("edges between nodes", answers) if arrays]
+    counts, ids = (np.concatenate([np.zeros(0, np.int64), *(arrays[i] for arrays in found)]) for i in range(2))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    indptr, at = kernels.csr.csr_rows(ends, place[index.reshape(-1)])
+    return indptr, ids[at]
+
+
+def _found(held: HeldPart, pairs: Array) -> tuple[Ints, Ints]:
+    """The number of edges held here of each pair ``[2, k]``, and their parent ids."""
+    inward = held.parts.edges == "in"
+    arrays: tuple[Ints, Array, Any] = held.csc() if inward else held.csr()
+    indptr, other, ids = arrays
+    near, far = (pairs[1], pairs[0]) if inward else (pairs[0], pairs[1])
+    rows, row = np.unique(held.parts.places(near), return_inverse=True)
+    ends, position = kernels.csr.csr_rows(indptr, rows)
+    edges = held.whole.edge_ids[position if ids is None else ids[position]]
+    return Between(far, row, ends, other[position], edges, num_nodes=held.whole.num_nodes).grouped()
