@@ -245,12 +245,18 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     run = Run.read(folder).shared_by(1)
     if not (folder / CHECKPOINT).is_file():
         raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
+    if run.is_of_parts and options.data is None:
+        raise ValueError(
+            f"the run in {folder} trained on parts of a graph: give the data set that they were cut from with --data"
+        )
     dataset = run.dataset() if options.data is None else read_dataset(options.data)
     facts, weights = read_tensors(folder / CHECKPOINT)
     settings = replace(run.settings, task=facts["task"], device=options.device or run.settings.device)
     stays = stays_in_file(dataset.graph)
     if settings.storage == "partitions":  # which only training reads
         settings = replace(settings, storage="file" if stays else "memory", partitions="", slots=0)
+    if run.is_of_parts:
+        settings = replace(settings, partitions="", share="even")
     if options.data is not None and not stays:
         settings = replace(settings, storage="memory")
     known = dataset if options.data is None or facts["task"] == "link" else _for_outputs(dataset, facts)

@@ -26,6 +26,7 @@ from nodeflow.training._links import LinkNetwork, build_decoder
 from nodeflow.training._models import build_model
 from nodeflow.training._network import Inputs, Network
 from nodeflow.training._nodes import NodeTask
+from nodeflow.training._parts import read_parts
 from nodeflow.training._processes import Processes
 from nodeflow.training._random_state import first_state, set_state
 from nodeflow.training._result import EpochRecord, Result
@@ -43,7 +44,7 @@ class Run:
     """What a run was started with: the file ``run.toml`` of its folder.
 
     Args:
-        data: "debian", or the folder of the data set.
+        data: "debian", or the folder of the data set; empty where settings name the parts of a graph.
         settings: see ``Settings``.
         checkpoint_every: see ``Checkpoints.every``.
         processes: number of processes that share every step; ``settings.batch_size`` is that of one of them.
@@ -61,12 +62,18 @@ class Run:
         Raises ValueError or TypeError for wrong values.
         """
         rest = dict(values)
-        data, every = rest.pop("data", "debian"), rest.pop("checkpoint_every", "1")
+        data, every = rest.pop("data", ""), rest.pop("checkpoint_every", "1")
         for name, value in (("data", data), ("checkpoint_every", every)):
             if not isinstance(value, str):
                 raise TypeError(f"{name} must be a string, got {type(value).__name__} {value!r}")
         processes = as_count(rest.pop("processes", 1), "processes", 1)
-        return cls(data, Settings.from_dict(rest), every, processes)
+        run = cls(data, Settings.from_dict(rest), every, processes)
+        if run.is_of_parts and data:
+            raise ValueError(
+                f"data must be left out with parts of a graph, which hold features, labels and split; got {data!r} and "
+                f"partitions {run.settings.partitions!r}; for a partition buffer give storage 'partitions'"
+            )
+        return run if data or run.is_of_parts else replace(run, data="debian")
 
     @classmethod
     def read(cls, folder: Path) -> Run:
@@ -85,9 +92,14 @@ class Run:
 
     def values(self) -> dict[str, Any]:
         """Return what ``run.toml`` holds, by name."""
-        data = self.data if self.data == "debian" else str(Path(self.data).resolve())
+        data = self.data if self.data in ("", "debian") else str(Path(self.data).resolve())
         several = {} if self.processes == 1 else {"processes": self.processes}
         return {"data": data, "checkpoint_every": self.checkpoint_every, **several, **self.settings.to_dict()}
+
+    @property
+    def is_of_parts(self) -> bool:
+        """Whether each process holds a part of the graph."""
+        return bool(self.settings.partitions) and self.settings.storage != "partitions"
 
     def shared_by(self, processes: int) -> Run:
         """Return the run whose steps have as many seeds, shared by another number of processes.
@@ -106,7 +118,9 @@ class Run:
         return replace(self, settings=replace(self.settings, batch_size=size), processes=processes)
 
     def dataset(self) -> Dataset:
-        """Read the data set."""
+        """Read the data set: its parts in several processes, where settings name them."""
+        if self.is_of_parts:
+            return read_parts(self.settings.partitions)
         return read_dataset(self.data)
 
 

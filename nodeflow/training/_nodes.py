@@ -22,6 +22,7 @@ from nodeflow.training._methods import METHODS, with_columns
 from nodeflow.training._network import Network
 from nodeflow.training._partition_batches import PartitionBatches
 from nodeflow.training._partition_folder import hash_of_partitions, open_partitions
+from nodeflow.training._parts import fingerprint_of_parts
 from nodeflow.training._settings import Settings
 from nodeflow.training._targets import Loss, find_target
 from nodeflow.training._task import Task
@@ -136,6 +137,8 @@ class NodeTask(Task):
         """
         model = self.network.model
         if full and self.method.estimates and isinstance(model, FlowModel):
+            if self.graph.peers is not None:
+                return self._outputs_of_parts(model, nodes)
             return self.full_pass(model, nodes=nodes, weight=self.method.weight).cpu()
         if full and self.method.estimates:
             sampler: Any = FullSampler(self.graph, self.settings.num_layers)
@@ -153,6 +156,13 @@ class NodeTask(Task):
             places.append(batch.seed_data["place"].cpu())
             found.append(self.network(batch).float().cpu()[batch.seed_index.cpu()])
         return self.processes.rows_of_all(torch.cat(places), torch.cat(found), len(nodes))
+
+    def _outputs_of_parts(self, model: FlowModel, nodes: Tensor) -> Tensor:
+        """The outputs of nodes, each computed by the process that owns it."""
+        owners = self.graph.peers.owners(nodes.numpy())  # type: ignore[union-attr]
+        places = torch.from_numpy((owners == self.processes.rank).nonzero()[0])
+        found = model.inference(self.graph, self.inputs.everywhere(self.graph), nodes=nodes[places]).float().cpu()
+        return self.processes.rows_of_all(places, found, len(nodes))
 
     def has(self, part: str) -> bool:
         """Return whether a part of the split has nodes."""
@@ -175,6 +185,8 @@ class NodeTask(Task):
 
     def fingerprint(self) -> str:
         """Return a hash of the data and its split, by which a state of another data set is refused."""
+        if self.graph.peers is not None:
+            return fingerprint_of_parts(self.dataset)
         x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
         values = x if not isinstance(x, Tensor) or x.layout == torch.strided else x.values()
         hashed = [self.graph.csc()[1], self.graph.ndata["label"], values, *self.dataset.splits.values()]

@@ -20,6 +20,8 @@ def check_processes(settings: Settings, dataset: Dataset, size: int) -> None:
     """Raise ValueError for settings and data that ``size`` processes cannot train with together."""
     if settings.share == "owned" and dataset.graph.peers is None:
         raise ValueError("share 'owned' needs parts of a graph, one in each process: give partitions; got none")
+    if dataset.graph.peers is not None:
+        _check_parts(settings)
     if size == 1:
         return
     if settings.sampler in _SAMPLERS:
@@ -55,3 +57,15 @@ def check_network(network: nn.Module, size: int) -> None:
             )
     if not any(isinstance(value, torch.Tensor) and value.requires_grad for value in network.parameters()):
         raise ValueError("the network has no parameters to train")
+
+
+def _check_parts(settings: Settings) -> None:
+    """Raise ValueError for settings that parts of a graph cannot be trained with."""
+    reasons = {
+        "task": ("link" if settings.task == "link" else "", "ranks are among the rows of all nodes"),
+        "storage": (settings.storage.replace("memory", ""), "features lie in the files of the parts"),
+        "model": ("rgcn" if settings.model == "rgcn" else "", "the types of all edges are in no process"),
+    }  # fmt: skip
+    for name, (value, why) in reasons.items():
+        if value:
+            raise ValueError(f"{name} must not be {value!r} with parts of a graph: {why}; leave it out")
