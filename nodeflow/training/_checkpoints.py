@@ -7,11 +7,19 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
+from nodeflow.training._processes import Processes
+from nodeflow.training._settings import PARTITIONED
 from nodeflow.training._state import read_state, write_state
 
 STATE = "state.safetensors"
+FREE = ("workers", "storage", "memory", "partitions", "share", "patience", "epochs")
+"""Settings that may change when a run goes on: ``epochs`` only with a constant schedule, which does not read it;
+``storage`` not to or from "partitions", whose batches are others; ``partitions`` to the same folder in another place,
+or to other parts of the same graph.
+"""
 
 
 class Stateful(Protocol):
@@ -56,11 +64,14 @@ class Checkpoints:
     def restore(self, run: Stateful) -> bool:
         """Make ``run`` go on from the saved state; return whether there is one.
 
-        Raises ValueError for a file that is damaged, and what ``run.load_state_dict`` raises.
+        With several processes, which all call it, the first reads the file for all. Raises ValueError for a file that
+        is damaged, and what ``run.load_state_dict`` raises.
         """
-        if not (self.folder / STATE).exists():
+        processes, path = Processes.present(), self.folder / STATE
+        if not processes.of_first(path.exists):
             return False
-        run.load_state_dict(read_state(self.folder / STATE))
+        with processes.together():
+            run.load_state_dict(read_state(path) if processes.size == 1 else _state_of_first(path, processes))
         return True
 
     def after_step(self, run: Stateful, stopping: bool) -> None:
@@ -82,3 +93,24 @@ class Checkpoints:
             have = "the state saved before stays" if (self.folder / STATE).exists() else "no state was saved before"
             raise OSError(f"cannot save the state in {self.folder}: {error.strerror or error}; {have}") from error
         self._saved = time.monotonic()
+
+
+def check_same_run(before: Mapping[str, Any], settings: Mapping[str, Any], processes: int) -> None:
+    """Raise ValueError where a state is of a run with other settings than those of all processes of this one."""
+    free = {*FREE} if settings["schedule"] == "constant" else {*FREE} - {"epochs"}
+    # the batches of a partition buffer are others than those of all other kinds of storage
+    partitioned = "partitions" in (settings["storage"], before.get("storage"))
+    free = free - {"storage"} if partitioned else free | {*PARTITIONED}
+    for name, value in settings.items():
+        if name not in free and before.get(name) != value:
+            several = f" for {processes} processes" if name == "batch_size" and processes > 1 else ""
+            raise ValueError(f"the state is of a run with {name} = {before.get(name)!r}, got {value!r}{several}")
+
+
+def _state_of_first(path: Path, processes: Processes) -> Any:
+    """Return the state in a file that only the machine of the first process need have."""
+    data = processes.bytes_of_first(path.read_bytes() if processes.is_first else b"")
+    with TemporaryDirectory(prefix="nodeflow-") as folder:
+        copy = Path(folder) / STATE
+        copy.write_bytes(data)
+        return read_state(path if processes.is_first else copy)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 import torch
 
 from nodeflow._base.version import __version__
+from nodeflow.distributed import PeerError
 from nodeflow.distributed._grid import EDGES
 from nodeflow.training import _commands as commands
 from nodeflow.training._arguments import add_settings
@@ -43,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         print("; ".join([f"nodeflow {options.command}: interrupted", *map(str, error.args)]), file=sys.stderr)
         return 130
+    except commands.Untold as ended:
+        return int(ended.args[0])
     except Stopped as stopped:
         print(f"nodeflow {options.command}: {stopped}", file=sys.stderr)
         return 143
@@ -50,13 +53,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ValueError, TypeError, IndexError, KeyError, OSError, ImportError, RuntimeError, MemoryError, FloatingPointError
     ) as error:  # fmt: skip
         text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
-        # torch raises RuntimeError when memory is short; other RuntimeErrors are defects of this program
-        if options.traceback or (isinstance(error, RuntimeError) and "memory" not in text):
+        # torch raises RuntimeError when memory is short, PeerError is of another process; other RuntimeErrors are
+        # defects of this program
+        if options.traceback or (isinstance(error, RuntimeError) and not _is_said(error, text)):
             raise
         # one line: the further lines of torch's messages are its own call stack
         print(f"nodeflow {options.command}: {(text.strip() or type(error).__name__).splitlines()[0]}", file=sys.stderr)
         return 2
     return 0
+
+
+def _is_said(error: RuntimeError, text: str) -> bool:
+    return isinstance(error, PeerError) or "memory" in text
 
 
 class _Parser(argparse.ArgumentParser):

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,13 +24,14 @@ from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves, require_matplotlib
 from nodeflow.storage import build_graph
 from nodeflow.training._arguments import given_settings
-from nodeflow.training._checkpoints import Checkpoints
+from nodeflow.training._checkpoints import FREE, Checkpoints
 from nodeflow.training._events import event_writer
 from nodeflow.training._features import stays_in_file
 from nodeflow.training._folder import (
     CHECKPOINT,
     LOG,
     RESULT,
+    SETTINGS,
     Run,
     begin,
     continued,
@@ -44,17 +45,40 @@ from nodeflow.training._methods import with_columns
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._partition_batches import PartitionBatches
 from nodeflow.training._predictions import check_predictions, write_predictions
+from nodeflow.training._processes import Processes, process_group, restarts
 from nodeflow.training._result import EpochRecord
 from nodeflow.training._settings import read_toml
 from nodeflow.training._state import read_tensors
-from nodeflow.training._trainer import FREE, Stopped, Trainer
+from nodeflow.training._trainer import Stopped, Trainer
 
 Say: TypeAlias = Callable[[str], None]
 Command: TypeAlias = Callable[[argparse.Namespace, Say], None]
 
 
 def train(options: argparse.Namespace, say: Say) -> None:
-    """Train a model, from the start or from the last checkpoint of a folder."""
+    """Train a model, from the start or from the last checkpoint of a folder; with the others under torchrun."""
+    with process_group() as processes:
+        try:
+            _train(options, say if processes.is_first else _silent, processes)
+        except (Stopped, KeyboardInterrupt) as error:
+            if not processes.is_first:
+                raise Untold(143 if isinstance(error, Stopped) else 130) from None
+            raise
+        except Exception:
+            if not processes.is_first and processes.told:
+                raise Untold(2) from None
+            raise
+
+
+class Untold(Exception):  # noqa: N818  the first process has the error
+    """This process ends with a status, and leaves it to the first one to say why."""
+
+
+def _silent(text: str) -> None:
+    pass
+
+
+def _train(options: argparse.Namespace, say: Say, processes: Processes) -> None:
     given = given_settings(options)
     if options.resume is not None:
         asked = [name for name in given if name not in FREE]
@@ -64,18 +88,8 @@ def train(options: argparse.Namespace, say: Say) -> None:
                 f"--resume takes the settings of its folder, but {asked[0]} was given too; leave it out. Only "
                 f"{', '.join(FREE)} may change"
             )
-        folder = options.resume
-        run = Run.read(folder)
-        run = replace(run, settings=replace(run.settings, **given))
-        dataset = run.dataset()
-        trainer = continued(folder, run, dataset)
-        run.write(folder)
-        say(repr(dataset))
-        if trainer.is_finished:
-            say(f"the run in {folder} is finished; its files are written again")
-        else:
-            say(f"goes on after epoch {trainer.epoch} and batch {trainer.batches_done} of the next")
-        _run(trainer, run, folder, options, say)
+        run = Run.of(processes.of_first(lambda: Run.read(options.resume).values()))
+        _go_on(options.resume, replace(run, settings=replace(run.settings, **given)), options, say, processes)
         return
     values = {} if options.config is None else read_toml(options.config)
     values |= given
@@ -83,26 +97,57 @@ def train(options: argparse.Namespace, say: Say) -> None:
         if getattr(options, name) is not None:
             values[name] = getattr(options, name)
     try:
-        run = Run.of(values)
+        with processes.together():
+            run = Run.of({"processes": processes.size, **values})
+            run = (replace(run, processes=processes.size) if "batch_size" in given else run).shared_by(processes.size)
     except (ValueError, TypeError) as error:
         if options.config is None:
             raise
         raise type(error)(f"{options.config}: {error}") from error
     folder = options.output or Path("runs/latest")
-    dataset = run.dataset()
-    checkpoints = Checkpoints.every(folder, run.checkpoint_every)
+    if restarts() and processes.of_first(lambda: _holds(folder, run)):
+        _go_on(folder, run, options, say, processes)
+        return
+    with processes.together():
+        dataset = run.dataset()
+        checkpoints = Checkpoints.every(folder, run.checkpoint_every)
     trainer = Trainer(dataset, run.settings, checkpoints=checkpoints)
-    with output_folder(folder):
+    with output_folder(folder) if processes.is_first else nullcontext():
         say(repr(dataset))
-        if begin(folder, run):
+        if processes.of_first(lambda: begin(folder, run)):
             say(f"replaces the earlier run in {folder}")
         _run(trainer, run, folder, options, say)
 
 
+def _go_on(folder: Path, run: Run, options: argparse.Namespace, say: Say, processes: Processes) -> None:
+    with processes.together():
+        run = run.shared_by(processes.size)
+        dataset = run.dataset()
+    trainer = continued(folder, run, dataset)
+    processes.of_first(lambda: run.write(folder))
+    say(repr(dataset))
+    if trainer.is_finished:
+        say(f"the run in {folder} is finished; its files are written again")
+    else:
+        say(f"goes on after epoch {trainer.epoch} and batch {trainer.batches_done} of the next")
+    _run(trainer, run, folder, options, say)
+
+
+def _holds(folder: Path, run: Run) -> bool:
+    """Whether a folder holds this run; then one that torchrun starts again goes on with it."""
+    return (folder / SETTINGS).is_file() and Run.read(folder).values() == run.values()
+
+
 def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, say: Say) -> None:
+    if not trainer.processes.is_first:
+        with _stop_on_term(trainer):
+            trainer.run()
+        return
     settings, metric = run.settings, trainer.task.metric.name
     weighted = ", means with estimator weights" if trainer.task.weighted else ""
     say(f"{settings.model}, sampler {settings.sampler}, fanouts {list(settings.sizes)}, seed {settings.seed}{weighted}")
+    if run.processes > 1:
+        say(f"{run.processes} processes share every step: {settings.batch_size} seeds each")
     if isinstance(trainer.batches, PartitionBatches):
         held = trainer.batches.buffer.held_bytes
         say(f"{settings.slots} of {trainer.batches.buffer.partitions!r} in memory, order {settings.order}: at most "
@@ -197,15 +242,21 @@ def predict(options: argparse.Namespace, say: Say) -> None:
 def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
     """Return a trainer with the weights of the best epoch of a run, and the data set."""
     folder: Path = options.folder
-    run = Run.read(folder)
+    run = Run.read(folder).shared_by(1)
     if not (folder / CHECKPOINT).is_file():
         raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
+    if run.is_of_parts and options.data is None:
+        raise ValueError(
+            f"the run in {folder} trained on parts of a graph: give the data set that they were cut from with --data"
+        )
     dataset = run.dataset() if options.data is None else read_dataset(options.data)
     facts, weights = read_tensors(folder / CHECKPOINT)
     settings = replace(run.settings, task=facts["task"], device=options.device or run.settings.device)
     stays = stays_in_file(dataset.graph)
     if settings.storage == "partitions":  # which only training reads
         settings = replace(settings, storage="file" if stays else "memory", partitions="", slots=0)
+    if run.is_of_parts:
+        settings = replace(settings, partitions="", share="even")
     if options.data is not None and not stays:
         settings = replace(settings, storage="memory")
     known = dataset if options.data is None or facts["task"] == "link" else _for_outputs(dataset, facts)

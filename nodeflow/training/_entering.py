@@ -8,12 +8,14 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import describe
+from nodeflow._rows.rows import is_collective
 from nodeflow.datasets import Dataset
 from nodeflow.graph import Graph
 from nodeflow.training._features import FeatureRows, rows_in_file, stays_in_file
 from nodeflow.training._methods import METHODS, with_columns
 from nodeflow.training._models import MODELS, kind_of
 from nodeflow.training._network import Inputs
+from nodeflow.training._parts import check_held_features
 from nodeflow.training._settings import Settings
 from nodeflow.transform import add_reverse_edges, is_symmetric, reverse
 
@@ -28,7 +30,8 @@ def message_graph(graph: Graph, settings: Settings, *, own_model: bool = False) 
     which products would round them in every step; a history, a decoder without a model, and models of a user's own
     get float32.
     """
-    graph = directed(graph, settings.direction, settings.edge_type)
+    if graph.peers is None:  # parts are written along the edges of messages
+        graph = directed(graph, settings.direction, settings.edge_type)
     x = graph.ndata.get("feat")
     if settings.storage != "memory" and (x is None or settings.inputs == "embedding"):
         why = "the data set has none" if x is None else "inputs 'embedding' reads none"
@@ -83,7 +86,10 @@ def inputs_of(dataset: Dataset, settings: Settings, stored: FeatureRows | None =
     if kind != "embedding":
         if x is None:
             raise ValueError(f"data set {dataset.name!r} has no features, so inputs must be 'embedding'; got {kind!r}")
-        check_features(dataset.name, x)
+        if is_collective(x):
+            check_held_features(dataset.name, dataset.graph, x)
+        else:
+            check_features(dataset.name, x)
         width = x.shape[1]
     embedding = 0 if kind == "features" else settings.embedding
     return Inputs(dataset.graph.num_nodes, width, embedding, dense=not kind_of(settings.model).sparse)

@@ -12,7 +12,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from nodeflow._base.types import Array
-from nodeflow._rows.rows import as_array, fetch_rows, from_numpy
+from nodeflow._rows.rows import as_array, fetch_rows, from_numpy, is_collective
 from nodeflow.random import derive_key, hash_ids, hash_pieces
 from nodeflow.storage import Rows
 from nodeflow.storage._files import opened
@@ -33,6 +33,7 @@ class FeatureRows:
 
     def __init__(self, rows: Tensor | Rows, dtype: torch.dtype) -> None:
         self.rows, self.shape, self.dtype = rows, tuple(rows.shape), dtype
+        self.collective = is_collective(rows)
         self._digest: int | None = None
 
     def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
@@ -80,7 +81,7 @@ class Beside:
     """The rows of two columns beside each other, ``Rows``: features that are fetched by id, and learned rows."""
 
     def __init__(self, left: Rows, right: Tensor) -> None:
-        self.left, self.right = left, right
+        self.left, self.right, self.collective = left, right, is_collective(left)
         self.shape = (right.shape[0], left.shape[1] + right.shape[1])
         self.dtype = torch.promote_types(left.dtype, right.dtype)
 

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -16,6 +16,7 @@ from typing import Any
 import tomli_w
 import torch
 
+from nodeflow._base.checks import as_count
 from nodeflow._base.version import __version__
 from nodeflow._disk.manifest import replace_file
 from nodeflow.datasets import Dataset, debian, read_folder
@@ -25,6 +26,8 @@ from nodeflow.training._links import LinkNetwork, build_decoder
 from nodeflow.training._models import build_model
 from nodeflow.training._network import Inputs, Network
 from nodeflow.training._nodes import NodeTask
+from nodeflow.training._parts import read_parts
+from nodeflow.training._processes import Processes
 from nodeflow.training._random_state import first_state, set_state
 from nodeflow.training._result import EpochRecord, Result
 from nodeflow.training._settings import Settings, read_toml
@@ -41,27 +44,36 @@ class Run:
     """What a run was started with: the file ``run.toml`` of its folder.
 
     Args:
-        data: "debian", or the folder of the data set.
+        data: "debian", or the folder of the data set; empty where settings name the parts of a graph.
         settings: see ``Settings``.
         checkpoint_every: see ``Checkpoints.every``.
+        processes: number of processes that share every step; ``settings.batch_size`` is that of one of them.
     """
 
     data: str
     settings: Settings
     checkpoint_every: str = "1"
+    processes: int = 1
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Run:
-        """Return the run that a file of settings describes: settings, ``data`` and ``checkpoint_every``.
+        """Return the run that a file of settings describes: settings, ``data``, ``checkpoint_every``, ``processes``.
 
         Raises ValueError or TypeError for wrong values.
         """
         rest = dict(values)
-        data, every = rest.pop("data", "debian"), rest.pop("checkpoint_every", "1")
+        data, every = rest.pop("data", ""), rest.pop("checkpoint_every", "1")
         for name, value in (("data", data), ("checkpoint_every", every)):
             if not isinstance(value, str):
                 raise TypeError(f"{name} must be a string, got {type(value).__name__} {value!r}")
-        return cls(data, Settings.from_dict(rest), every)
+        processes = as_count(rest.pop("processes", 1), "processes", 1)
+        run = cls(data, Settings.from_dict(rest), every, processes)
+        if run.is_of_parts and data:
+            raise ValueError(
+                f"data must be left out with parts of a graph, which hold features, labels and split; got {data!r} and "
+                f"partitions {run.settings.partitions!r}; for a partition buffer give storage 'partitions'"
+            )
+        return run if data or run.is_of_parts else replace(run, data="debian")
 
     @classmethod
     def read(cls, folder: Path) -> Run:
@@ -76,12 +88,39 @@ class Run:
 
     def write(self, folder: Path) -> None:
         """Write ``run.toml``."""
-        data = self.data if self.data == "debian" else str(Path(self.data).resolve())
-        values = {"data": data, "checkpoint_every": self.checkpoint_every, **self.settings.to_dict()}
-        replace_file(folder / SETTINGS, tomli_w.dumps(values).encode())
+        replace_file(folder / SETTINGS, tomli_w.dumps(self.values()).encode())
+
+    def values(self) -> dict[str, Any]:
+        """Return what ``run.toml`` holds, by name."""
+        data = self.data if self.data in ("", "debian") else str(Path(self.data).resolve())
+        several = {} if self.processes == 1 else {"processes": self.processes}
+        return {"data": data, "checkpoint_every": self.checkpoint_every, **several, **self.settings.to_dict()}
+
+    @property
+    def is_of_parts(self) -> bool:
+        """Whether each process holds a part of the graph."""
+        return bool(self.settings.partitions) and self.settings.storage != "partitions"
+
+    def shared_by(self, processes: int) -> Run:
+        """Return the run whose steps have as many seeds, shared by another number of processes.
+
+        Raises ValueError where that number does not divide them.
+        """
+        if processes == self.processes:
+            return self
+        step = self.settings.batch_size * self.processes
+        size, rest = divmod(step, processes)
+        if rest:
+            raise ValueError(
+                f"a step of the run has {step} seeds (batch_size {self.settings.batch_size} of {self.processes} "
+                f"processes), which {processes} processes cannot share evenly; start a number of them that divides it"
+            )
+        return replace(self, settings=replace(self.settings, batch_size=size), processes=processes)
 
     def dataset(self) -> Dataset:
-        """Read the data set."""
+        """Read the data set: its parts in several processes, where settings name them."""
+        if self.is_of_parts:
+            return read_parts(self.settings.partitions)
         return read_dataset(self.data)
 
 
@@ -134,7 +173,7 @@ def open_trainer(folder: Path | str, dataset: Dataset | None = None) -> Trainer:
     Traceback (most recent call last):
     FileNotFoundError: nowhere is no folder of a run: it has no run.toml
     """
-    run = Run.read(Path(folder))
+    run = Run.read(Path(folder)).shared_by(Processes.present().size)
     return continued(Path(folder), run, run.dataset() if dataset is None else dataset)
 
 
@@ -177,6 +216,7 @@ def _write(result: Result, folder: Path) -> list[Path]:
         "best_val_score": None if math.isnan(result.best_val_score) else result.best_val_score,
         "scores": {part: _without_nan(scores) for part, scores in result.scores.items()},
         "settings": result.settings.to_dict(),
+        **({} if result.task.processes.size == 1 else {"processes": result.task.processes.size}),
         "versions": {"nodeflow": __version__, "torch": str(torch.__version__)},
     }
     write_tensors(folder / CHECKPOINT, result.network.state_dict(), {**facts, "network": result.task.network_facts()})

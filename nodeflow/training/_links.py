@@ -165,6 +165,7 @@ class LinkTask(Task):
             loader = self.loader(
                 self.links, torch.arange(self.links.num_seeds), settings.batch_size, settings.seed, shuffle=True
             )
+            self._loader = loader
             self.batches = self.planned(loader, self.try_first_batch(loader, width)) if encodes else loader
 
     def trained_nodes(self) -> Tensor:
@@ -174,7 +175,7 @@ class LinkTask(Task):
     # ---- training
 
     def loss(self, outputs: Tensor, batch: Any) -> Tensor:
-        """Return the mean loss of the scores of a batch, a scalar."""
+        """Return the mean loss of the scores of a batch, a scalar; of several processes' losses the mean is that."""
         h, settings = outputs.float(), self.settings
         if isinstance(batch, AnswerBatch):
             loss = batch.loss(self.decoder, h, settings.label_smoothing)
@@ -188,7 +189,10 @@ class LinkTask(Task):
                 self.decoder.n3(src, part.rel, dst, side=part.side).flatten()
                 for part, (src, dst) in zip(chunks, ends, strict=True)
             ]
-            loss = loss + settings.n3 * torch.cat(n3).mean()
+            cubes = torch.cat(n3)
+            loss = loss + settings.n3 * cubes.sum() / max(len(cubes), 1)
+        if self.processes.size > 1:  # the share of the edges here in the mean over those of the whole step
+            loss = loss * (self.size(batch) * self._loader.seed_weight)
         return loss
 
     def _loss_of_scores(self, positive: Tensor, negative: Tensor, batch: NodeFlow) -> Tensor:
@@ -223,9 +227,15 @@ class LinkTask(Task):
         model = self.network.model
         if self.method.estimates and isinstance(model, FlowModel):
             return self.full_pass(model)
-        nodes = torch.arange(self.graph.num_nodes)
-        batches = self.loader(self._nodes(1), nodes, self.settings.batch_size, self.settings.seed + 1)
-        return torch.cat([self.network(batch).float() for batch in batches])
+        place = torch.arange(self.graph.num_nodes)
+        batches = self.loader(
+            self._nodes(1), place, self.settings.batch_size, self.settings.seed + 1, seed_data={"place": place}
+        )
+        places, found = [place[:0]], [torch.zeros(0, self.settings.embedding)]
+        for batch in batches:
+            places.append(batch.seed_data["place"].cpu())
+            found.append(self.network(batch).float().cpu()[batch.seed_index.cpu()])
+        return self.processes.rows_of_all(torch.cat(places), torch.cat(found), len(place)).to(self.device)
 
     def ranks(self, part: str) -> Ranks:
         """Return the ranks of the edges of a part among all nodes, both sides, without other known edges."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
+from nodeflow.distributed import DistributedGraph
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.nn import VRModel
@@ -28,7 +29,8 @@ from nodeflow.sampling import (
 )
 from nodeflow.storage import Rows, degree_heat, reach_heat
 from nodeflow.training._models import MODELS, kind_of
-from nodeflow.transform import add_self_loops, degrees, edge_norm
+from nodeflow.training._parts import node_degrees, with_columns_of_parts
+from nodeflow.transform import add_self_loops, edge_norm
 
 if TYPE_CHECKING:
     from nodeflow.training._settings import Settings
@@ -103,7 +105,7 @@ class Method:
 
     def prepared(self, graph: Graph) -> Graph:
         """Return the graph with the columns that weighted means read."""
-        return with_columns(graph, degrees(graph))
+        return with_columns(graph, node_degrees(graph))
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler of the batches that the model takes, for training and for validation."""
@@ -184,7 +186,7 @@ class RandomWalk(Method):
 
     def prepared(self, graph: Graph) -> Graph:
         """Return the graph with in-degrees of 1: the weights of a node's neighbours add up to 1 already."""
-        return with_columns(graph, {name: torch.ones_like(column) for name, column in degrees(graph).items()})
+        return with_columns(graph, {name: torch.ones_like(column) for name, column in node_degrees(graph).items()})
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler that keeps ``fanouts`` neighbours of each node."""
@@ -357,6 +359,8 @@ METHODS: dict[str, type[Method]] = {
 
 def with_columns(graph: Graph, columns: Mapping[str, Tensor | Rows]) -> Graph:
     """Return a graph of the same edges with further node columns; nothing is copied."""
+    if isinstance(graph, DistributedGraph):
+        return with_columns_of_parts(graph, columns)
     indptr, indices, edge_ids = graph.csc()
     ndata: dict[str, Any] = {**graph.ndata, **columns}
     return Graph(indptr, indices, edge_ids=edge_ids, ndata=ndata, edata=graph.edata, copy=False)

@@ -22,6 +22,7 @@ from nodeflow.training._methods import METHODS, with_columns
 from nodeflow.training._network import Network
 from nodeflow.training._partition_batches import PartitionBatches
 from nodeflow.training._partition_folder import hash_of_partitions, open_partitions
+from nodeflow.training._parts import fingerprint_of_parts
 from nodeflow.training._settings import Settings
 from nodeflow.training._targets import Loss, find_target
 from nodeflow.training._task import Task
@@ -68,6 +69,7 @@ class NodeTask(Task):
             sampler, seeds, self.method.batch_size, settings.seed, shuffle=True, seed_columns=("label",),
             weights=balanced_weights(labels[seeds]) if self._drawn else None,
         )  # fmt: skip
+        self._loader = loader
         read = self.try_first_batch(loader, self.target.width)
         self.batches = self.planned(loader, read) if settings.storage != "partitions" else self._partitioned(own_model)
 
@@ -105,11 +107,16 @@ class NodeTask(Task):
         return None if self.method.by_node else self._is_train[batch.seeds.cpu()].to(self.device)
 
     def loss(self, outputs: Tensor, batch: NodeFlow) -> Tensor:
-        """Return the estimate of the mean loss over the training nodes that a batch gives, a scalar."""
+        """Return the estimate of the mean loss over the training nodes that a batch gives, a scalar.
+
+        With several processes the mean of their losses is that estimate.
+        """
         rows, labels = self.rows(batch), batch.ldata[-1]["label"]
         if rows is not None:
             outputs, labels = outputs[rows], labels[rows]
         each = self.loss_of_rows(outputs.float(), labels)
+        if self.processes.size > 1:  # the weights of this share in the mean over the whole step
+            return each.sum() * self._loader.seed_weight
         return (each * self.method.loss_weights(batch, rows, each)).sum()
 
     def size(self, batch: NodeFlow) -> int:
@@ -130,6 +137,8 @@ class NodeTask(Task):
         """
         model = self.network.model
         if full and self.method.estimates and isinstance(model, FlowModel):
+            if self.graph.peers is not None:
+                return self._outputs_of_parts(model, nodes)
             return self.full_pass(model, nodes=nodes, weight=self.method.weight).cpu()
         if full and self.method.estimates:
             sampler: Any = FullSampler(self.graph, self.settings.num_layers)
@@ -140,9 +149,20 @@ class NodeTask(Task):
                 f"batches of sampler {self.settings.sampler!r} are of all nodes of a subgraph, so outputs of given "
                 "nodes come from full neighbourhoods: full=True"
             )
-        batches = self.loader(sampler, nodes, self.settings.batch_size, self.settings.seed + 1)
-        found = [self.network(batch).float().cpu()[batch.seed_index.cpu()] for batch in batches]
-        return torch.cat(found) if found else torch.zeros(0, self.target.width)
+        place = {"place": torch.arange(len(nodes))}
+        batches = self.loader(sampler, nodes, self.settings.batch_size, self.settings.seed + 1, seed_data=place)
+        places, found = [torch.zeros(0, dtype=torch.int64)], [torch.zeros(0, self.target.width)]
+        for batch in batches:
+            places.append(batch.seed_data["place"].cpu())
+            found.append(self.network(batch).float().cpu()[batch.seed_index.cpu()])
+        return self.processes.rows_of_all(torch.cat(places), torch.cat(found), len(nodes))
+
+    def _outputs_of_parts(self, model: FlowModel, nodes: Tensor) -> Tensor:
+        """The outputs of nodes, each computed by the process that owns it."""
+        owners = self.graph.peers.owners(nodes.numpy())  # type: ignore[union-attr]
+        places = torch.from_numpy((owners == self.processes.rank).nonzero()[0])
+        found = model.inference(self.graph, self.inputs.everywhere(self.graph), nodes=nodes[places]).float().cpu()
+        return self.processes.rows_of_all(places, found, len(nodes))
 
     def has(self, part: str) -> bool:
         """Return whether a part of the split has nodes."""
@@ -165,6 +185,8 @@ class NodeTask(Task):
 
     def fingerprint(self) -> str:
         """Return a hash of the data and its split, by which a state of another data set is refused."""
+        if self.graph.peers is not None:
+            return fingerprint_of_parts(self.dataset)
         x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
         values = x if not isinstance(x, Tensor) or x.layout == torch.strided else x.values()
         hashed = [self.graph.csc()[1], self.graph.ndata["label"], values, *self.dataset.splits.values()]

@@ -33,8 +33,15 @@ def set_state(states: State, device: torch.device) -> None:
         torch.cuda.set_rng_state(states["cuda"], device)
 
 
-def find_device(name: str) -> torch.device:
-    """Return the device ``name``, "auto" for a GPU where there is one; raises ValueError for one that is not there."""
+def find_device(name: str, *, several: bool = False) -> torch.device:
+    """Return the device ``name``, "auto" for a GPU where there is one; raises ValueError for one that is not there.
+
+    ``several``: of several processes, of which each has a GPU of its own, the present one.
+    """
+    if several and name.startswith("cuda:"):
+        raise ValueError(
+            f"device must be cpu, cuda or auto with several processes, which take a GPU each; got {name!r}"
+        )
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

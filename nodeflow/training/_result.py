@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nodeflow.flow import NodeFlow
 
@@ -35,6 +35,12 @@ class EpochRecord:
     scores: dict[str, float] = field(default_factory=dict)
 
 
+def counts_of(batch: Any, size: int) -> tuple[int, int, int]:
+    """Return ``size``, the number of items with a loss, and how many seeds and edges a batch has."""
+    flows = isinstance(batch, NodeFlow)
+    return size, batch.layer_sizes[-1] if flows else size, sum(batch.flow_sizes) if flows else 0
+
+
 @dataclass
 class Sums:
     """What is summed up over the batches of an epoch, and goes on with a state."""
@@ -47,13 +53,12 @@ class Sums:
     rows: int = 0
     seconds: float = 0.0
 
-    def add(self, loss: float, size: int, batch: NodeFlow, ages: Tensor, seconds: float) -> None:
-        """Add a batch of ``size`` nodes with a loss."""
+    def add(self, loss: float, size: int, seeds: int, edges: int, ages: Tensor, seconds: float) -> None:
+        """Add a step of ``size`` nodes with a loss."""
         self.loss += loss * size
         self.nodes += size
-        flows = isinstance(batch, NodeFlow)
-        self.seeds += batch.layer_sizes[-1] if flows else size
-        self.edges += sum(batch.flow_sizes) if flows else 0
+        self.seeds += seeds
+        self.edges += edges
         self.ages += int(ages.sum())
         self.rows += len(ages)
         self.seconds += seconds

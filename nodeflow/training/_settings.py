@@ -160,18 +160,27 @@ class Settings:
         "and for a piece of a full pass",
         _memory,
     )
-    partitions: str = option("", "for storage partitions: the folder that nodeflow partition wrote of DATA", _folder)
+    partitions: str = option(
+        "",
+        "for storage partitions: the folder that nodeflow partition wrote of DATA; else, under torchrun, the folder of "
+        "parts that nodeflow partition --for processes wrote, one for each process, in place of DATA",
+        _folder,
+    )
     slots: int = count(0, "for storage partitions: how many partitions are in memory at a time")
     order: str = one_of(
         "comet", ORDERS,
         "for storage partitions: which ones are in memory together; comet: random groups; beta: fewest swaps for all "
         "pairs; dispersed: each is read once; sequential: those with training nodes stay, others beside them",
     )  # fmt: skip
+    share: str = one_of(
+        "even", ("even", "owned"),
+        "with several processes, which seeds of a step a process takes: as many as the others, or those that it holds",
+    )  # fmt: skip
     workers: int = count(1, "threads that sample ahead; they change the speed only")
     direction: str = one_of(
         "both", ("in", "out", "both"),
         "along which edges neighbours are found; both adds the reverse of every edge, unless the graph is symmetric "
-        "already",
+        "already; parts for processes have the direction with which nodeflow partition wrote them: give the same",
     )  # fmt: skip
     device: str = text("cpu", "where the model is trained: cpu, cuda, cuda:1, or auto, a GPU where there is one")
     precision: str = one_of(
@@ -196,12 +205,17 @@ class Settings:
 
     def _check_partitions(self) -> None:
         if self.storage != "partitions":
-            for name in ("partitions", "slots"):
-                if value := getattr(self, name):
-                    raise ValueError(
-                        f"{name} is read with storage 'partitions' only, got {name} = {value!r} with storage "
-                        f"{self.storage!r}; give storage 'partitions', or leave it out"
-                    )
+            if self.partitions and self.storage != "memory":
+                raise ValueError(
+                    f"partitions is read with storage 'partitions' only, or 'memory' for parts of several processes, "
+                    f"got partitions = {self.partitions!r} with storage {self.storage!r}; give one of these, or leave it "
+                    "out"
+                )
+            if self.slots:
+                raise ValueError(
+                    f"slots is read with storage 'partitions' only, got slots = {self.slots!r} with storage "
+                    f"{self.storage!r}; give storage 'partitions', or leave it out"
+                )
             return
         if not self.partitions:
             raise ValueError(

@@ -29,6 +29,7 @@ from nodeflow.training._methods import METHODS
 from nodeflow.training._models import MODELS, build_model
 from nodeflow.training._network import Network, precision_of
 from nodeflow.training._partition_batches import PartitionBatches
+from nodeflow.training._processes import Processes
 from nodeflow.training._sent_ahead import SentAhead
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES
@@ -67,6 +68,7 @@ class Task(ABC):
 
     def __init__(self, dataset: Dataset, graph: Graph, settings: Settings, device: torch.device) -> None:
         self.dataset, self.settings, self.device = dataset, settings, device
+        self.processes = Processes.present()
         self.method = METHODS[settings.sampler](graph, settings)
         self.graph = self.method.graph
         column = self.graph.ndata.get("feat")
@@ -193,11 +195,12 @@ class Task(ABC):
 
     def loader(
         self, sampler: SamplerBase, seeds: Tensor, batch_size: int, seed: int, *, shuffle: bool = False,
-        seed_columns: tuple[str, ...] = (), weights: Tensor | None = None,
+        seed_columns: tuple[str, ...] = (), weights: Tensor | None = None, seed_data: dict[str, Tensor] | None = None,
     ) -> NodeFlowLoader:  # fmt: skip
         """Return batches with the columns that the network reads, and ``seed_columns`` in the last layer.
 
-        ``weights``: of the seeds, which are then drawn in proportion to them.
+        With several processes each has its share of every batch. ``weights``: of the seeds, which are then drawn in
+        proportion to them. ``seed_data``: columns by seed.
         """
         layers, cuda = sampler.num_flows, self.device.type == "cuda"
         known = self.settings.model in MODELS
@@ -218,7 +221,7 @@ class Task(ABC):
         return make(
             sampler, seeds, batch_size, shuffle, seed=seed, num_workers=self.settings.workers,
             ndata={i: names for i, names in columns.items() if names}, edata=edges or None, weights=weights,
-            rank=0, world_size=1,  # the whole epoch, also where the caller has a process group of its own
+            seed_data=seed_data, rank=self.processes.rank, world_size=self.processes.size, share=self.settings.share,
         )  # fmt: skip
 
     def try_first_batch(self, batches: NodeFlowLoader, width: int) -> int:

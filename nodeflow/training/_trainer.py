@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,21 +18,25 @@ from nodeflow._base.checks import check_one_of
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric
-from nodeflow.training._checkpoints import Checkpoints
+from nodeflow.random import derive_key
+from nodeflow.training._averaged import Averaged
+from nodeflow.training._checkpoints import Checkpoints, check_same_run
 from nodeflow.training._links import LinkTask
 from nodeflow.training._network import precision_of
 from nodeflow.training._nodes import NodeTask
+from nodeflow.training._optimizing import make_optimizer, make_scheduler
+from nodeflow.training._processes import Processes
 from nodeflow.training._random_state import find_device, first_state, present_state, set_state
-from nodeflow.training._result import EpochRecord, Result, Sums
-from nodeflow.training._settings import OPTIMIZERS, PARTITIONED, Settings
+from nodeflow.training._result import EpochRecord, Result, Sums, counts_of
+from nodeflow.training._settings import Settings
+from nodeflow.training._shared_runs import check_network, check_processes
 from nodeflow.training._targets import Loss
 from nodeflow.training._task import PARTS, Task
 
 Report = Callable[[EpochRecord], None]
-FREE = ("workers", "storage", "memory", "partitions", "patience", "epochs")
-"""Settings that may change when a run goes on: ``epochs`` only with a constant schedule, which does not read it;
-``storage`` not to or from "partitions", whose batches are others; ``partitions`` to the same folder in another place.
-"""
+
+
+_MASKS = 0x70726F636573736573  # makes numbers that torch draws independent of others with the same seed
 
 
 class Stopped(Exception):  # noqa: N818  it is no error
@@ -71,16 +76,24 @@ class Trainer:
         checkpoints: Checkpoints | None = None,
     ) -> None:  # fmt: skip
         self.settings = settings = settings or Settings()
-        self.device = find_device(settings.device)
+        self.processes = Processes.present()
+        self.device = find_device(settings.device, several=self.processes.size > 1)
         self._random, self._inside = first_state(settings.seed, self.device), False
-        with self._own_random():
+        with self._own_random(), self.processes.together():
+            check_processes(settings, dataset, self.processes.size)
             kind = LinkTask if settings.task == "link" else NodeTask
             self.task: Task = kind(dataset, settings, self.device, model=model, loss=loss, metrics=metrics)
+            check_network(self.task.network, self.processes.size)
+        self.processes.agree("runs", {**self._settings_of_all(), "the data set": self.task.fingerprint()})
         self.network, self.batches = self.task.network, self.task.batches
         self._forward = torch.compile(self.network) if settings.compile else self.network
-        self.optimizer = (optimizer or self._optimizer)(self.network.parameters())
-        self.scheduler = (scheduler or self._scheduler)(self.optimizer)
-        self.checkpoints = checkpoints
+        make = optimizer or partial(make_optimizer, settings, self.task)
+        self.optimizer = make(self.network.parameters())
+        self.scheduler = (scheduler or partial(make_scheduler, settings, self.task))(self.optimizer)
+        self.checkpoints = checkpoints if self.processes.is_first else None
+        several = self.processes.size > 1
+        self._averaged = Averaged(self.network, self._loss_of) if several else None
+        self._total = 0  # batches of the epoch that is under way
         self.records: list[EpochRecord] = []
         self.best_epoch, self.best_weights = 0, dict[str, Tensor]()
         self._last_weights: dict[str, Tensor] | None = None  # of a network that has the best ones
@@ -139,7 +152,14 @@ class Trainer:
     # ---- parts of a loop of your own
 
     def loss(self, batch: NodeFlow) -> Tensor:
-        """Return the loss of a batch, a scalar with gradients."""
+        """Return the loss of a batch, a scalar with gradients.
+
+        With several processes it is that of this process's share, so weighted that the mean over the processes is the
+        loss of the step; ``backward`` averages the gradients.
+        """
+        return self._loss_of(batch) if self._averaged is None else self._averaged(batch)
+
+    def _loss_of(self, batch: NodeFlow) -> Tensor:
         with self.precision():
             outputs = self._forward(batch)
         return self.task.loss(outputs, batch)
@@ -147,17 +167,19 @@ class Trainer:
     def step(self, batch: NodeFlow) -> float:
         """Compute the loss of a batch and its gradients, and step the optimiser; return the loss.
 
-        With ``accumulate`` above 1 the optimiser steps at every so many calls. Raises FloatingPointError for a loss
-        that is infinite or NaN.
+        With ``accumulate`` above 1 the optimiser steps at every so many calls. With several processes the loss is that
+        of all. Raises FloatingPointError for a loss that is infinite or NaN.
         """
-        loss = self.loss(batch)
-        value = loss.item()
-        if not math.isfinite(value):
-            raise FloatingPointError(
-                f"the loss became {value} in epoch {self._epoch + 1}; a lower learning rate, or smaller features, may "
-                "help"
-            )
-        (loss / self.settings.accumulate).backward()
+        last = self._waiting + 1 == self.settings.accumulate or self._done + 1 >= self._total
+        with nullcontext() if self._averaged is None else self._averaged.backward(postponed=not last):
+            loss = self.loss(batch)
+            value = self.processes.mean(loss.item())
+            if not math.isfinite(value):
+                raise FloatingPointError(
+                    f"the loss became {value} in epoch {self._epoch + 1}; a lower learning rate, or smaller features, "
+                    "may help"
+                )
+            (loss / self.settings.accumulate).backward()
         self._waiting += 1
         if self._waiting == self.settings.accumulate:
             self.update()
@@ -200,6 +222,7 @@ class Trainer:
         there = [part for part in parts if self.task.has(part)]
         with self._evaluating():
             found = self.task.evaluate(there, full=full) if there else {}
+        found = self.processes.of_first(lambda: found)  # computed on all, so that all choose the same epoch
         return {part: found.get(part, {}) for part in parts}
 
     @contextmanager
@@ -229,7 +252,7 @@ class Trainer:
         Its tensors are those of this trainer, which change with the next step.
         """
         return {
-            "settings": self.settings.to_dict(),
+            "settings": self._settings_of_all(),
             "fingerprint": self.task.fingerprint(),
             "network": self._last_weights or dict(self.network.state_dict()),
             "optimizer": self.optimizer.state_dict(),
@@ -250,14 +273,7 @@ class Trainer:
             raise ValueError("the state is of another data set, or of a changed one")
         if ("cuda" in state["random"]) != (self.device.type == "cuda"):
             raise ValueError(f"the state is of a run on another kind of device than {self.device.type!r}")
-        before = state["settings"]
-        free = {*FREE} if self.settings.schedule == "constant" else {*FREE} - {"epochs"}
-        # the batches of a partition buffer are others than those of all other kinds of storage
-        partitioned = "partitions" in (self.settings.storage, before.get("storage"))
-        free = free - {"storage"} if partitioned else free | {*PARTITIONED}
-        for name, value in self.settings.to_dict().items():
-            if name not in free and before.get(name) != value:
-                raise ValueError(f"the state is of a run with {name} = {before.get(name)!r}, got {value!r}")
+        check_same_run(state["settings"], self._settings_of_all(), self.processes.size)
         if self.settings.epochs < state["epoch"]:
             raise ValueError(
                 f"epochs must be at least {state['epoch']}, those of the state, got {self.settings.epochs}"
@@ -274,49 +290,65 @@ class Trainer:
 
     # ---- inside
 
+    def _settings_of_all(self) -> dict[str, Any]:
+        """The settings, with the batch size of a single process that takes the same steps."""
+        return {**self.settings.to_dict(), "batch_size": self.settings.batch_size * self.processes.size}
+
     def _train_batches(self, epoch: int) -> None:
         self.network.train()
         self.batches.set_epoch(epoch - 1)
         if self._done:
             self.batches.load_state_dict({**self.batches.state_dict(), "batch_number": self._done})
-        total = len(self.batches)
+        self._total = total = len(self.batches)
         with self._bar(epoch) as bar:
             start = time.perf_counter()
             if self._done < total:
                 for batch in self.batches:
+                    self._draw_own_masks()
                     value = self.step(batch)
                     ages = self.task.after_step(batch)
                     self._done += 1
                     if self._done == total and self._waiting:
                         self.update()
+                    counts = *counts_of(batch, self.task.size(batch)), int(self._stop)
+                    size, seeds, edges, stop = self.processes.totals(*counts)
                     now = time.perf_counter()
-                    self._sums.add(value, self.task.size(batch), batch, ages, now - start)
+                    self._sums.add(value, size, seeds, edges, ages, now - start)
                     start = now
                     rate = self._sums.seeds / max(self._sums.seconds, 1e-9)
                     bar.set_postfix_str(f"loss {value:.3f}, {rate:,.0f} seeds/s", refresh=self._done == total)
                     bar.update()
-                    self._between_steps()
+                    self._between_steps(stop > 0)
+        self._total = 0
 
     def _bar(self, epoch: int) -> Any:
         """Return a bar, on a terminal only, of all batches of the run: it shows the time left of all epochs."""
         counts = [self.task.num_batches(number) for number in range(self.settings.epochs)]
         bar = tqdm(
             total=sum(counts), initial=sum(counts[: epoch - 1]) + self._done, unit="batch", smoothing=0,
-            desc=f"epoch {epoch}/{self.settings.epochs}", leave=False, disable=None,
+            desc=f"epoch {epoch}/{self.settings.epochs}", leave=False,
+            disable=None if self.processes.is_first else True,
         )  # fmt: skip
         if not bar.disable:  # the time left counts validation too, which lies between the bars of two epochs
             start = self._bar_start = self._bar_start or (bar.start_t, bar.initial)
             bar.start_t, bar.initial = start
         return bar
 
-    def _between_steps(self) -> None:
+    def _draw_own_masks(self) -> None:
+        """Let torch draw other numbers in every process and step, so that none of their states need be kept."""
+        if self.processes.size > 1:
+            key = derive_key(_MASKS, self.settings.seed, self._epoch, self._done, self.processes.rank)
+            torch.manual_seed(key & 2**63 - 1)
+
+    def _between_steps(self, stop: bool) -> None:
         """Save where it is time to, and stop where it was asked for: never between gradients that are added up."""
         if self._waiting:
             return
         if self.checkpoints is not None:
-            self.checkpoints.after_step(self, self._stop)
-        if self._stop:
+            self.checkpoints.after_step(self, stop)
+        if stop:
             self._stop = False
+            self.processes.totals(0)  # nobody leaves before the state is saved: torchrun would end all
             raise Stopped(f"stopped in epoch {self._epoch + 1} after batch {self._done} of {len(self.batches)}")
 
     def _validates(self, epoch: int) -> bool:
@@ -349,38 +381,6 @@ class Trainer:
         patience = self.settings.patience
         stale = bool(patience) and self.best_epoch > 0 and self._epoch - self.best_epoch >= patience
         return stale or self._epoch >= self.settings.epochs
-
-    def _optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        make = OPTIMIZERS[self.settings.optimizer]
-        # One pass over each weight, which counts for tables of rows; else rather the bits that torch gives by default.
-        large = self.settings.precision != "float32" or self.task.inputs.table is not None
-        fused = large and self.settings.optimizer in ("adam", "adamw", "adagrad", "sgd")
-        made: torch.optim.Optimizer = make(
-            parameters, lr=self.settings.learning_rate, weight_decay=self.settings.weight_decay,
-            **({"fused": True} if fused else {}),
-        )  # fmt: skip
-        return made
-
-    def _scheduler(self, optimizer: torch.optim.Optimizer) -> torch.optim.lr_scheduler.LRScheduler:
-        if self.settings.schedule == "constant" and not self.settings.warmup:
-            return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda _: 1.0)
-        total, warmup = self._steps(self.settings.epochs), round(self._steps(self.settings.warmup))
-
-        def factor(step: int) -> float:
-            if step < warmup:
-                return (step + 1) / warmup
-            left = max(total - step, 0) / max(total - warmup, 1)
-            return {"constant": 1.0, "linear": left, "cosine": (1 - math.cos(math.pi * left)) / 2}[
-                self.settings.schedule
-            ]
-
-        return torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
-
-    def _steps(self, epochs: float) -> float:
-        """Return the number of steps of the first epochs; a part of an epoch has its share of the steps of that one."""
-        whole = math.ceil(epochs)
-        steps = [math.ceil(self.task.num_batches(number) / self.settings.accumulate) for number in range(whole)]
-        return sum(steps) - (whole - epochs) * (steps[-1] if steps else 0)
 
     @contextmanager
     def _own_random(self) -> Iterator[None]:

@@ -35,7 +35,10 @@ def data(folders: Fixed) -> Dataset:
         ({"partitions": ""}, "storage 'partitions' needs partitions: the folder that nodeflow partition wrote"),
         ({"slots": 0}, "storage 'partitions' needs slots: how many partitions are in memory at a time"),
         ({"order": "random"}, "order must be 'comet', 'beta', 'dispersed' or 'sequential', got 'random'"),
-        ({"storage": "file"}, "partitions is read with storage 'partitions' only, got partitions = '.*' with storage"),
+        (
+            {"storage": "file"},
+            "partitions is read with storage 'partitions' only, or .* got partitions = '.*' with storage",
+        ),
         ({"storage": "memory", "partitions": ""}, "slots is read with storage 'partitions' only, got slots = 2 with"),
         ({"task": "link"}, "storage must not be 'partitions' with task 'link', which draws negatives among all nodes"),
         ({"inputs": "embedding"}, "inputs must be 'features' with storage 'partitions', since the learned rows"),

@@ -248,7 +248,7 @@ def test_another_setting_gives_another_result(change: dict[str, Any], result: Re
 
 
 def test_every_setting_is_tried() -> None:
-    unheard = {"workers", "device", "compile", "storage", "memory"}  # they change no number
+    unheard = {"workers", "device", "compile", "storage", "memory", "share"}  # they change no number
     names = [f.name for f in fields(Settings)]
     unheard |= {*names[names.index("decoder") : names.index("temperature") + 1]}  # of links, see test_links
     unheard |= {"partitions", "slots", "order"}  # see test_partition_training

@@ -1,0 +1,146 @@
+"""Several processes train what a single one trains with batches as large as their steps."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from _support.processes import run_processes
+from _support.training_tools import FAST, planted
+
+from nodeflow import Graph
+from nodeflow.datasets import Dataset
+from nodeflow.training import Settings, Stopped, Trainer
+
+PLAIN = replace(FAST, dropout=0.0, epochs=2, batch_size=16, learning_rate=0.01)
+LINKS = replace(
+    PLAIN, task="link", batch_size=64, chunk=16, negatives=8, embedding=8, hidden=8, epochs=1, decoder="distmult"
+)  # fmt: skip
+RUNS = {
+    "classes": PLAIN,
+    "weights": replace(PLAIN, class_weights="balanced", label_smoothing=0.1, sampler="labor", model="gcn", clip=0.5),
+    "seeds": replace(PLAIN, class_weights="seeds", norm="layer", schedule="cosine", warmup=0.5),
+    "added": replace(PLAIN, accumulate=2, model="gat", optimizer="sgd", validate="full"),
+    "several": replace(PLAIN, task="multilabel", inputs="both", embedding=4, fanouts=(3,)),
+    "numbers": replace(PLAIN, task="regression", sampler="bernoulli", batch_size=15, validate_every=2),
+    "softmax": replace(LINKS, n3=0.1),
+    "margin": replace(LINKS, model="none", link_loss="margin", decoder="transe", inverse=False, inputs="embedding"),
+}
+
+
+def data(task: str) -> Dataset:
+    """The planted graph, with labels for a task."""
+    known = planted()
+    label = known.graph.ndata["label"]
+    labels = {
+        "multilabel": torch.stack([label == 0, label > 0], 1).float(),
+        "regression": label.double() / 2,
+    }.get(task, label)
+    graph = Graph.from_edges(
+        *known.graph.edges(), num_nodes=300, ndata={**known.graph.ndata, "label": labels}, edata=known.graph.edata
+    )
+    return replace(known, graph=graph, num_classes=2 if task == "multilabel" else 3 * (task != "regression"))
+
+
+def outcome(settings: Settings) -> dict[str, Any]:
+    """What a run gives: losses, scores and weights."""
+    trainer = Trainer(data(settings.task), settings)
+    result = trainer.run()
+    weights = {name: value.flatten().tolist() for name, value in trainer.network.state_dict().items()}
+    records = [[record.loss, record.scores] for record in result.records]
+    sums = [record.seeds_per_second * record.seconds for record in result.records]
+    return {"records": records, "scores": result.scores, "weights": weights, "seeds": sums}
+
+
+PROCESSES = """
+import json
+sys.path[:0] = sys.argv[5:]
+from test_processes import RUNS, outcome, refusals, stopping
+
+found = {name: outcome(RUNS[name]) for name in sys.argv[4].split(",")}
+with open(f"{file}-{rank}.json", "w") as out:
+    json.dump([found, refusals(), stopping(rank)], out)
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """What each of two processes found."""
+    folder = tmp_path_factory.mktemp("processes")
+    ended = run_processes(PROCESSES, 2, folder, ",".join(RUNS), Path(__file__).parent)
+    assert [one.errors for one in ended if one.status] == []
+    return [json.loads((folder / f"group-{rank}.json").read_text()) for rank in range(2)]
+
+
+def close(one: Any, other: Any, tolerance: float = 2e-5) -> bool:
+    """Whether two trees have the same numbers up to rounding."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(close(one[name], other[name], tolerance) for name in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(close(*pair, tolerance) for pair in zip(one, other, strict=True))
+    return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_two_processes_train_what_one_trains_with_twice_the_batch(name: str, found: list[Any]) -> None:
+    first, second = (one[0][name] for one in found)
+    assert first == second | {"seeds": first["seeds"]}
+    whole = outcome(replace(RUNS[name], batch_size=2 * RUNS[name].batch_size))
+    for what in ("records", "scores", "weights"):
+        assert close(first[what], json.loads(json.dumps(whole[what]))), what
+
+
+def refusals() -> list[str]:
+    """Why runs are refused."""
+    changes: list[dict[str, Any]] = [
+        {"sampler": "saint"}, {"sampler": "cluster"}, {"sampler": "cv"}, {"norm": "batch"}, {"model": "gin"},
+        {"share": "owned"}, {"seed": torch.distributed.get_rank()},
+    ]  # fmt: skip
+    found = []
+    for change in changes:
+        try:
+            Trainer(planted(), replace(PLAIN, **change))
+        except ValueError as error:
+            found.append(str(error))
+    twice = replace(planted(), train=[5, 3, 5])
+    with pytest.raises(ValueError, match=r"must be given once .* but node 5") as caught:
+        Trainer(twice, PLAIN)
+    return [*found, str(caught.value)]
+
+
+def test_runs_that_several_processes_cannot_share_are_refused_on_all(found: list[Any]) -> None:
+    assert found[0][1] == found[1][1]
+    reasons = [
+        "'saint', whose batches are subgraphs", "'cluster', whose", "'cv', whose history", r"batch normalisation",
+        "batch normalisation", "share 'owned' needs parts", "runs must be the same .* seed is 0 on rank 0 and 1 on",
+        "training nodes",
+    ]  # fmt: skip
+    assert len(found[0][1]) == len(reasons)
+    for text, reason in zip(found[0][1], reasons, strict=True):
+        assert re.search(reason, text), text
+
+
+def stopping(rank: int) -> list[int]:
+    """After how many batches all stop where rank 1 alone is asked to."""
+    trainer = Trainer(planted(), replace(PLAIN, epochs=5))
+    step = trainer.step
+
+    def counted(batch: Any) -> float:
+        if rank == 1 and trainer.epoch == 1 and trainer.batches_done == 1:
+            trainer.stop()
+        return step(batch)
+
+    trainer.step = counted  # type: ignore[method-assign]
+    with pytest.raises(Stopped):
+        trainer.run()
+    return [trainer.epoch, trainer.batches_done]
+
+
+def test_all_stop_at_the_same_batch(found: list[Any]) -> None:
+    assert [one[2] for one in found] == [[1, 2], [1, 2]]
