@@ -35,7 +35,7 @@ _JOURNAL = "journal"
 
 def write_rows(arrays: Mapping[str, Tensor], changes: Changes) -> None:
     """Write rows into arrays in memory. If anything raises, the old rows are put back."""
-    change_rows(arrays, {name: ids for name, (ids, _) in changes.items()}, lambda found: _copy(found, changes))
+    change_rows(arrays, {name: ids for name, (ids, _) in changes.items()}, lambda found: copy_rows(found, changes))
 
 
 def change_rows(arrays: Mapping[str, Tensor], ids: Mapping[str, Tensor], change: Change) -> None:
@@ -71,6 +71,9 @@ class Store:
 
     Raises ValueError for a folder of something else and for damaged files; BlockingIOError where another process has
     it; OSError when the disk cannot hold the arrays, which leaves the folder as it was.
+
+    ``settled=False`` leaves a commit that did not end as it is, until ``settle`` is called: for stores on several
+    processes, which must end it alike.
     """
 
     def __init__(
@@ -81,6 +84,8 @@ class Store:
         shapes: Shapes,
         facts: Mapping[str, Any],
         words: Mapping[str, str] | None = None,
+        *,
+        settled: bool = True,
     ) -> None:
         self.folder, self.shapes = folder, dict(shapes)
         self._kind, self._version, self._facts = kind, version, dict(facts)
@@ -89,31 +94,70 @@ class Store:
             self._create()
         self._lock: BaseFileLock | None = lock_of_process(folder)
         manifest = self._read(words or {})
-        self._set = str(manifest.facts["set"])
-        for other in folder.iterdir():  # a set that was never finished, or that a finished one replaced
-            if other.is_dir() and other.name != self._set:
-                shutil.rmtree(other)
+        self._set, self._doubt = str(manifest.facts["set"]), False
         self.arrays = self._map(self._set)
         self._journal = Journal(folder / _JOURNAL)
-        self._undo()
+        if settled:
+            self.settle(self.number, undo=True)
+
+    @property
+    def number(self) -> int:
+        """The number of the present set of arrays, which counts how often all of them were replaced."""
+        return int(self._set)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether there is a commit that did not end."""
+        return self._journal.marked
+
+    def settle(self, number: int, *, undo: bool) -> None:
+        """End what was interrupted: take the set of arrays ``number``, and undo or keep a commit that did not end.
+
+        Raises ValueError for a set that is not there.
+        """
+        if number != self.number:
+            if not (self.folder / str(number)).is_dir():
+                raise ValueError(f"{self.folder} has no set {number} of arrays, only {self.number}")
+            self._manifest(str(number)).write(self.folder)
+            self._set, self.arrays = str(number), self._map(str(number))
+        for other in self.folder.iterdir():  # a set that was never finished, or that a finished one replaced
+            if other.is_dir() and other.name != self._set:
+                shutil.rmtree(other)
+        if undo:
+            self._undo()
+        else:
+            self._journal.erase()
 
     def commit(self, changes: Changes) -> None:
         """Write rows, all of them or none: if anything raises, or the process is killed, the old rows come back.
 
         Raises OSError where the disk cannot hold the old rows meanwhile.
         """
-        self.change({name: ids for name, (ids, _) in changes.items()}, lambda found: _copy(found, changes))
+        self.change({name: ids for name, (ids, _) in changes.items()}, lambda found: copy_rows(found, changes))
 
-    def change(self, ids: Mapping[str, Tensor], change: Change) -> None:
-        """Commit what a function does to the rows ``ids`` of some arrays, whose arguments are these arrays by name."""
+    def change(
+        self, ids: Mapping[str, Tensor], change: Change, in_doubt: Callable[[BaseException], bool] | None = None
+    ) -> None:
+        """Commit what a function does to the rows ``ids`` of some arrays, whose arguments are these arrays by name.
+
+        If it raises, the old rows come back, unless ``in_doubt(error)`` says that stores on other processes may have
+        ended their part of the commit. Then this one can only be opened again, together with the others.
+        """
         self._check_process()
+        if self._doubt:
+            raise RuntimeError(
+                f"it is unknown whether the last commit to {self.folder} ended on the other processes; start all of "
+                "them again"
+            )
         self._undo()  # of a commit whose own undoing was interrupted
         found = {name: _as_rows(self.arrays[name]) for name in ids}
         try:
             self._journal.record(found, list(ids.items()))
             change(found)
-        except BaseException:
-            self._undo()
+        except BaseException as error:
+            self._doubt = in_doubt is not None and in_doubt(error)
+            if not self._doubt:
+                self._undo()
             raise
         self._journal.erase()
 
@@ -225,7 +269,8 @@ class Store:
             sync_folder(folder)
 
 
-def _copy(arrays: Mapping[str, Tensor], changes: Changes) -> None:
+def copy_rows(arrays: Mapping[str, Tensor], changes: Changes) -> None:
+    """Write rows into arrays, in the order of ``changes``."""
     for name, (ids, rows) in changes.items():
         arrays[name].index_copy_(0, ids, rows)
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nodeflow._base.checks import as_count, as_ids, check_one_of, check_type
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._disk.store import Shapes, Store, write_rows
 from nodeflow._rows.rows import Rows, fetch_rows
-from nodeflow.control_variates._inputs import finite, sums_of_inputs
+from nodeflow.control_variates._apart import Apart, Pushed
+from nodeflow.control_variates._inputs import finite, part_propagation, sums_of_inputs
+from nodeflow.control_variates._kept_rows import KeptRows
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.propagation import Propagation
@@ -23,7 +24,7 @@ MISSING = ("zero", "mask", "refuse")
 _LAYOUT = 2  # of the arrays in a folder
 
 
-class History(nn.Module):
+class History(KeptRows):
     """Activations of earlier steps, and their full-neighbourhood sums, for control variates (Chen, Zhu, Song 2018).
 
     For every history layer i it holds ``h_i``: a row per node of the graph for the inputs of flow i, as they were when
@@ -53,6 +54,11 @@ class History(nn.Module):
     It is an ``nn.Module`` whose tensors are buffers. ``state_dict`` has all of them, and a hash of the propagation, so
     that the state of another propagation is refused.
 
+    Where the graph lies on several processes (``DistributedGraph``), each holds the rows of the nodes that it owns, in
+    the order of ``graph.masters``, and ``folder`` is its own. All rows of nodes come from their owners, and ``commit``
+    sends new ones there: all processes write, or none does. Making a history, reading rows of given nodes, ``pull``,
+    ``commit``, ``renewal``, ``clear`` and ``load_state_dict`` are then collective.
+
     Raises TypeError and ValueError for arguments that are none of these, and the errors of ``Propagation``. For
     ``folder`` raises ValueError where it holds something else or is damaged, BlockingIOError where another process has
     it, OSError where the disk cannot hold the rows.
@@ -64,8 +70,6 @@ class History(nn.Module):
     >>> history.aggregated_rows(1, [2, 1]).flatten(), history.age(1, [0, 1])
     (tensor([0.2500, 0.7500]), tensor([0, 0]))
     """
-
-    step: Tensor
 
     def __init__(
         self,
@@ -82,7 +86,21 @@ class History(nn.Module):
         inputs: Tensor | Rows | None = None,
     ) -> None:
         super().__init__()
-        self.propagation = Propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
+        peers = graph.peers if isinstance(graph, Graph) else None
+        self._apart: Apart | None = None
+        if peers is None:
+            self.propagation = Propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
+        else:
+            part = part_propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
+            self._apart = Apart(peers, part)
+            self.propagation = cast(Propagation, part)  # it answers all that is asked of it here
+        with self._together("the arguments of History", exchanges=2 if folder is None else 3):
+            self._make(widths, aggregated, dtype, device, folder, inputs)
+
+    def _make(
+        self, widths: Mapping[int, int], aggregated: str, dtype: torch.dtype, device: torch.device | str | None,
+        folder: FileLike | None, inputs: Tensor | Rows | None,
+    ) -> None:  # fmt: skip
         if isinstance(widths, Mapping) and not widths:
             raise ValueError("widths has no layer; a model of one layer whose inputs have exact sums needs no history")
         check_type(widths, "widths", Mapping, "a dict from layer to width, as in {1: 256}")
@@ -91,7 +109,12 @@ class History(nn.Module):
         self.stored = aggregated == "stored"
         if dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
             raise ValueError(f"dtype must be a floating type, got {dtype}")
-        size = graph.num_nodes
+        if self._apart is not None:
+            of = self.propagation
+            facts = {"widths": self.widths, "weight": of.weight, "edge_filter": of.edge_filter, "dtype": dtype}
+            given = {"a folder": folder is not None, "inputs": inputs is not None}
+            self._apart.agree({**facts, "aggregated": aggregated, **given})
+        size = self.graph.num_nodes if self._apart is None else self._apart.num_rows
         shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"step": ((), torch.int64)}
         for i, width in self.widths.items():
             shapes[f"h_{i}"] = ((size, width), dtype)
@@ -111,6 +134,11 @@ class History(nn.Module):
         if inputs is not None and 0 in self.widths:
             raise ValueError("layer 0 has a history of its own in widths; leave it out, or leave out inputs")
         self._sums_of_inputs = None if inputs is None else sums_of_inputs(self.propagation, inputs)
+        if self._apart is not None and self._files is None:
+            self._apart.wait("arrays")
+        elif self._apart is not None and self._files is not None:
+            self._apart.settle(self._files)
+            self._buffers.update(self._files.arrays)
 
     @property
     def has_inputs(self) -> bool:
@@ -126,18 +154,23 @@ class History(nn.Module):
 
     def rows(self, layer: int, nodes: IdsLike) -> Tensor:
         """Return the rows of ``nodes`` (parent ids) in a layer, ``[len(nodes), width]``: zeros where never written."""
-        return fetch_rows(self._column("h", layer), self._ids(nodes))
+        with self._together("rows of the history", exchanges=2):
+            return self._fetch(f"rows of layer {layer}", self._column("h", layer), self._ids(nodes))
 
     def age(self, layer: int, nodes: IdsLike | None = None) -> Tensor:
         """Return how many commits ago the rows of ``nodes`` were written, int64; None: of all nodes.
 
-        0 is the last commit, -1 means never.
+        0 is the last commit, -1 means never. Where the graph lies on several processes, "all" are those owned here.
         """
-        return self._age(layer, None if nodes is None else self._ids(nodes))
+        if nodes is None:
+            return self._age(layer, None)
+        with self._together("ages of the history", exchanges=2):
+            return self._age(layer, self._ids(nodes))
 
     def aggregated_rows(self, layer: int, nodes: IdsLike) -> Tensor:
         """Return the aggregated history of ``nodes``: sums over *all* their edges, ``[len(nodes), width]``."""
-        return self._aggregated(layer, self._ids(nodes))
+        with self._together("sums of the history", exchanges=2 if self.stored else 4):
+            return self._aggregated(layer, self._ids(nodes))
 
     def pull(self, batch: NodeFlow, *, missing: str = "zero") -> Tensor:
         """Give a batch its history: for every history layer the columns ``h_i`` of layer i, ``agg_h_i`` of layer i + 1.
@@ -150,13 +183,17 @@ class History(nn.Module):
         Returns the mean age of the rows that were ever written, a scalar; NaN where there were none. All columns are
         set, or none.
         """
+        layers = [i for i in self.widths if i < batch.num_flows]
+        each, inputs = (6 if self.stored else 8), self._sums_of_inputs is not None and batch.num_flows > 0
+        with self._together("the history of a batch", exchanges=each * len(layers) + 2 * inputs):
+            return self._pull(batch, missing, layers)
+
+    def _pull(self, batch: NodeFlow, missing: str, layers: list[int]) -> Tensor:
         check_one_of(missing, "missing", MISSING)
         self._check_batch(batch)
         columns: list[tuple[int, str, Tensor]] = []
         ages = []
-        for i in self.widths:
-            if i >= batch.num_flows:
-                continue
+        for i in layers:
             nodes = self._ids(batch.layers[i].parent_nid)
             age = self._age(i, nodes)
             if missing == "refuse" and bool((age < 0).any()):
@@ -166,12 +203,13 @@ class History(nn.Module):
                     "pull with missing='zero'"
                 )
             ages.append(age[age >= 0])
-            columns.append((i, f"h_{i}", fetch_rows(self._column("h", i), nodes)))
+            columns.append((i, f"h_{i}", self._fetch(f"rows of layer {i}", self._column("h", i), nodes)))
             if missing == "mask":
                 columns.append((i, f"known_{i}", age >= 0))
             columns.append((i + 1, f"agg_h_{i}", self._aggregated(i, self._ids(batch.layers[i + 1].parent_nid))))
         if self._sums_of_inputs is not None and batch.num_flows:
-            columns.append((1, "agg_h_0", fetch_rows(self._sums_of_inputs, batch.layers[1].parent_nid)))
+            sums = self._fetch("sums of inputs", self._sums_of_inputs, batch.layers[1].parent_nid)
+            columns.append((1, "agg_h_0", sums))
         for i, name, column in columns:
             batch.ldata[i][name] = column.to(batch.device)
         return torch.cat(ages).double().mean() if ages else torch.tensor(torch.nan, dtype=torch.float64)
@@ -230,58 +268,26 @@ class History(nn.Module):
     def commit(self) -> None:
         """Write all rows that were pushed. If anything raises, nothing is written. Either way none wait any more."""
         pushed, self._staged = self._staged, {}
+        with self._together("a commit of the history", exchanges=2):
+            if self._apart is not None:
+                columns = {i: self._column("h", i) for i in self.widths}
+                pushed = dict(self._apart.owned(int(self.step), pushed, columns))
+            self._write(pushed)
+
+    def _write(self, pushed: Pushed) -> None:
         step, device = int(self.step) + 1, self.step.device
         changes = {"step": (torch.zeros(1, dtype=torch.int64, device=device), torch.tensor([step], device=device))}
         for i, (nodes, rows) in pushed.items():
             ids = nodes.to(device)
             changes[f"h_{i}"] = ids, rows.to(device)
             changes[f"written_{i}"] = ids, torch.full_like(ids, step)
-        if self._files is None:
-            write_rows(dict(self.named_buffers()), changes)
+        arrays = dict(self.named_buffers())
+        if self._apart is not None:
+            self._apart.write(self._files or arrays, changes)
+        elif self._files is None:
+            write_rows(arrays, changes)
         else:
             self._files.commit(changes)
-
-    def flush(self) -> None:
-        """Wait until the rows of a history in files are on the disk, so that they outlive a power cut."""
-        if self._files is not None:
-            self._files.flush()
-
-    def close(self) -> None:
-        """Let another process have the folder. Afterwards nothing may be written."""
-        if self._files is not None:
-            self._files.close()
-
-    @contextmanager
-    def renewal(self) -> Iterator[dict[str, Tensor]]:
-        """Yield tensors ``h_i`` (and ``agg_h_i``, where sums are stored) for all nodes, to be filled within the block.
-
-        At the end of the block they replace the old ones at once, as one commit. If anything raises, the old ones stay.
-        Rows that were pushed and not committed are dropped. ``Updater`` renews a history in this way.
-        """
-        if self._files is not None:
-            name, new = self._files.successor()
-        else:
-            name, new = "", {key: torch.zeros_like(buffer) for key, buffer in self.named_buffers()}
-        yield {key: tensor for key, tensor in new.items() if key.startswith(("h_", "agg_h_"))}
-        step = int(self.step) + 1
-        new["step"].fill_(step)
-        for i in self.widths:
-            new[f"written_{i}"].fill_(step)
-        if self._files is not None:
-            self._files.replace(name)
-            new = self._files.arrays
-        self._staged = {}
-        self._buffers.update(new)
-
-    def clear(self) -> None:
-        """Forget everything: all rows are zero, and never written."""
-        self._staged = {}
-        if self._files is not None:
-            self._files.replace(self._files.successor()[0])
-            self._buffers.update(self._files.arrays)
-            return
-        for buffer in self.buffers():
-            buffer.zero_()
 
     # ---- inside
 
@@ -293,13 +299,16 @@ class History(nn.Module):
 
     def _age(self, layer: int, ids: Tensor | None) -> Tensor:
         column = self._column("written", layer)
-        written = column if ids is None else fetch_rows(column, ids)
+        written = column if ids is None else self._fetch(f"ages of layer {layer}", column, ids)
         return torch.where(written > 0, self.step - written, -1)
 
     def _aggregated(self, layer: int, ids: Tensor) -> Tensor:
         if self.stored:
-            return fetch_rows(self._column("agg_h", layer), ids)
+            return self._fetch(f"sums of layer {layer}", self._column("agg_h", layer), ids)
         return self.propagation.sums_at(self._column("h", layer), ids.cpu().numpy())
+
+    def _fetch(self, what: str, column: Tensor, ids: Tensor) -> Tensor:
+        return fetch_rows(column, ids) if self._apart is None else self._apart.fetch(what, column, ids)
 
     def _ids(self, nodes: IdsLike) -> Tensor:
         return torch.from_numpy(as_ids(nodes, "nodes", self.graph.num_nodes)).to(self.step.device)
@@ -311,64 +320,9 @@ class History(nn.Module):
     def _store(self, folder: Path, shapes: Shapes) -> Store:
         owner = {"propagation": self.propagation.fingerprint}
         words = {"propagation": "of another graph, edge weights, direction or filter"}
-        return Store(folder, "history", _LAYOUT, shapes, owner, words)
+        return Store(folder, "history", _LAYOUT, shapes, owner, words, settled=self._apart is None)
 
     def extra_repr(self) -> str:
         """Return the layers, number of nodes, sums and folder, for ``repr``."""
         where = "" if self._files is None else f", in {self._files.folder}"
         return f"{self.widths}, {self.graph.num_nodes} nodes, sums {'stored' if self.stored else 'on demand'}{where}"
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Change type or device, as ``.to`` does. Files cannot change; stored sums stay float32 at least."""
-        if self._files is not None:
-            for name, buffer in self.named_buffers():
-                other = fn(buffer[:0] if buffer.ndim else buffer)
-                if other.dtype != buffer.dtype or other.device != buffer.device:
-                    raise ValueError(
-                        f"a history in files keeps its type and place, but {name} would become {other.dtype} on "
-                        f"{other.device}; keep it apart from the module that is moved, or make it with folder=None"
-                    )
-            return self
-        wide = {name: buffer for name, buffer in self.named_buffers() if name.startswith("agg_h_")}
-        super()._apply(fn, recurse)
-        for name, buffer in wide.items():
-            now = getattr(self, name)
-            if now.dtype in (torch.float16, torch.bfloat16):
-                setattr(self, name, buffer.to(now.device, torch.float32))
-        return self
-
-    def get_extra_state(self) -> Tensor:
-        """Return the hash of the propagation, for ``state_dict``."""
-        return torch.tensor(self.propagation.fingerprint)
-
-    def set_extra_state(self, state: object) -> None:
-        """Do nothing: the hash has been compared before."""
-
-    def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, meta: Any, *rest: Any) -> None:
-        """Refuse the state of another history before any row is copied. Files are replaced at once, or stay."""
-        hashed = state.get(prefix + "_extra_state")
-        if hashed is not None and int(hashed) != self.propagation.fingerprint:
-            raise ValueError("the state is of another history: its graph, edge weights, direction or filter are others")
-        for name, buffer in self.named_buffers():
-            found = state.get(prefix + name)
-            if found is not None and (found.shape != buffer.shape or found.dtype != buffer.dtype):
-                raise ValueError(
-                    f"the state is of another history: {name} is {found.dtype} {tuple(found.shape)} there, and "
-                    f"{buffer.dtype} {tuple(buffer.shape)} here"
-                )
-        self._staged = {}  # rows that waited for a commit are not of this state
-        if self._files is None:
-            super()._load_from_state_dict(state, prefix, meta, *rest)
-            return
-        errors: list[str] = rest[-1]  # torch collects them, and raises once all modules are done
-        known, (name, new) = len(errors), self._files.successor()
-        try:
-            for key in new:
-                if prefix + key not in state:  # reported, or left as it is
-                    new[key].copy_(getattr(self, key))
-            self._buffers.update(new)
-            super()._load_from_state_dict(state, prefix, meta, *rest)
-            if len(errors) == known:
-                self._files.replace(name)
-        finally:
-            self._buffers.update(self._files.arrays)

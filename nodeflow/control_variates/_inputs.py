@@ -6,12 +6,16 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import describe
+from nodeflow._base.types import EdgeFilter
 from nodeflow._rows.rows import Rows
-from nodeflow.propagation import Propagation
+from nodeflow.graph import Graph
+from nodeflow.propagation import PartPropagation, Propagation
 
 
 def sums_of_inputs(propagation: Propagation, inputs: Tensor | Rows) -> Tensor:
     """Return the sums of ``inputs`` over all neighbours of every node, ``[num_nodes, width]``.
+
+    Where the graph lies on several processes, the sums are those of the nodes owned here; collective.
 
     Raises TypeError for what is neither a dense nor a sparse CSR tensor nor ``Rows``, ValueError for another shape or
     type, rows that are learned, and numbers or sums that are not finite.
@@ -26,11 +30,35 @@ def sums_of_inputs(propagation: Propagation, inputs: Tensor | Rows) -> Tensor:
         )
     if isinstance(inputs, Tensor) and inputs.requires_grad:
         raise ValueError("inputs that are learned change, so their sums do not stay exact: leave out inputs")
-    sums = propagation(inputs)
+    sums = _all_sums(propagation, inputs)
     values = sums if sums.layout == torch.strided else sums.values()
     if not finite(values):
         raise ValueError("inputs must be finite, and their sums too")
     return sums
+
+
+def _all_sums(propagation: object, inputs: Tensor | Rows) -> Tensor:
+    if isinstance(propagation, PartPropagation):
+        if inputs.layout != torch.strided if isinstance(inputs, Tensor) else False:
+            raise TypeError("inputs must be dense for a graph that lies on several processes")
+        return propagation.sums_of_column(inputs)
+    assert isinstance(propagation, Propagation)
+    return propagation(inputs)
+
+
+def part_propagation(
+    graph: Graph, *, weight: str | None, direction: str, edge_filter: EdgeFilter | None
+) -> PartPropagation:
+    """Return the propagation of a history whose graph lies on several processes; collective.
+
+    Raises ValueError for another direction than "in", and for edges that do not lie with their destinations.
+    """
+    if direction != "in":
+        raise ValueError(
+            f"direction must be 'in' for a history of a graph that lies on several processes, got {direction!r}"
+        )
+    graph.held.csc()  # raises where the edges of a node lie in several parts
+    return PartPropagation(graph, weight=weight, edge_filter=edge_filter)
 
 
 def finite(values: Tensor) -> bool:

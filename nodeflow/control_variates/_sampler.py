@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
+import torch
 
 from nodeflow._base.checks import check_one_of, check_type, first_true
 from nodeflow._base.types import Fanouts, PerFlow
@@ -91,6 +93,12 @@ class ControlVariateSampler(NeighborSampler):
             raise ValueError("fanouts[0] may be 0 only where the history has the inputs, whose sums are exact")
         return (0, *super()._checked([-1, *fanouts[1:]])[1:])
 
+    def bind(self) -> None:
+        """Call ``read_graph``; where the graph lies on several processes, an error on one is one on all."""
+        peers = self.graph.peers
+        with nullcontext() if peers is None else peers.together("settings of a ControlVariateSampler", exchanges=1):
+            super().bind()
+
     def read_graph(self) -> None:
         """Check also that the history has the sums of the same edges."""
         super().read_graph()
@@ -103,15 +111,20 @@ class ControlVariateSampler(NeighborSampler):
             counts = np.ones(len(never), np.bool_) if self.reader.weights is None else self.reader.weights != 0
             counts = counts if self.edge_filter is None else counts & self.edge_filter.mask
             if (at := first_true(never & counts)) is not None:
+                whole = self.graph.held.whole
+                edge = at if whole is None else whole.edge_ids[at]
                 raise ValueError(
-                    f"prob: edge {at} has {self.prob!r} = 0, so it is never drawn, but it counts in the history's "
+                    f"prob: edge {edge} has {self.prob!r} = 0, so it is never drawn, but it counts in the history's "
                     "sums; give both the history and prob the same edges, as by History(edge_filter=...)"
                 )
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
         """Add the columns of the history."""
         self.history.pull(batch, missing=self.missing)
-        for flow in batch.flows:
-            degrees = self.history.propagation.degrees_of(flow.dst_layer.parent_nid)
-            flow.dst_layer.data["scale"] = scale_of(flow, degrees)
+        layers = [flow.dst_layer for flow in batch.flows]
+        if not layers:
+            return batch
+        degrees = self.history.propagation.degrees_of(torch.cat([layer.parent_nid for layer in layers]))
+        for flow, some in zip(batch.flows, degrees.split([len(layer) for layer in layers]), strict=True):
+            flow.dst_layer.data["scale"] = scale_of(flow, some)
         return batch

@@ -44,6 +44,9 @@ class Updater:
         progress: show a bar.
         folder: where the rows of layers lie in files during a pass; None: in memory (see ``FlowModel.inference``).
 
+    Where the graph lies on several processes, passes are collective: each process computes the nodes that it owns, and
+    ``folder`` is None. ``x`` may be a column of the graph, or rows of all nodes.
+
     Memory: the rows of two layers, what a convolution needs for ``chunk_size`` nodes, and the new history beside the
     old one (in its folder, if it has one). With ``folder``, and a history that has a folder too, only what a
     convolution needs.
@@ -73,6 +76,8 @@ class Updater:
         self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
         self.progress = bool(progress)
         self.folder = None if folder is None else Path(folder)
+        if folder is not None and history.graph.peers is not None:
+            raise ValueError("folder must be None for a graph that lies on several processes")
         self.calls = 0
 
     def step(self) -> bool:
@@ -123,9 +128,8 @@ class Updater:
                         raise ValueError(f"the model's rows of layer {i} are not finite in {target.dtype}")
                     if history.stored:
                         for start, stop in self._ranges(len(target)):
-                            sums = history.propagation(
-                                target, None if stop - start == len(target) else _ids(start, stop)
-                            )
+                            whole = stop - start == len(target)
+                            sums = history.propagation(target, *([] if whole else [_ids(start, stop)]))
                             new[f"agg_h_{i}"][start:stop] = sums
                     left.remove(i)
             finally:
@@ -137,7 +141,8 @@ class Updater:
     def _ranges(self, size: int) -> list[tuple[int, int]]:
         """Ranges of rows that are copied at a time: all at once where the layers lie in memory."""
         step = size if self.folder is None else self.chunk_size or _CHUNK
-        return [(start, min(start + step, size)) for start in range(0, size, max(step, 1))]
+        # a process that owns no nodes has an empty range, since sums are collective
+        return [(start, min(start + step, size)) for start in range(0, max(size, 1), max(step, 1))]
 
 
 def _ids(start: int, stop: int) -> Tensor:

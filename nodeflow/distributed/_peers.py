@@ -31,6 +31,10 @@ class Transport(Protocol):
     def size(self) -> int:
         """The number of processes."""
 
+    @property
+    def broken(self) -> bool:
+        """Whether an operation did not end, after which no other one can."""
+
     def beside(self) -> Transport:
         """Return a further transport between the same processes, for exchanges of another thread; collective."""
 
@@ -98,6 +102,11 @@ class PeerGroup:
     def size(self) -> int:
         """The number of processes."""
         return self._transport.size
+
+    @property
+    def broken(self) -> bool:
+        """Whether an exchange did not end, so that the processes must be started again."""
+        return self._transport.broken
 
     def owners(self, nodes: Ints) -> Ints:
         """Return the process that owns each node."""

@@ -40,6 +40,11 @@ class GroupTransport:
         """The number of processes."""
         return self._watch.size
 
+    @property
+    def broken(self) -> bool:
+        """Whether an operation did not end."""
+        return bool(self._broken)
+
     def swap(self, words: Ints) -> Ints:
         """Send row r of ``words`` ``[size, k]`` to process r; return what each process sent, ``[size, k]``."""
         heard = np.empty_like(words)
@@ -77,7 +82,7 @@ class GroupTransport:
 class LocalTransport:
     """The transport of a process that is alone."""
 
-    rank, size = 0, 1
+    rank, size, broken = 0, 1, False
 
     def beside(self) -> LocalTransport:
         """Return a transport for another thread."""

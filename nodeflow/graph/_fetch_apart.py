@@ -16,7 +16,7 @@ from nodeflow.graph._held import Peers
 
 def fetch_apart(
     peers: Peers, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor],
-    out: Tensor | None = None,
+    out: Tensor | None = None, before: Callable[[Ints], None] | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the rows ``ids``, ``[len(ids), ...]``, in two exchanges; an id that is asked for repeatedly travels once.
 
@@ -26,12 +26,15 @@ def fetch_apart(
         owners: says which process holds each of some ids.
         held: returns rows that this process holds, by parent id.
         out: takes the rows, if given.
+        before: called with all ids that are asked of this process, distinct, before ``held``. It may exchange.
     """
     distinct, index = _distinct(ids)
     begin, order = kernels.csr.sort_by_destination(owners(distinct), peers.size)
     wanted = distinct[order]
     asked = [wanted[begin[r] : begin[r + 1]] for r in range(peers.size)]
     questions = peers.exchange(f"ids of {what}", [[part] if len(part) else [] for part in asked])
+    if before is not None:
+        before(np.unique(np.concatenate([part[0] for part in questions if part] or [distinct[:0]])))
     answers = [[as_array(held(part[0]).cpu().contiguous())] if part else [] for part in questions]
     found = peers.exchange(f"rows of {what}", answers)
     empty = held(wanted[:0])

@@ -27,6 +27,10 @@ class Peers(Protocol):
     def size(self) -> int:
         """The number of processes."""
 
+    @property
+    def broken(self) -> bool:
+        """Whether an exchange did not end, so that the processes must be started again."""
+
     def owners(self, nodes: Ints) -> Ints:
         """Return the process that owns each node, and draws for it."""
 

@@ -22,7 +22,7 @@ from nodeflow.ops import dropout as drop
 from nodeflow.ops import linear_sum, sparse_linear
 from nodeflow.ops._linear import in_bfloat16
 from nodeflow.propagation import PartPropagation, Propagation
-from nodeflow.propagation._apart import pass_apart
+from nodeflow.propagation._apart import layers_apart, pass_apart
 from nodeflow.propagation._filed_pass import FiledPass
 from nodeflow.propagation._full_pass import FullPass, check_features, check_out
 
@@ -201,9 +201,9 @@ class FlowModel(nn.Module):
 
     @torch.no_grad()
     def inference(
-        self, graph: Graph | Propagation, h: Tensor | Rows, *, nodes: IdsLike | None = None, weight: str | None = None,
-        edge_filter: EdgeFilter | None = None, chunk_size: int | None = None, progress: bool = False,
-        out: Tensor | None = None, folder: FileLike | None = None,
+        self, graph: Graph | Propagation | PartPropagation, h: Tensor | Rows, *, nodes: IdsLike | None = None,
+        weight: str | None = None, edge_filter: EdgeFilter | None = None, chunk_size: int | None = None,
+        progress: bool = False, out: Tensor | None = None, folder: FileLike | None = None,
     ) -> Tensor:  # fmt: skip
         """Return the outputs of all nodes, or of some, from their full neighbourhoods, ``[nodes, out_features]``.
 
@@ -239,19 +239,19 @@ class FlowModel(nn.Module):
         propagation and for an ``out`` that does not fit, IndexError for unknown nodes, OSError where the disk cannot
         hold a layer, and what ``Propagation`` raises.
         """
-        if not isinstance(graph, Graph | Propagation):
+        if not isinstance(graph, Graph | Propagation | PartPropagation):
             hint = ": the arguments are the other way round" if isinstance(h, Graph) else ""
             if isinstance(graph, NodeFlow):
                 hint = ": for a batch call model(batch, h)"
             raise TypeError(f"inference takes a Graph or a Propagation first, got {describe(graph)}{hint}")
-        if isinstance(graph, Propagation) and weight is not None:
+        if not isinstance(graph, Graph) and weight is not None:
             raise ValueError("the propagation has its weights; leave out weight")
-        if isinstance(graph, Propagation) and edge_filter is not None:
+        if not isinstance(graph, Graph) and edge_filter is not None:
             raise ValueError("the propagation has its filter of edges; leave out edge_filter")
-        if isinstance(graph, Graph) and graph.peers is not None:
+        if isinstance(graph, PartPropagation) or (isinstance(graph, Graph) and graph.peers is not None):
             if out is not None or folder is not None:
                 raise ValueError("out and folder must be None for a graph that lies on several processes")
-            part = PartPropagation(graph, weight=weight, edge_filter=edge_filter)
+            part = PartPropagation(graph, weight=weight, edge_filter=edge_filter) if isinstance(graph, Graph) else graph
             return pass_apart(self, part, h, nodes=nodes, chunk_size=chunk_size, progress=progress)
         propagation = (
             graph if isinstance(graph, Propagation) else Propagation(graph, weight=weight, edge_filter=edge_filter)
@@ -276,14 +276,22 @@ class FlowModel(nn.Module):
 
     @torch.no_grad()
     def layers(
-        self, propagation: Propagation, h: Tensor | Rows, *, chunk_size: int | None = None, progress: bool = False,
-        folder: FileLike | None = None,
+        self, propagation: Propagation | PartPropagation, h: Tensor | Rows, *, chunk_size: int | None = None,
+        progress: bool = False, folder: FileLike | None = None,
     ) -> Iterator[Tensor]:  # fmt: skip
         """Give the rows of all nodes that enter each convolution, before dropout, and at last the outputs.
 
         Arguments as for ``inference``; the propagation says along which edges, and with which weights. With ``folder``
-        the first ones given are ``h`` itself, and the others map files.
+        the first ones given are ``h`` itself, and the others map files. With a ``PartPropagation`` they are the rows
+        of the nodes that this process owns; all processes call this together.
+
+        Raises ValueError for ``folder`` with a ``PartPropagation``.
         """
+        if isinstance(propagation, PartPropagation):
+            if folder is not None:
+                raise ValueError("folder must be None for a graph that lies on several processes")
+            yield from layers_apart(self, propagation, h, chunk_size=chunk_size, progress=progress)
+            return
         yield from _pass(self, propagation, folder, chunk_size=chunk_size, progress=progress)(h)
 
 

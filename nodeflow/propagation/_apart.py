@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -23,6 +23,25 @@ def pass_apart(
 ) -> Tensor:  # fmt: skip
     """Return the outputs of a model at ``nodes``, None: at those that this process owns; collective.
 
+    The other arguments are those of ``layers_apart``.
+    """
+    graph = propagation.graph
+    for entering in layers_apart(model, propagation, h, chunk_size=chunk_size, progress=progress):
+        rows = entering
+    if nodes is None:
+        return rows
+    peers: Any = graph.peers
+    with peers.together("outputs of nodes", exchanges=2):
+        wanted = as_ids(nodes, "nodes", graph.num_nodes)
+        places = graph.held.parts.places  # type: ignore[attr-defined]
+        return fetch_apart(peers, "outputs", wanted, peers.owners, lambda ids: rows[torch.from_numpy(places(ids))])
+
+
+def layers_apart(
+    model: LayeredModel, propagation: PartPropagation, h: Tensor | Rows, *, chunk_size: int | None, progress: bool
+) -> Iterator[Tensor]:
+    """Yield the rows that enter each convolution, then the outputs, of the nodes that this process owns; collective.
+
     Each process computes its own nodes, and rows of mirrors travel before every convolution but the first, of which
     the inputs travel. ``h``: rows of all nodes, fetched for the nodes here. Raises ValueError for a graph whose edges
     do not lie with their destinations.
@@ -42,6 +61,7 @@ def pass_apart(
                 if i:
                     rows = torch.cat([rows, plan.broadcast(rows)])
                 rows = model.activate(i, rows)
+                yield rows[: plan.num_masters]
                 kept += [] if model.jumping is None or not i else [rows[: plan.num_masters]]
                 rows = torch.cat([_convolved(model, i, propagation, rows, *bounds, bar.update) for bounds in ranges])
     finally:
@@ -49,13 +69,7 @@ def pass_apart(
             module.training = training
     if model.jumping is not None:
         rows = model.jumping([*kept, model.activate(len(model.convs), rows)])
-    if nodes is None:
-        return rows
-    peers: Any = graph.peers
-    with peers.together("outputs of nodes", exchanges=2):
-        wanted = as_ids(nodes, "nodes", graph.num_nodes)
-        places = graph.held.parts.places  # type: ignore[attr-defined]
-        return fetch_apart(peers, "outputs", wanted, peers.owners, lambda ids: rows[torch.from_numpy(places(ids))])
+    yield rows
 
 
 def _convolved(

@@ -40,6 +40,10 @@ class ThreadTransport:
         self._channels = [0] if channels is None else channels  # those opened by this rank
         self._table, self._barrier = meeting.channel(self._channels[-1])
 
+    @property
+    def broken(self) -> bool:
+        return self._barrier.broken
+
     def beside(self) -> ThreadTransport:
         self._channels.append(len(self._channels))
         return ThreadTransport(self.rank, self._meeting, self._channels)

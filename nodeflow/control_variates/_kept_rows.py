@@ -1,0 +1,141 @@
+"""The arrays of a history as a module holds them: in memory or in files, renewed at once, saved and loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from nodeflow._disk.store import Store
+from nodeflow.control_variates._apart import Apart
+from nodeflow.propagation import Propagation
+
+
+class KeptRows(nn.Module):
+    """The arrays of a ``History``: buffers, which map files where it has a folder.
+
+    A subclass sets the attributes below and registers the buffers: "step", and for every layer i of ``widths`` "h_i",
+    "written_i" and, where sums are stored, "agg_h_i".
+    """
+
+    step: Tensor
+    propagation: Propagation
+    widths: dict[int, int]
+    _files: Store | None
+    _apart: Apart | None
+    _staged: dict[int, tuple[Tensor, Tensor]]
+
+    def flush(self) -> None:
+        """Wait until the rows of a history in files are on the disk, so that they outlive a power cut."""
+        if self._files is not None:
+            self._files.flush()
+
+    def close(self) -> None:
+        """Let another process have the folder. Afterwards nothing may be written."""
+        if self._files is not None:
+            self._files.close()
+
+    @contextmanager
+    def renewal(self) -> Iterator[dict[str, Tensor]]:
+        """Yield tensors ``h_i`` (and ``agg_h_i``, where sums are stored) for all nodes, to be filled within the block.
+
+        At the end of the block they replace the old ones at once, as one commit. If anything raises, the old ones stay.
+        Rows that were pushed and not committed are dropped. ``Updater`` renews a history in this way.
+        """
+        with self._together("a renewal of the history", exchanges=1):
+            if self._files is not None:
+                name, new = self._files.successor()
+            else:
+                name, new = "", {key: torch.zeros_like(buffer) for key, buffer in self.named_buffers()}
+            yield {key: tensor for key, tensor in new.items() if key.startswith(("h_", "agg_h_"))}
+            step = int(self.step) + 1
+            new["step"].fill_(step)
+            for i in self.widths:
+                new[f"written_{i}"].fill_(step)
+            self._replace(name, new)
+
+    def clear(self) -> None:
+        """Forget everything: all rows are zero, and never written."""
+        with self._together("clearing the history", exchanges=1):
+            if self._files is not None:
+                self._replace(*self._files.successor())
+                return
+            if self._apart is not None:
+                self._apart.wait("clearing")
+            for buffer in self.buffers():
+                buffer.zero_()
+            self._staged = {}
+
+    def _replace(self, name: str, new: dict[str, Tensor]) -> None:
+        """Replace all arrays, on all processes or on none, and drop rows that were pushed."""
+        if self._apart is not None:
+            self._apart.wait("new arrays")
+        if self._files is not None:
+            self._files.replace(name)
+            new = self._files.arrays
+        self._staged = {}
+        self._buffers.update(new)
+
+    def _together(self, what: str, exchanges: int) -> AbstractContextManager[None]:
+        return nullcontext() if self._apart is None else self._apart.peers.together(what, exchanges)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Change type or device, as ``.to`` does. Files cannot change; stored sums stay float32 at least."""
+        if self._files is not None:
+            for name, buffer in self.named_buffers():
+                other = fn(buffer[:0] if buffer.ndim else buffer)
+                if other.dtype != buffer.dtype or other.device != buffer.device:
+                    raise ValueError(
+                        f"a history in files keeps its type and place, but {name} would become {other.dtype} on "
+                        f"{other.device}; keep it apart from the module that is moved, or make it with folder=None"
+                    )
+            return self
+        wide = {name: buffer for name, buffer in self.named_buffers() if name.startswith("agg_h_")}
+        super()._apply(fn, recurse)
+        for name, buffer in wide.items():
+            now = getattr(self, name)
+            if now.dtype in (torch.float16, torch.bfloat16):
+                setattr(self, name, buffer.to(now.device, torch.float32))
+        return self
+
+    def get_extra_state(self) -> Tensor:
+        """Return the hash of the propagation, for ``state_dict``."""
+        return torch.tensor(self.propagation.fingerprint)
+
+    def set_extra_state(self, state: object) -> None:
+        """Do nothing: the hash has been compared before."""
+
+    def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, meta: Any, *rest: Any) -> None:
+        """Refuse the state of another history before any row is copied. Files are replaced at once, or stay."""
+        hashed = state.get(prefix + "_extra_state")
+        if hashed is not None and int(hashed) != self.propagation.fingerprint:
+            raise ValueError("the state is of another history: its graph, edge weights, direction or filter are others")
+        for name, buffer in self.named_buffers():
+            found = state.get(prefix + name)
+            if found is not None and (found.shape != buffer.shape or found.dtype != buffer.dtype):
+                raise ValueError(
+                    f"the state is of another history: {name} is {found.dtype} {tuple(found.shape)} there, and "
+                    f"{buffer.dtype} {tuple(buffer.shape)} here"
+                )
+        self._staged = {}  # rows that waited for a commit are not of this state
+        if self._files is None:
+            super()._load_from_state_dict(state, prefix, meta, *rest)
+            return
+        errors: list[str] = rest[-1]  # torch collects them, and raises once all modules are done
+        known, (name, new) = len(errors), self._files.successor()
+        try:
+            for key in new:
+                if prefix + key not in state:  # reported, or left as it is
+                    new[key].copy_(getattr(self, key))
+            self._buffers.update(new)
+            super()._load_from_state_dict(state, prefix, meta, *rest)
+            with self._together("loading the history", exchanges=1):
+                if self._apart is not None and len(errors) > known:
+                    raise RuntimeError(errors[-1])  # now, since the others wait
+                if len(errors) == known:
+                    self._replace(name, new)
+        finally:
+            self._buffers.update(self._files.arrays)

@@ -1,0 +1,420 @@
+"""Histories over a graph that lies on several ranks: those of one process, by commits that all make or none."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.ranks import Parts, ThreadTransport, run_ranks
+from _support.sampler_families import NODES, fingerprint, graph_of_all
+from torch import Tensor
+
+from nodeflow import ControlVariateSampler, Graph, History, NodeFlowLoader, Updater
+from nodeflow._rows.csr import csr_tensor
+from nodeflow.control_variates import _apart
+from nodeflow.distributed import DistributedGraph, PeerError
+from nodeflow.nn import VRGCN, VRModel
+from nodeflow.sampling._base import Call
+
+WHOLE = graph_of_all()
+WHOLE.edata["q"] = WHOLE.edata["w"].double()
+X = torch.from_numpy(np.random.default_rng(3).normal(size=(NODES, 4)))
+WHOLE.ndata["h"] = X
+SPARSE = csr_tensor(torch.arange(NODES + 1), torch.arange(NODES), torch.ones(NODES), (NODES, NODES))
+OWNER = [0 if v % 5 else 2 for v in range(NODES)]  # rank 1 owns nothing
+SEEDS, LABELS = [(7 * v) % NODES for v in range(41)], torch.arange(NODES) % 3
+close = torch.testing.assert_close
+EXACT = {"rtol": 1e-12, "atol": 1e-12}
+
+
+def owners(size: int) -> list[int]:
+    return OWNER if size == 3 else [(v * v) % size for v in range(NODES)]
+
+
+def history_of(graph: Graph, widths: dict[int, int], **options: Any) -> History:
+    return History(graph, widths, weight="q", dtype=torch.float64, **options)
+
+
+def trained(graph: Graph, total: int, add: Callable[[list[Tensor]], None], **options: Any) -> tuple[Any, ...]:
+    """Train for two epochs; return the history, the model, the loss of every step, and fingerprints of batches."""
+    torch.random.manual_seed(0)
+    model: VRModel = options["model"]
+    history = history_of(graph, model.history_widths, inputs=graph.ndata["h"], edge_filter=options["edge_filter"])
+    Updater(model, history, graph.ndata["h"]).step()
+    sampler = ControlVariateSampler(graph, [0, 1, 2], history)
+    loader = NodeFlowLoader(sampler, SEEDS, options["batch_size"], shuffle=True, num_workers=options.get("workers", 0))
+    losses, seen = [], []
+    for _ in range(2):
+        for batch in loader:
+            loss = torch.nn.functional.cross_entropy(model(batch), LABELS[batch.seeds], reduction="sum") / total
+            model.zero_grad()
+            loss.backward()
+            grads = [one.grad for one in model.parameters() if one.grad is not None]
+            told = loss.detach().clone()
+            add([told, *grads])
+            with torch.no_grad():
+                for one in model.parameters():
+                    one -= 0.3 * one.grad
+            history.push(batch)
+            history.commit()
+            losses.append(told)
+            seen.append({i: dict(layer.data) | {"nodes": layer.parent_nid} for i, layer in enumerate(batch.layers)})
+    return history, model, torch.stack(losses), seen
+
+
+@pytest.mark.parametrize(
+    "size", [1, 3, pytest.param(2, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("edge_filter", [None, "old"])
+def test_training_is_that_of_one_process(size: int, edge_filter: str | None) -> None:
+    torch.manual_seed(0)
+    model, parts = VRGCN(4, 5, 3, num_layers=3).double(), Parts(WHOLE, owners(size), size)
+    options = {"edge_filter": edge_filter}
+    before, (history, last, losses, batches) = (
+        copy.deepcopy(model), trained(WHOLE, 12, lambda _: None, model=model, batch_size=12, **options)
+    )  # fmt: skip
+
+    def on_a_rank(transport: ThreadTransport) -> None:
+        graph = parts.on(transport)
+
+        def add(tensors: list[Tensor]) -> None:
+            told = graph.peers.gather("gradients", [tensor.numpy() for tensor in tensors])
+            for k, tensor in enumerate(tensors):
+                tensor.copy_(sum(torch.from_numpy(arrays[k]) for arrays in told))
+
+        own, found, summed, seen = trained(
+            graph, 12, add, model=copy.deepcopy(before), batch_size=12 // size, workers=int(size == 3), **options
+        )
+        close(summed, losses, **EXACT)
+        for one, other in zip(found.parameters(), last.parameters(), strict=True):
+            close(one, other, **EXACT)
+        assert int(own.step) == int(history.step) == len(losses) + 1
+        for i in own.widths:
+            close(getattr(own, f"h_{i}"), getattr(history, f"h_{i}")[graph.masters], **EXACT)
+            assert torch.equal(own.age(i), history.age(i)[graph.masters])
+            nodes = [[5, 5, 0], [], list(range(NODES))][transport.rank % 3]
+            close(own.rows(i, nodes), history.rows(i, nodes), **EXACT)
+            assert torch.equal(own.age(i, nodes), history.age(i, nodes))
+            close(own.aggregated_rows(i, nodes), history.aggregated_rows(i, nodes), **EXACT)
+        for share, union in zip(seen, batches, strict=True):  # the columns of a share are those of the union
+            for i, columns in share.items():
+                place = {int(v): k for k, v in enumerate(union[i]["nodes"])}
+                at = torch.tensor([place[int(v)] for v in columns["nodes"]], dtype=torch.int64)
+                assert set(columns) == set(union[i])
+                for name, column in columns.items():
+                    close(column, union[i][name][at], **EXACT)
+
+    run_ranks(size, on_a_rank)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_pass_of_the_updater_is_that_of_one_process(stored: bool) -> None:
+    torch.manual_seed(0)
+    model, parts = VRGCN(4, 5, 3, num_layers=3).double(), Parts(WHOLE, OWNER, 3)
+    options: dict[str, Any] = {"aggregated": "stored" if stored else "on demand"}
+    whole = history_of(WHOLE, model.history_widths, **options)
+    Updater(model, whole, X, chunk_size=7).step()
+    outputs = model.inference(whole.propagation, X)
+    expected = fingerprint(ControlVariateSampler(WHOLE, [2, 2, 2], whole).draw_batch([4, 5], Call()))
+
+    def passed(transport: ThreadTransport) -> None:
+        graph, own_model = parts.on(transport), copy.deepcopy(model)
+        history = history_of(graph, model.history_widths, **options)
+        assert Updater(own_model, history, graph.ndata["h"], chunk_size=7).step()
+        sampler = ControlVariateSampler(graph, [2, 2, 2], history)
+        assert fingerprint(sampler.draw_batch([4, 5], Call())) == expected
+        nodes = np.arange(transport.rank * 20)
+        for i in history.widths:
+            close(history.rows(i, nodes), whole.rows(i, nodes), **EXACT)
+            close(history.aggregated_rows(i, nodes), whole.aggregated_rows(i, nodes), **EXACT)
+        close(own_model.inference(history.propagation, X), outputs[graph.masters], **EXACT)
+        before = {name: buffer.clone() for name, buffer in history.named_buffers()}
+        wrong = VRGCN(4, 5, 3, num_layers=3).double()
+        if transport.rank == 0:
+            with torch.no_grad():
+                wrong.convs[0].linear.weight[0, 0] = torch.nan
+        with pytest.raises((ValueError, PeerError), match=r"the model's rows of layer 1 are not finite|rank \d failed"):
+            Updater(wrong, history, X).run()
+        for name, buffer in history.named_buffers():
+            assert torch.equal(buffer, before[name]), name
+        with pytest.raises(ValueError, match="folder must be None for a graph that lies on several"):
+            Updater(own_model, history, X, folder=".")
+
+    run_ranks(3, passed)
+
+
+def test_rows_of_a_node_that_several_ranks_push_are_those_of_the_first() -> None:
+    parts = Parts(WHOLE, OWNER, 3)
+
+    def pushed(transport: ThreadTransport) -> None:
+        history, rank = history_of(parts.on(transport), {1: 2, 0: 1}), transport.rank
+        nodes = [[], [0, 5, 9, 1], [9, 5, 7]][rank]
+        history.write(1, nodes, torch.full((len(nodes), 2), 1.0 + rank, dtype=torch.float64))
+        assert history.rows(1, [9]).tolist() == [[0, 0]]
+        history.commit()
+        assert history.rows(1, [7, 9, 5, 0, 1, 2])[:, 0].tolist() == [3, 2, 2, 2, 2, 0]
+        assert history.age(1, [7, 2]).tolist() == [0, -1]
+        assert history.age(0, [7]).tolist() == [-1]
+        history.commit()
+        assert history.age(1, [7]).tolist() == [1]
+        history.clear()
+        assert history.rows(1, range(NODES)).count_nonzero() == 0
+
+    run_ranks(3, pushed)
+
+
+def test_rows_travel_once_and_only_to_their_owners() -> None:
+    parts, head = Parts(WHOLE, OWNER, 3), 8 * 4
+
+    def counted(transport: ThreadTransport) -> None:
+        graph, rank = parts.on(transport), transport.rank
+        history, counters = history_of(graph, {1: 2}), graph.peers.counters
+        history.rows(1, [5, 1, 1, 5, 5])  # 5 is rank 2's, 1 is rank 0's
+        asked = [1, 2, 1][rank]
+        assert counters.by_kind["ids of rows of layer 1 of the history"] == asked * (head + 8)
+        assert counters.by_kind["rows of rows of layer 1 of the history"] == [2, 0, 2][rank] * (head + 8 + 16)
+        history.write(1, [5, 1], torch.ones(2, 2, dtype=torch.float64))
+        history.commit()
+        sent = counters.by_kind["rows that were pushed"]
+        words = 8 * (1 + 3 + 3 + 4) + 8  # what the arrays are, and the step, for each of two others
+        assert sent == 2 * words + asked * (8 + 16)
+
+    run_ranks(3, counted)
+
+
+# ---- failures
+
+
+def filled(graph: DistributedGraph, **options: Any) -> History:
+    history = history_of(graph, {1: 2, 0: 1}, **options)
+    history.write(1, list(range(40)), torch.ones(40, 2, dtype=torch.float64))
+    history.commit()
+    return history
+
+
+def second(history: History) -> None:
+    for i in history.widths:
+        history.write(i, range(NODES), torch.full((NODES, history.widths[i]), 2.0, dtype=torch.float64))
+    history.commit()
+
+
+def everything(history: History) -> dict[str, list[Any]]:
+    return {name: buffer.tolist() for name, buffer in history.named_buffers()}
+
+
+class Thread:
+    """The rank of the thread that asks, so that one function does something else on each."""
+
+    ranks = threading.local()
+
+
+@pytest.mark.parametrize("files", [False, True])
+@pytest.mark.parametrize("fault", ["first", "middle", "last"])
+def test_a_rank_that_fails_in_a_commit_leaves_the_old_rows_on_all(
+    files: bool, fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    parts, copied = Parts(WHOLE, owners(3)[::-1], 3), _apart.copy_rows
+
+    def failing(arrays: Any, changes: Any) -> None:
+        names = list(changes)
+        upto = {"first": 0, "middle": 2, "last": len(names)}[fault]
+        if getattr(Thread.ranks, "fails", False):
+            copied(arrays, {name: changes[name] for name in names[:upto]})
+            raise MemoryError("a fault of the test")
+        copied(arrays, changes)
+
+    monkeypatch.setattr(_apart, "copy_rows", failing)
+
+    def failed(transport: ThreadTransport) -> None:
+        Thread.ranks.fails = False
+        history = filled(parts.on(transport), folder=tmp_path / str(transport.rank) if files else None)
+        before, Thread.ranks.fails = everything(history), transport.rank == 1
+        with pytest.raises(
+            MemoryError if transport.rank == 1 else PeerError,
+            match="fault of the test" if transport.rank == 1 else "rank 1 failed .* MemoryError: a fault of the test",
+        ):
+            second(history)
+        assert everything(history) == before
+        Thread.ranks.fails = False
+        second(history)  # and all go on
+        assert int(history.step) == 2
+        assert history.rows(1, [0, 59]).tolist() == [[2, 2]] * 2
+
+    run_ranks(3, failed)
+
+
+def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whatever moments of a commit the folders of two ranks are of: both have it, or neither does."""
+    parts, copied = Parts(WHOLE, owners(2), 2), _apart.copy_rows
+    moments = ["before", "begun", "half", "written", "ended"]
+
+    def keep(rank: int, moment: str) -> None:
+        shutil.copytree(tmp_path / f"{rank}", tmp_path / f"{rank}-{moment}", ignore=shutil.ignore_patterns(".lock"))
+
+    def slowly(arrays: Any, changes: Any) -> None:
+        if not getattr(Thread.ranks, "keeps", False):
+            return copied(arrays, changes)
+        rank, names = Thread.ranks.rank, list(changes)
+        keep(rank, "begun")
+        copied(arrays, {name: changes[name] for name in names[:2]})
+        keep(rank, "half")
+        copied(arrays, {name: changes[name] for name in names[2:]})
+        return keep(rank, "written")
+
+    monkeypatch.setattr(_apart, "copy_rows", slowly)
+
+    def committed(transport: ThreadTransport) -> list[dict[str, Any]]:
+        Thread.ranks.rank, Thread.ranks.keeps = transport.rank, False
+        history = filled(parts.on(transport), folder=tmp_path / f"{transport.rank}")
+        keep(transport.rank, "before")
+        states = [everything(history)]
+        Thread.ranks.keeps = True
+        second(history)
+        Thread.ranks.keeps = False
+        history.close()
+        keep(transport.rank, "ended")
+        return [*states, everything(history)]
+
+    old, new = zip(*run_ranks(2, committed), strict=True)
+    assert old[0] != new[0]
+    for first, other in itertools.product(moments, repeat=2):
+        if "ended" in (first, other) and {first, other} & {"before", "begun", "half"}:
+            continue  # a commit ends nowhere before all have written
+        expected = new if "ended" in (first, other) else old
+
+        def opened(transport: ThreadTransport, names: tuple[str, str] = (first, other)) -> dict[str, Any]:
+            source = tmp_path / f"{transport.rank}-{names[transport.rank]}"
+            folder = tmp_path / f"again-{transport.rank}-{'-'.join(names)}"
+            shutil.copytree(source, folder)
+            history = history_of(parts.on(transport), {1: 2, 0: 1}, folder=folder)
+            found = everything(history)
+            second(history)
+            history.close()
+            return found
+
+        assert run_ranks(2, opened) == list(expected), (first, other)
+
+    def refused(transport: ThreadTransport) -> None:
+        source = tmp_path / f"{transport.rank}-{['ended', 'before'][transport.rank]}"
+        with pytest.raises(ValueError, match=r"folders belong together, must be the same .* step is 2 on rank 0 and 1"):
+            history_of(parts.on(transport), {1: 2, 0: 1}, folder=source)
+
+    run_ranks(2, refused)
+
+
+def test_ranks_that_cannot_know_the_end_keep_it_open(tmp_path: Path) -> None:
+    parts = Parts(WHOLE, owners(2), 2)
+    folders = [tmp_path / "0", tmp_path / "1"]
+
+    def broken(transport: ThreadTransport) -> None:
+        history = filled(parts.on(transport), folder=folders[transport.rank])
+        send = transport.send
+
+        def lost(parcels: Any, sizes: Any) -> Any:
+            if sum(map(len, parcels)) == 0 and sum(sizes) == 0 and transport.rank == 1:  # the end of the commit
+                transport._barrier.abort()
+            return send(parcels, sizes)
+
+        transport.send = lost  # type: ignore[method-assign]
+        with pytest.raises(PeerError, match="another rank ended"):
+            second(history)
+        assert history._files is not None
+        assert history._files.interrupted
+        with pytest.raises((RuntimeError, PeerError)):
+            history.commit()
+        history.close()
+
+    run_ranks(2, broken)
+
+    def opened(transport: ThreadTransport) -> None:
+        history = history_of(parts.on(transport), {1: 2, 0: 1}, folder=folders[transport.rank])
+        assert int(history.step) == 1
+        assert history.rows(1, [0, 59]).tolist() == [[1, 1], [0, 0]]
+
+    run_ranks(2, opened)
+
+
+def test_a_renewal_that_one_rank_has_made_is_made_on_all(tmp_path: Path) -> None:
+    parts = Parts(WHOLE, owners(2), 2)
+
+    def renewed(transport: ThreadTransport) -> None:
+        folder = tmp_path / str(transport.rank)
+        history = filled(parts.on(transport), folder=folder)
+        with history.renewal() as new:
+            for tensor in new.values():
+                tensor.fill_(7)
+            if transport.rank == 1:  # killed after all have agreed, and before it replaced its arrays
+                replaced = history._files.replace  # type: ignore[union-attr]
+                history._files.replace = lambda name: shutil.copytree(folder, tmp_path / "1-killed")  # type: ignore
+        if transport.rank == 1:
+            history._files.replace = replaced  # type: ignore
+        history.close()
+
+    def opened(transport: ThreadTransport) -> None:
+        folder = tmp_path / ["0", "1-killed"][transport.rank]
+        history = history_of(parts.on(transport), {1: 2, 0: 1}, folder=folder)
+        assert (int(history.step), history.rows(1, [0, 59]).tolist()) == (2, [[7, 7]] * 2)
+        assert history.age(0, [3]).tolist() == [0]
+
+    run_ranks(2, renewed)
+    run_ranks(2, opened)
+
+
+def test_states_are_those_of_a_rank() -> None:
+    parts = Parts(WHOLE, owners(2), 2)
+
+    def loaded(transport: ThreadTransport) -> None:
+        graph = parts.on(transport)
+        history = filled(graph)
+        again, state = history_of(graph, {1: 2, 0: 1}), copy.deepcopy(history.state_dict())
+        again.load_state_dict(state)
+        assert everything(again) == everything(history)
+        empty = history_of(graph, {1: 2, 0: 1}).state_dict()
+        again.load_state_dict(state if transport.rank == 0 else empty)
+        with pytest.raises(ValueError, match=r"are of different commits: numbers \[1, 0\], by rank"):
+            again.commit()
+        other = Parts(WHOLE, owners(2)[::-1], 2).on(transport)
+        with pytest.raises(ValueError, match="the state is of another history: its graph"):
+            history_of(other, {1: 2, 0: 1}).load_state_dict(state)
+
+    run_ranks(2, loaded)
+
+
+def test_mistakes() -> None:
+    parts, out = Parts(WHOLE, OWNER, 3), Parts(WHOLE, OWNER, 3, "out")
+
+    def mistaken(transport: ThreadTransport) -> None:
+        graph, rank = parts.on(transport), transport.rank
+        with pytest.raises(ValueError, match=r"arguments of History must be the same .* widths is \{1: 2\} on rank 0"):
+            History(graph, {1: 2 + rank // 2})
+        with pytest.raises((ValueError, PeerError), match=r"widths\[1\] must be|rank 1 failed .* widths\[1\] must be"):
+            History(graph, {1: int(rank != 1)})
+        with pytest.raises(ValueError, match="direction must be 'in' for a history of a graph that lies on several"):
+            History(graph, {1: 2}, direction="out")
+        with pytest.raises(ValueError, match="the in-edges of a node do not lie together"):
+            History(out.on(transport), {1: 2})
+        with pytest.raises(TypeError, match="inputs must be dense for a graph that lies on several processes"):
+            History(graph, {1: 2}, inputs=SPARSE)
+        history = history_of(graph, {1: 2})
+        with pytest.raises((IndexError, PeerError), match=r"nodes\[0\] is 60|rank 0 failed"):
+            history.rows(1, [NODES] if rank == 0 else [])
+        history.write(1, [v for v in range(NODES) if v != 5], torch.ones(NODES - 1, 2, dtype=torch.float64))
+        history.commit()
+        sampler = ControlVariateSampler(graph, [-1, -1], history, missing="refuse")
+        seed = WHOLE.edges()[1][WHOLE.edges()[0] == 5].tolist()[:1]
+        with pytest.raises((ValueError, PeerError), match=r"layer 1 of the history has no row yet of node 5|rank 1 f"):
+            sampler(seed if rank == 1 else [])
+        with pytest.raises((ValueError, PeerError), match=r"edge \d+ has 'p' = 0, so it is never drawn|rank \d failed"):
+            ControlVariateSampler(graph, [2, 2], history, prob="p")
+
+    run_ranks(3, mistaken)
