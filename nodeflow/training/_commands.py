@@ -45,9 +45,10 @@ from nodeflow.training._methods import with_columns
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._partition_batches import PartitionBatches
 from nodeflow.training._predictions import check_predictions, write_predictions
-from nodeflow.training._processes import Processes, process_group, restarts
+from nodeflow.training._processes import Processes
 from nodeflow.training._result import EpochRecord
 from nodeflow.training._settings import read_toml
+from nodeflow.training._started import process_group, restarts
 from nodeflow.training._state import read_tensors
 from nodeflow.training._trainer import Stopped, Trainer
 
@@ -105,7 +106,7 @@ def _train(options: argparse.Namespace, say: Say, processes: Processes) -> None:
             raise
         raise type(error)(f"{options.config}: {error}") from error
     folder = options.output or Path("runs/latest")
-    if restarts() and processes.of_first(lambda: _holds(folder, run)):
+    if restarts(processes) and processes.of_first(lambda: _holds(folder, run)):
         _go_on(folder, run, options, say, processes)
         return
     with processes.together():

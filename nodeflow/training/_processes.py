@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -76,10 +75,6 @@ class Processes:
                 sent = torch.from_numpy(np.frombuffer(data, np.uint8).copy())
             dist.broadcast(sent, 0)
         return sent.numpy().tobytes()
-
-    def wait(self) -> None:
-        """Wait until all processes are here."""
-        self.totals(0)
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -157,34 +152,3 @@ def as_peer_error(error: RuntimeError) -> RuntimeError:
     if not lost or isinstance(error, PeerError):
         return error
     return PeerError(f"another process has ended, or does not answer: {text.strip().splitlines()[0]}")
-
-
-def is_started_by_torchrun() -> bool:
-    """Return whether torchrun, or another program that sets its variables, has started several processes."""
-    return int(os.environ.get("WORLD_SIZE") or 1) > 1
-
-
-def restarts() -> int:
-    """Return how often torchrun has started the processes of this job again."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0)
-
-
-@contextmanager
-def process_group() -> Iterator[Processes]:
-    """Within the block, torch's default group is that of the processes that torchrun has started.
-
-    A group that exists is taken as it is. On a machine with GPUs, each process has the GPU of its number there, and
-    tensors on GPUs go through NCCL.
-    """
-    if not is_started_by_torchrun() or dist.is_initialized():
-        yield Processes.present()
-        return
-    backend = "gloo"
-    if torch.cuda.is_available() and dist.is_nccl_available():
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK") or 0) % torch.cuda.device_count())
-        backend = "cpu:gloo,cuda:nccl"
-    dist.init_process_group(backend)
-    try:
-        yield Processes.present()
-    finally:
-        dist.destroy_process_group()

@@ -208,8 +208,7 @@ class Settings:
             if self.partitions and self.storage != "memory":
                 raise ValueError(
                     f"partitions is read with storage 'partitions' only, or 'memory' for parts of several processes, "
-                    f"got partitions = {self.partitions!r} with storage {self.storage!r}; give one of these, or leave it "
-                    "out"
+                    f"got partitions = {self.partitions!r} with storage {self.storage!r}; give one of these"
                 )
             if self.slots:
                 raise ValueError(

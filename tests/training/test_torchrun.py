@@ -1,0 +1,143 @@
+"""``torchrun -m nodeflow train``: the run of a single process, on whole data sets and on parts, cut off and killed."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from _support.cli_tools import status
+from _support.training_tools import planted
+
+import nodeflow
+from nodeflow.training._state import read_state, read_tensors
+
+ROOT = Path(nodeflow.__file__).resolve().parents[1]
+RUN = ["--fanouts", "4", "4", "--hidden", "8", "--epochs", "4", "--lr", "0.02", "--direction", "in", "--no-plot"]
+SAME = [*RUN, "--dropout", "0"]
+
+HURT = '''
+"""A model that hurts its process: in training step number HURT_AT, on rank 1, before any restart."""
+
+import os
+import signal
+
+from nodeflow.nn import GraphSAGE
+
+
+class Hurt(GraphSAGE):
+    steps = 0
+
+    def forward(self, batch, h):
+        self.steps += self.training
+        first = os.environ.get("RANK") == "1" and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
+        if first and self.training and self.steps == int(os.environ.get("HURT_AT", 0)):
+            os.kill(os.getpid(), getattr(signal, os.environ["HURT_BY"]))
+        return super().forward(batch, h)
+'''
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with a data set whose split is ascending, as that of parts, and a module of the user's own."""
+    whole = planted()
+    replace(whole, **{part: nodes.sort().values for part, nodes in whole.splits.items()}).save(tmp_path / "whole")
+    (tmp_path / "hurt.py").write_text(HURT)
+    return tmp_path
+
+
+def torchrun(place: Path, *options: str, restarts: int = 0, processes: int = 2, **more: str) -> tuple[int, str, str]:
+    """Return status, output and errors of ``torchrun -m nodeflow train``."""
+    path = os.pathsep.join([str(ROOT), str(place)])
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}",
+         f"--max-restarts={restarts}", "-m", "nodeflow", "train", *options],
+        capture_output=True, text=True, cwd=place, timeout=240, check=False,
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **more},
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return read_tensors(folder / "checkpoint.safetensors")[1]
+
+
+def log(folder: Path) -> list[list[float]]:
+    """Epochs, losses and scores."""
+    with (folder / "log.csv").open(newline="") as file:
+        return [[float(row[name]) for name in ("epoch", "loss", "val_accuracy")] for row in csv.DictReader(file)]
+
+
+def alone(place: Path, output: str, *options: str) -> Path:
+    assert status(["train", str(place / "whole"), *options, "--output", str(place / output)]) == 0
+    return place / output
+
+
+def check_close(one: Path, other: Path) -> None:
+    torch.testing.assert_close(log(one), log(other), rtol=2e-5, atol=2e-5)
+    torch.testing.assert_close(weights(one), weights(other), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.slow
+def test_two_processes_make_the_run_of_one_and_print_it_once(place: Path) -> None:
+    code, output, errors = torchrun(place, "whole", *SAME, "--batch-size", "10", "--output", "two")
+    assert (code, errors) == (0, "")
+    assert [output.count(word) for word in ("test accuracy", "2 processes share every step: 10 seeds each")] == [1, 1]
+    files = {path.name for path in (place / "two").iterdir() if not path.name.startswith("events")}
+    assert files == {"checkpoint.safetensors", "log.csv", "result.json", "run.toml", "state.safetensors"}
+    check_close(place / "two", alone(place, "one", *SAME, "--batch-size", "20"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", ["even", "owned"])
+def test_parts_make_the_run_of_the_whole(place: Path, share: str) -> None:
+    cut = ["partition", str(place / "whole"), "--for", "processes", "--parts", "2", "--output", str(place / "parts")]
+    assert status([*cut, "--direction", "in", "--method", "hash"]) == 0
+    mine = [*SAME, "--partitions", "parts", "--share", share, "--validate", "full" if share == "owned" else "sampled"]
+    code, output, errors = torchrun(place, *mine, "--batch-size", "10", "--output", "two")
+    assert (code, errors) == (0, ""), output
+    check_close(place / "two", alone(place, "one", *SAME, "--batch-size", "20", *mine[-2:]))
+    assert status(["evaluate", str(place / "two")]) == 2
+    assert status(["evaluate", str(place / "two"), "--data", str(place / "whole")]) == 0
+
+
+@pytest.mark.slow
+def test_a_stopped_run_goes_on_with_another_number_of_processes(place: Path) -> None:
+    mine = [*SAME, "--model", "hurt:Hurt", "--checkpoint-every", "0"]
+    code, output, errors = torchrun(
+        place, "whole", *mine, "--batch-size", "10", "--output", "two", HURT_AT="9", HURT_BY="SIGTERM"
+    )
+    assert code == 1
+    assert errors.count("nodeflow train: stopped in epoch 2 after batch 3 of 6; its state is saved") == 1
+    state = read_state(place / "two" / "state.safetensors")
+    assert (state["epoch"], state["done"], state["settings"]["batch_size"]) == (1, 3, 20)
+    code, output, errors = torchrun(place, "--resume", "two", "--no-plot", processes=3)
+    assert code == 1
+    assert errors.count("nodeflow train: a step of the run has 20 seeds (batch_size 10 of 2 processes)") == 1
+    code, output, errors = torchrun(place, "--resume", "two", "--no-plot", processes=1)
+    assert (code, errors) == (0, ""), output
+    assert "goes on after epoch 1 and batch 3 of the next" in output
+    check_close(place / "two", alone(place, "one", *SAME, "--batch-size", "20"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["whole", "parts"])
+def test_a_killed_process_is_started_again_and_the_result_is_that_of_an_undisturbed_run(place: Path, kind: str) -> None:
+    data = ["whole"]
+    if kind == "parts":
+        cut = ["partition", str(place / "whole"), "--for", "processes", "--parts", "2", "--direction", "in"]
+        assert status([*cut, "--output", str(place / "parts")]) == 0
+        data = ["--partitions", "parts"]
+    mine = [*data, *RUN, "--dropout", "0.3", "--model", "hurt:Hurt", "--batch-size", "10", "--output"]
+    assert torchrun(place, *mine, "wanted")[0] == 0
+    code, output, errors = torchrun(place, *mine, "two", restarts=1, HURT_AT="15", HURT_BY="SIGKILL")
+    assert code == 0, errors
+    assert "goes on after epoch 2 and batch 0 of the next" in output
+    assert log(place / "two") == log(place / "wanted")
+    found, wanted = weights(place / "two"), weights(place / "wanted")
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
