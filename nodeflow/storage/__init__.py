@@ -10,8 +10,8 @@ A column of a graph is a tensor, or any object that follows the protocol ``Rows`
 - ``_orders``: which partitions are in memory at a time. ``_write_partitions``, ``_partitions``: a partitioned graph in
   a folder. ``_partition_buffer``: a part of it in memory, state after state. ``_split``
   writes columns split over files.
-- ``_embedding_table``: rows learned for nodes, beside the state of their optimiser. ``_pipeline``: batches under way
-  at the same time.
+- ``_embedding_table``: rows learned for nodes, beside the state of their optimiser (``_row_optimizers``). ``_pulls``:
+  rows that wait for their step. ``_pipeline``: batches under way at the same time.
 """
 
 from nodeflow._rows.rows import Rows

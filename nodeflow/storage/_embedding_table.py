@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,19 +18,12 @@ from nodeflow._disk.store import Change, Shapes, Store, change_rows
 from nodeflow._rows.rows import fetch_rows
 from nodeflow.random import derive_key
 from nodeflow.storage._initial import INITS, initial_rows
+from nodeflow.storage._pulls import Pulls, gradients
 from nodeflow.storage._row_optimizers import Rows, check_lr, row_optimizer
 
 _LAYOUT = 1  # of the arrays in a folder
 _INITIAL = 0x696E697469616C  # makes initial rows independent of the draws of a sampler with the same seed
 _TYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-
-
-class Pulled(NamedTuple):
-    """Rows that wait for their step: ids ascending and distinct, and for every row of ``leaf`` the place of its id."""
-
-    leaf: Tensor
-    ids: Ints
-    places: Tensor | None
 
 
 class EmbeddingTable:
@@ -116,7 +109,7 @@ class EmbeddingTable:
             self._store is None
         ) else {}  # fmt: skip
         self._lock = threading.Lock()  # of the rows: a reader sees whole commits, whatever thread writes them
-        self._pulled: list[Pulled] = []
+        self._pulls = Pulls()
 
     @property
     def lr(self) -> float:
@@ -157,21 +150,7 @@ class EmbeddingTable:
         """
         if not torch.is_grad_enabled():
             return self.fetch(ids).to(device)
-        pulled = self._pull(ids, device)
-        with self._lock:
-            self._pulled.append(pulled)
-        return pulled.leaf
-
-    def _pull(self, ids: IdsLike, device: torch.device | str | None = None) -> Pulled:
-        checked = as_ids(ids, "ids", self.shape[0])
-        if len(checked) < 2 or (checked[1:] > checked[:-1]).all():
-            distinct, places = checked.copy(), None
-        else:
-            distinct, inverse = np.unique(checked, return_inverse=True)
-            places = torch.from_numpy(inverse.astype(np.int64, copy=False))
-        rows = self.fetch(distinct)
-        rows = rows if places is None else rows.index_select(0, places)
-        return Pulled(rows.to(device).requires_grad_(), distinct, places)
+        return self._pulls.pull(as_ids(ids, "ids", self.shape[0]), self.fetch, device)
 
     def _read(self, ids: Ints) -> Tensor:
         """Return rows; those that were never written have their initial values."""
@@ -199,56 +178,28 @@ class EmbeddingTable:
         Raises ValueError where no row has a gradient, for a gradient that is not finite, and for tensors that were not
         pulled from this table or whose step was made; OSError where the disk is full. Then nothing is written.
         """
-        chosen = self._waiting(rows)
-        if all(pulled.leaf.grad is None for pulled in chosen):
-            raise ValueError(
-                "no row has a gradient: pull rows, compute a loss of them, call its backward(), and then step()"
-            )
-        self._step(chosen)
-        self._forget(chosen)
+        chosen = self._pulls.waiting(rows)
+        with torch.no_grad():
+            found = gradients(chosen, self._exact)
+            if found is None:
+                raise ValueError(
+                    "no row has a gradient: pull rows, compute a loss of them, call its backward(), and then step()"
+                )
+            with self._lock:
+                self._change(found[0], lambda arrays: self._update(arrays, *found))
+        self._pulls.forget(chosen)
 
     def drop(self, *rows: Tensor) -> None:
         """Let rows that were pulled wait for no step any more; without arguments, all of them.
 
         Raises ValueError for tensors that were not pulled from this table, or whose step was made.
         """
-        self._forget(self._waiting(rows))
-
-    def _forget(self, chosen: Sequence[Pulled]) -> None:
-        done = {id(pulled.leaf) for pulled in chosen}
-        with self._lock:
-            self._pulled = [pulled for pulled in self._pulled if id(pulled.leaf) not in done]
-
-    def _waiting(self, rows: Sequence[Tensor]) -> list[Pulled]:
-        if not rows:
-            return self._pulled
-        known = {id(pulled.leaf): pulled for pulled in self._pulled}
-        for k, leaf in enumerate(rows):
-            check_type(leaf, f"rows[{k}]", Tensor, "a tensor that pull returned")
-            if id(leaf) not in known:
-                raise ValueError(f"rows[{k}] was not pulled from this table, or its step was made; pull rows again")
-        return list({id(leaf): known[id(leaf)] for leaf in rows}.values())
-
-    @torch.no_grad()
-    def _step(self, chosen: Sequence[Pulled]) -> None:
-        parts = [(pulled.ids, self._summed(pulled)) for pulled in chosen if pulled.leaf.grad is not None]
-        if not parts:
-            return
-        ids, grads = parts[0]
-        if len(parts) > 1:
-            ids, inverse = np.unique(np.concatenate([part for part, _ in parts]), return_inverse=True)
-            added = torch.cat([part for _, part in parts])
-            grads = added.new_zeros(len(ids), self.shape[1]).index_add_(0, torch.from_numpy(inverse), added)
-        if not math.isfinite(grads.sum()):  # the sum of finite numbers may overflow
-            bad = (~torch.isfinite(grads)).any(1)
-            if bool(bad.any()):
-                node = int(ids[int(bad.nonzero()[0])])
-                raise ValueError(f"the gradient of row {node} is not finite, so nothing is written")
-        with self._lock:
-            self._change(ids, lambda arrays: self._update(arrays, ids, grads))
+        self._pulls.forget(self._pulls.waiting(rows))
 
     def _update(self, arrays: Mapping[str, Tensor], ids: Ints, grads: Tensor) -> None:
         """Change rows and states by gradients, in arrays that a commit has opened."""
+        number = int(arrays["version"]) + 1
+        arrays["version"].fill_(number)  # first, as settle_apart expects of what counts commits
         which, rows, places = torch.from_numpy(ids), arrays["rows"], ids
         fresh = ids[~arrays["written"].index_select(0, which).numpy()]
         if len(fresh):
@@ -257,10 +208,9 @@ class EmbeddingTable:
             rows, places = rows.index_select(0, which).to(self._exact), np.arange(len(ids))
         states = {name: arrays[name].numpy() for name in self._optimizer.states}
         step = Rows(rows.numpy(), places, states, ids, grads.contiguous().numpy())
-        self._optimizer.update(step, int(arrays["version"]) + 1)
+        self._optimizer.update(step, number)
         if short:
             arrays["rows"].index_copy_(0, which, rows.to(self.dtype))
-        arrays["version"].add_(1)
 
     def _begin(self, arrays: Mapping[str, Tensor], ids: Ints) -> None:
         """Give rows and states their initial values."""
@@ -269,15 +219,6 @@ class EmbeddingTable:
         for name, start in self._optimizer.states.items():
             arrays[name].index_fill_(0, which, start)
         arrays["written"].index_fill_(0, which, True)
-
-    def _summed(self, pulled: Pulled) -> Tensor:
-        """Return the gradient of every distinct id."""
-        grad = pulled.leaf.grad
-        assert grad is not None
-        grad = (grad.to_dense() if grad.layout != torch.strided else grad).to("cpu", self._exact)
-        if pulled.places is None:
-            return grad
-        return grad.new_zeros(len(pulled.ids), self.shape[1]).index_add_(0, pulled.places, grad)
 
     def write(self, ids: IdsLike, rows: Tensor) -> None:
         """Set the rows of distinct ids, in one commit; the state of their optimiser stays as it is.
@@ -295,9 +236,9 @@ class EmbeddingTable:
         new = rows.detach().to("cpu", self.dtype)
 
         def change(arrays: Mapping[str, Tensor]) -> None:
+            arrays["version"].add_(1)
             self._begin(arrays, checked[~arrays["written"].index_select(0, which).numpy()])
             arrays["rows"].index_copy_(0, which, new)
-            arrays["version"].add_(1)
 
         with self._lock, torch.no_grad():
             self._change(checked, change)
@@ -307,6 +248,9 @@ class EmbeddingTable:
         which = torch.from_numpy(ids)
         wanted = dict.fromkeys(("rows", "written", *self._optimizer.states), which)
         wanted["version"] = torch.zeros(1, dtype=torch.int64)
+        self._commit(wanted, change)
+
+    def _commit(self, wanted: Mapping[str, Tensor], change: Change) -> None:
         if self._store is None:
             change_rows(self._memory, wanted, change)
         else:
@@ -351,7 +295,7 @@ class EmbeddingTable:
         with self._lock:
             for name, array in self._memory.items():
                 array.copy_(state["arrays"][name])
-        self._pulled = []
+        self._pulls = Pulls()
 
     def flush(self) -> None:
         """Wait until the rows of a table in files are on the disk, so that they outlive a power cut."""
@@ -370,7 +314,12 @@ class EmbeddingTable:
         return self._memory if self._store is None else self._store.arrays
 
     def _open(self, folder: Path, shapes: Shapes) -> Store:
-        return Store(folder, "embedding table", _LAYOUT, shapes, self._settings)
+        return self._store_in(folder, shapes, {}, {})
+
+    def _store_in(
+        self, folder: Path, shapes: Shapes, facts: Mapping[str, Any], words: Mapping[str, str], *, settled: bool = True
+    ) -> Store:
+        return Store(folder, "embedding table", _LAYOUT, shapes, {**self._settings, **facts}, words, settled=settled)
 
     def __getstate__(self) -> dict[str, Any]:
         if self._store is not None:
@@ -378,10 +327,10 @@ class EmbeddingTable:
                 f"the table in {self._store.folder} belongs to one process and cannot be pickled or copied; "
                 "fetch the rows that are needed elsewhere"
             )
-        return {name: value for name, value in vars(self).items() if name != "_lock"} | {"_pulled": []}
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_pulls")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock())
+        vars(self).update(state, _lock=threading.Lock(), _pulls=Pulls())
 
     def __repr__(self) -> str:
         where = "" if self._store is None else f", in {self._store.folder}"

@@ -176,7 +176,7 @@ def test_several_pulls_and_steps_of_some_of_them() -> None:
         table.step(unused)
     with torch.no_grad():
         assert not table.pull([0]).requires_grad
-    assert table._pulled == []
+    assert table._pulls.waiting(()) == []
     first, second = table.pull([1]), table.pull([2])
     (first + second).sum().backward()
     table.drop(first)
@@ -184,7 +184,7 @@ def test_several_pulls_and_steps_of_some_of_them() -> None:
     assert table.fetch(range(6))[:, 0].tolist() == [0, -1, -12, -10, 0, 0]
     table.pull([1])
     table.drop()
-    assert table._pulled == []
+    assert table._pulls.waiting(()) == []
 
 
 def test_gradients_add_up_over_calls_of_backward() -> None:

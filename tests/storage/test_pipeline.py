@@ -75,7 +75,7 @@ def test_rows_are_those_of_a_known_step(staleness: int, files: bool, tmp_path: P
         assert list(Pipeline(batches(), (table, ids), slowly, staleness=staleness)) == losses
         assert table.fetch(range(NODES)).equal(expected.fetch(range(NODES)))
         assert table.version == len(losses)
-        assert table._pulled == []
+        assert table._pulls.waiting(()) == []
 
 
 def test_one_batch_under_way_is_the_plain_loop() -> None:
@@ -109,7 +109,7 @@ def test_no_more_batches_are_under_way(staleness: int, count: int, left_at: int)
         assert max((drawn for drawn, _ in most), default=0) == min(staleness, count)
     assert table.version == len(found) == min(count, left_at + 1)
     assert pipeline.under_way == 0
-    assert table._pulled == []
+    assert table._pulls.waiting(()) == []
 
 
 def test_stages_overlap() -> None:
@@ -178,7 +178,7 @@ def test_batches_without_gradients_change_nothing() -> None:
     table = made()
     for staleness in (1, 3):
         assert len(list(Pipeline(batches(), (table, identity), lambda batch, rows: 1, staleness=staleness))) == 12
-        assert (table.version, table._pulled) == (0, [])
+        assert (table.version, table._pulls.waiting(())) == (0, [])
 
 
 # ---- faults
@@ -237,13 +237,13 @@ def test_an_error_in_a_stage_stops_the_run_after_the_batches_before_it(stage: st
     pipeline = Pipeline(given, (table, ids), function, staleness=staleness)
     with pytest.raises((Odd, ValueError), match=stage) as caught:
         collect(pipeline, results)
-    where = {"drawing": "source", "ids": "raising", "computing": "raising", "not finite": "_step"}[stage]
+    where = {"drawing": "source", "ids": "raising", "computing": "raising", "not finite": "gradients"}[stage]
     assert where in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     expected = made()
     assert by_hand(expected, batches()[:at], staleness) == results[:at]
     assert table.version == at
     assert table.fetch(range(NODES)).equal(expected.fetch(range(NODES)))
-    assert table._pulled == []
+    assert table._pulls.waiting(()) == []
     assert pipeline.under_way == 0
     list(Pipeline(batches(), (table, identity), compute, staleness=staleness))  # and it goes on
     assert table.version == at + 12
@@ -262,7 +262,7 @@ def test_an_error_of_the_caller_leaves_whole_steps() -> None:
         run()
     gc.collect()
     assert table.version == 5
-    assert table._pulled == []
+    assert table._pulls.waiting(()) == []
 
 
 def test_readers_see_whole_steps() -> None:
@@ -299,7 +299,7 @@ try:
 except KeyboardInterrupt:
     assert threading.active_count() == 1, threading.enumerate()
     assert table.version - 12 in (done, done + 1), (table.version, done)
-    assert table._pulled == []
+    assert table._pulls.waiting(()) == []
     print("whole")
 """
 

@@ -1,0 +1,104 @@
+"""Rows of a table that were pulled and wait for their step, and their gradients."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, check_type
+
+
+class Pulled(NamedTuple):
+    """Rows that wait for their step: ids ascending and distinct, and for every row of ``leaf`` the place of its id."""
+
+    leaf: Tensor
+    ids: Ints
+    places: Tensor | None
+
+
+class Pulls:
+    """The rows of a table that wait for their step."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pulled: list[Pulled] = []
+
+    def pull(self, ids: Ints, fetch: Callable[[Ints], Tensor], device: torch.device | str | None) -> Tensor:
+        """Return the rows ``ids``, which may repeat, as a leaf that waits; ``fetch`` reads rows of distinct ids."""
+        if len(ids) < 2 or (ids[1:] > ids[:-1]).all():
+            distinct, places = ids.copy(), None
+        else:
+            distinct, inverse = np.unique(ids, return_inverse=True)
+            places = torch.from_numpy(inverse.astype(np.int64, copy=False))
+        rows = fetch(distinct)
+        rows = rows if places is None else rows.index_select(0, places)
+        pulled = Pulled(rows.to(device).requires_grad_(), distinct, places)
+        with self._lock:
+            self._pulled.append(pulled)
+        return pulled.leaf
+
+    def waiting(self, rows: Sequence[Tensor]) -> list[Pulled]:
+        """Return those that wait, by their leaves; of no leaves, all.
+
+        Raises TypeError and ValueError for tensors that do not wait.
+        """
+        if not rows:
+            return self._pulled
+        known = {id(pulled.leaf): pulled for pulled in self._pulled}
+        for k, leaf in enumerate(rows):
+            check_type(leaf, f"rows[{k}]", Tensor, "a tensor that pull returned")
+            if id(leaf) not in known:
+                raise ValueError(f"rows[{k}] was not pulled from this table, or its step was made; pull rows again")
+        return list({id(leaf): known[id(leaf)] for leaf in rows}.values())
+
+    def forget(self, chosen: Sequence[Pulled]) -> None:
+        """Let rows wait no more."""
+        done = {id(pulled.leaf) for pulled in chosen}
+        with self._lock:
+            self._pulled = [pulled for pulled in self._pulled if id(pulled.leaf) not in done]
+
+
+def gradients(chosen: Sequence[Pulled], dtype: torch.dtype) -> tuple[Ints, Tensor] | None:
+    """Return distinct ids and their gradients ``[k, width]``, added up; None where no row has a gradient.
+
+    Raises ValueError for a gradient that is not finite.
+    """
+    parts = [(pulled.ids, _summed(pulled, dtype)) for pulled in chosen if pulled.leaf.grad is not None]
+    if not parts:
+        return None
+    ids, grads = parts[0]
+    if len(parts) > 1:
+        ids, grads = added(parts)
+    check_finite(ids, grads)
+    return ids, grads
+
+
+def added(parts: Sequence[tuple[Ints, Tensor]]) -> tuple[Ints, Tensor]:
+    """Return the distinct ids of all parts, ascending, and the sums of their rows, added in the order of the parts."""
+    ids, inverse = np.unique(np.concatenate([part for part, _ in parts]), return_inverse=True)
+    rows = torch.cat([part for _, part in parts])
+    return ids, rows.new_zeros(len(ids), rows.shape[1]).index_add_(0, torch.from_numpy(inverse), rows)
+
+
+def check_finite(ids: Ints, grads: Tensor) -> None:
+    """Raise ValueError for a gradient that is not finite."""
+    if not bool(torch.isfinite(grads.sum())):  # the sum of finite numbers may overflow
+        bad = (~torch.isfinite(grads)).any(1)
+        if bool(bad.any()):
+            node = int(ids[int(bad.nonzero()[0])])
+            raise ValueError(f"the gradient of row {node} is not finite, so nothing is written")
+
+
+def _summed(pulled: Pulled, dtype: torch.dtype) -> Tensor:
+    """The gradient of every distinct id."""
+    grad = pulled.leaf.grad
+    assert grad is not None
+    grad = (grad.to_dense() if grad.layout != torch.strided else grad).to("cpu", dtype)
+    if pulled.places is None:
+        return grad
+    return grad.new_zeros(len(pulled.ids), grad.shape[1]).index_add_(0, pulled.places, grad)
