@@ -20,8 +20,8 @@ Larger graphs. Assumptions:
 
 Time of a step:
 
-- Compute is ``--compute-ms`` for 1,000 rows of input, in proportion to the rows. When left out it is measured: sampling,
-  forward and backward pass and the update of a GraphSAGE 128 wide, one thread.
+- Compute is ``--compute-ms`` for 1,000 rows of input, in proportion to the rows. When left out it is measured:
+  sampling, forward and backward pass and the update of a GraphSAGE 128 wide, one thread.
 - There are two exchanges per flow and two for the features, each of two rounds in which a rank sends to all others. A
   round takes ``--latency-us``, and ``--message-us`` for each other rank. The bytes take their share of the bandwidth,
   which a rank has to itself in both directions. Copies into parcels and out of them are not counted.
