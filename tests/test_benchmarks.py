@@ -292,3 +292,46 @@ def test_partition_speed_prints_a_row_for_memory_and_per_order(tmp_path: Path) -
     rows = rows_of(run("partition_speed.py", *sizes, "--orders", "comet", "dispersed"))[1:]
     assert [row[0] for row in rows] == ["memory", "comet", "dispersed"]
     assert all(float(row[1]) > 0 for row in rows)
+
+
+def test_processes_print_tables_and_equal_hashes() -> None:
+    tiny = [
+        "--processes",
+        1,
+        2,
+        "--methods",
+        "ranges",
+        "hash",
+        "--steps",
+        2,
+        "--rounds",
+        1,
+        "--epochs",
+        1,
+        "--width",
+        4,
+    ]
+    text = run("distributed.py", *tiny, "--batch-size", 4096, "--hidden", 4)
+    assert text.rstrip().endswith("all equal")
+    rows = rows_of(text)
+    assert len([row for row in rows if row[0] == "2" and row[1] in ("ranges", "hash") and len(row) == 11]) == 8
+    assert [row[:2] for row in rows if row[1] in ("in", "out", "grid")] == [
+        [method, edges] for method in ("ranges", "hash") for edges in ("in", "out", "grid")
+    ]
+    losses = [row for row in rows if len(row) == 6 and row[0] in ("1", "2")]
+    assert len(losses) == 4
+    assert all(float(row[2]) < 1e-4 for row in losses)
+
+
+def test_the_model_of_a_cluster_counts_what_processes_send() -> None:
+    rows = rows_of(run("cluster_model.py", "--check", "--methods", "random", "--steps", 2, "--width", 4))[1:]
+    assert [row[0] for row in rows] == ["1", "2", "4"]
+    assert all(row[2] == row[3] and row[4] == row[5] and row[7] == row[8] for row in rows)
+    assert float(rows[2][4].replace(",", "")) > 1000
+
+
+def test_the_model_of_a_cluster_prints_its_tables() -> None:
+    options = ["--ranks", 1, 4, "--methods", "hash", "--steps", 1, "--width", 4, "--compute-ms", 2, "--edges", "1e9"]
+    text = run("cluster_model.py", *options)
+    assert "no node drawn twice" in text
+    assert [row[:3] for row in rows_of(text) if row[0] == "1e+09"] == [["1e+09", "5e+07", "4"]]

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -60,6 +61,7 @@ class Counters:
         messages: number of parcels with something in them that were sent to another process.
         bytes_sent, bytes_received: bytes of the parcels. Threads that exchange at the same time may lose counts.
         by_kind: the bytes sent, by what was exchanged.
+        seconds: time spent in exchanges, in all threads; that for which other processes were waited for is part of it.
     """
 
     exchanges: int = 0
@@ -67,6 +69,7 @@ class Counters:
     bytes_sent: int = 0
     bytes_received: int = 0
     by_kind: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 _WELL, _FAILED = 0, 1
@@ -179,6 +182,7 @@ class PeerGroup:
             self._state.left = outer
 
     def _swapped(self, what: str, packed: Sequence[Bytes]) -> list[Bytes]:
+        begun = perf_counter()
         self._transport.enter(what)
         heard = self._transport.swap(self._line(what, _WELL, packed))
         self._check(what, heard)
@@ -189,7 +193,9 @@ class PeerGroup:
         counters.bytes_sent += sum(sent)
         counters.bytes_received += int(heard[:, 2].sum())
         counters.by_kind[what] = counters.by_kind.get(what, 0) + sum(sent)
-        return self._transport.send(packed, heard[:, 2].tolist())
+        received = self._transport.send(packed, heard[:, 2].tolist())
+        counters.seconds += perf_counter() - begun
+        return received
 
     def _line(self, what: str, state: int, packed: Sequence[Bytes]) -> Ints:
         kind = zlib.crc32(what.encode())
