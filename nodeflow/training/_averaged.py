@@ -64,17 +64,15 @@ class Averaged:
 def _spend_warning() -> None:
     """Make torch give the advice, once per process, not to look for unused parameters where the first step has none.
 
-    Not in the first step itself: the lock of warnings is one for which threads wait that other processes wait for.
+    Not in the first step itself: the lock of warnings is one for which threads wait that other processes wait for. In a
+    backward pass, whose warnings reach Python; those of a forward pass of this module go to standard error.
     """
-    with ignored_warnings("find_unused_parameters=True"):
-        _Heard.apply(torch.zeros(1, 1))
 
-
-class _Heard(torch.autograd.Function):
-    """A step whose warnings reach Python, as those of all of torch's own operations do; others go to standard error."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def step(gradient: Tensor) -> None:
         with torch.enable_grad():
-            DistributedDataParallel(nn.Linear(1, 1), find_unused_parameters=True)(x)
-        return x
+            DistributedDataParallel(nn.Linear(1, 1), find_unused_parameters=True)(gradient)
+
+    x = torch.zeros(1, 1, requires_grad=True)
+    x.register_hook(step)
+    with ignored_warnings("find_unused_parameters=True"):
+        x.sum().backward()

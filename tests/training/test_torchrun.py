@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 from _support.cli_tools import status
 from _support.training_tools import planted
 
 import nodeflow
+from nodeflow.training._folder import Run
+from nodeflow.training._started import _own_store
 from nodeflow.training._state import read_state, read_tensors
 
 ROOT = Path(nodeflow.__file__).resolve().parents[1]
@@ -141,3 +146,41 @@ def test_a_killed_process_is_started_again_and_the_result_is_that_of_an_undistur
     assert log(place / "two") == log(place / "wanted")
     found, wanted = weights(place / "two"), weights(place / "wanted")
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+@pytest.mark.slow
+def test_the_lines_of_the_page(place: Path) -> None:
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^(?:torchrun --standalone|nodeflow partition DATA --for processes) .*$", page, re.MULTILINE)
+    assert len(lines) == 3
+    for line in lines:
+        _, options = line.replace("DATA", "whole").split("train " if "torchrun" in line else "nodeflow ")
+        if "torchrun" in line:
+            assert torchrun(place, *options.split(), "--epochs", "1", "--hidden", "8", "--no-plot")[::2] == (0, "")
+        else:
+            words = options.replace("whole", str(place / "whole")).replace("papers-2", str(place / "papers-2"))
+            assert status(words.split()) == 0
+
+
+def test_processes_that_are_started_again_do_not_meet_those_of_before() -> None:
+    store, names = dist.HashStore(), []
+    for _ in range(3):  # the keys of each start stay
+        with ThreadPoolExecutor(3) as pool:
+            rounds = list(pool.map(lambda rank: _own_store(store, rank, 3), range(3)))
+        rounds[0].set("address", str(len(names)))
+        assert [one.get("address") for one in rounds] == [str(len(names)).encode()] * 3
+        names.append(rounds[0])
+    assert [one.get("address") for one in names] == [b"0", b"1", b"2"]
+
+
+def test_runs_of_parts_and_numbers_of_processes_that_do_not_fit(tmp_path: Path) -> None:
+    parts = {"partitions": str(tmp_path / "parts")}
+    with pytest.raises(ValueError, match="data must be left out with parts of a graph"):
+        Run.of({"data": "debian", **parts})
+    with pytest.raises(ValueError, match="partitions is for parts in several processes, and this is one"):
+        Run.of(parts).dataset()
+    run = Run.of({"batch_size": 10, "processes": 3})
+    assert run.shared_by(5).settings.batch_size == 6
+    assert Run.of(run.shared_by(1).values()).settings.batch_size == 30
+    with pytest.raises(ValueError, match=r"a step of the run has 30 seeds .* which 4 processes cannot share evenly"):
+        run.shared_by(4)
