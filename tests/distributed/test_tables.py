@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -263,3 +264,37 @@ def test_mistakes(tmp_path: Path) -> None:
             Pipeline([], (table, lambda batch: batch), lambda *_: None)  # type: ignore[arg-type]
 
     run_ranks(3, mistaken)
+
+
+def test_a_step_that_a_killed_rank_has_half_written_is_undone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The other rank has not begun, so the version must not be that of the rows before, when some have changed."""
+    parts, begin = Parts(WHOLE, [v % 2 for v in range(NODES)], 2), EmbeddingTable._begin
+
+    def half(self: EmbeddingTable, *given: Any) -> None:
+        begin(self, *given)
+        if getattr(Thread.here, "keeps", False):
+            shutil.copytree(tmp_path / "1", tmp_path / "1-killed", ignore=shutil.ignore_patterns(".lock"))
+
+    monkeypatch.setattr(_embedding_table.EmbeddingTable, "_begin", half)
+
+    def stepped(transport: ThreadTransport) -> Tensor:
+        Thread.here.keeps, folder = False, tmp_path / str(transport.rank)
+        table = DistributedTable(parts.on(transport), 2, lr=0.5, folder=folder)
+        for ids in (range(20), range(40)):
+            before = table.fetch(range(NODES))
+            table.pull(ids).sum().backward()
+            if len(ids) == 40 and transport.rank == 0:
+                shutil.copytree(folder, tmp_path / "0-killed", ignore=shutil.ignore_patterns(".lock"))
+            Thread.here.keeps = len(ids) == 40 and transport.rank == 1
+            table.step()
+        table.close()
+        return before
+
+    def opened(transport: ThreadTransport) -> Tensor:
+        table = DistributedTable(parts.on(transport), 2, lr=0.5, folder=tmp_path / f"{transport.rank}-killed")
+        written = table.state_dict()["version"], bool(table._own._store.arrays["written"].sum() == 10)
+        assert written == (1, True)
+        return table.fetch(range(NODES))
+
+    for expected, found in zip(run_ranks(2, stepped), run_ranks(2, opened), strict=True):
+        assert torch.equal(found, expected)
