@@ -136,14 +136,9 @@ def measured(data: Data, ranks: Ranks, options: argparse.Namespace, method: str,
         fanouts=options.fanouts, share="owned", steps=options.steps,
     )  # fmt: skip
     steps = len(found) * found[0]["steps"]
-    names = {
-        "seeds": "seeds",
-        "rows": "fetched",
-        "travelled": "travelled",
-        "sent": "bytes_sent",
-        "messages": "messages",
-    }
-    return Traffic(**{name: sum(one[key] for one in found) / steps for name, key in names.items()})
+    names = {"rows": "fetched", "travelled": "travelled", "sent": "bytes_sent", "messages": "messages"}
+    seeds = sum(sum(one["seeds"]) for one in found) / steps
+    return Traffic(seeds, **{name: sum(one[key] for one in found) / steps for name, key in names.items()})
 
 
 def compute_ms(data: Data, options: argparse.Namespace) -> float:
