@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -73,6 +74,11 @@ class Counters:
 
 
 _WELL, _FAILED = 0, 1
+
+
+@cache
+def _kind(what: str) -> int:
+    return zlib.crc32(what.encode())
 
 
 class _State(threading.local):
@@ -198,13 +204,13 @@ class PeerGroup:
         return received
 
     def _line(self, what: str, state: int, packed: Sequence[Bytes]) -> Ints:
-        kind = zlib.crc32(what.encode())
+        kind = _kind(what)
         return np.array([[kind, state, len(parcel)] for parcel in packed], np.int64)
 
     def _check(self, what: str, heard: Ints) -> None:
         """Raise PeerError where a process has failed, or is at another exchange; then all processes raise it."""
         others = np.flatnonzero(heard[:, 1] == _FAILED)
-        strange = np.flatnonzero(heard[:, 0] != zlib.crc32(what.encode()))
+        strange = np.flatnonzero(heard[:, 0] != _kind(what))
         if not len(others) and not len(strange):
             return
         # all processes have heard of it: they tell each other what they were doing, or why they failed

@@ -96,7 +96,7 @@ def _answer(sampler: Sampler, step: Step, arrays: Arrays, *, own: bool) -> Array
         check_choice(sampler.graph, sampler.reader.edges, choice, nodes)
     if choice.nodes is not None:
         raise TypeError("a Choice has no ndata where the graph lies on several processes, which may share its nodes")
-    return _Drawn.made(sampler, choice).arrays(names=own)
+    return _Drawn.made(sampler, choice, narrow=not own).arrays(names=own)
 
 
 class _Drawn(NamedTuple):
@@ -119,17 +119,18 @@ class _Drawn(NamedTuple):
     names: list[str]
 
     @classmethod
-    def made(cls, sampler: Sampler, choice: Choice) -> _Drawn:
+    def made(cls, sampler: Sampler, choice: Choice, *, narrow: bool) -> _Drawn:
         edges, graph = sampler.reader.edges, sampler.graph
         src = choice.take_sources(edges)
         eid = parent_eid(edges, choice).get().numpy()
         weight = np.zeros(()) if choice.weight is None else choice.weight.get().numpy()
         names = sorted(choice.edata)
         columns = [choice.edata[name].detach().numpy() for name in names]
-        return cls(
-            _narrow(np.diff(choice.indptr), len(src)), _narrow(src, graph.num_nodes), _narrow(eid, graph.num_edges),
-            weight, _NEEDS_WEIGHT[choice.needs_weight], columns, names,
-        )  # fmt: skip
+        counts = np.diff(choice.indptr)
+        if narrow:
+            counts, src, eid = (_narrow(a, size) for a, size in (
+                (counts, len(src)), (src, graph.num_nodes), (eid, graph.num_edges)))  # fmt: skip
+        return cls(counts, src, eid, weight, _NEEDS_WEIGHT[choice.needs_weight], columns, names)
 
     def arrays(self, *, names: bool) -> Arrays:
         text = np.frombuffer(json.dumps(self.names).encode() if names else b"", np.uint8)
@@ -146,22 +147,23 @@ class _Drawn(NamedTuple):
 def _joined(drawn: list[_Drawn], own: Arrays, begin: Ints, order: Ints) -> Choice:
     """The edges of all destinations, from those that each process sent, in the order of the destinations."""
     names = _Drawn.of(own).names
-    counts = np.concatenate([d.counts for d in drawn]).astype(np.int64)
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    indptr, index = kernels.csr.csr_rows(ends, place)
+    counts = np.concatenate([d.counts for d in drawn])
+    indptr, index = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)]), None
+    if np.count_nonzero(np.diff(begin)) > 1:  # else they are in order
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        indptr, index = kernels.csr.csr_rows(indptr, place)
 
     def taken(arrays: Arrays) -> Array:
-        result: Array = np.concatenate(arrays)[index]
-        return result
+        joined: Array = np.concatenate(arrays)
+        return joined if index is None else joined[index]
 
     weighted = _Drawn.of(own).weight.ndim > 0
     weight = torch.from_numpy(taken([d.weight for d in drawn])) if weighted else None
     told = {d.needs_weight for d in drawn}
     needed = True if 1 in told else None if 2 in told else False
     columns = {name: torch.from_numpy(taken([d.columns[i] for d in drawn])) for i, name in enumerate(names)}
-    src, eid = (taken([getattr(d, end) for d in drawn]).astype(np.int64) for end in ("src", "eid"))
+    src, eid = (taken([getattr(d, end) for d in drawn]).astype(np.int64, copy=False) for end in ("src", "eid"))
     return Choice.of_kernel(
         indptr, None, src, None if weight is None else (lambda: weight), needs_weight=needed,
         eid=torch.from_numpy(eid), edata=columns,
