@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_pairs, first_true
-from nodeflow._base.types import FileLike, IdsLike
+from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._runtime import living
 from nodeflow.distributed._between import edges_between
 from nodeflow.distributed._held import HeldPart
@@ -21,6 +21,7 @@ from nodeflow.distributed._rows import DistributedRows
 from nodeflow.graph import Graph
 from nodeflow.graph._fetch_apart import fetch_apart
 from nodeflow.graph._frame import GraphFrame
+from nodeflow.graph._held import WholeIds
 
 
 class DistributedGraph(Graph):
@@ -100,6 +101,19 @@ class DistributedGraph(Graph):
         return self._held
 
     @property
+    def whole(self) -> WholeIds:
+        """The ids that the rows and edges held here have in the whole graph."""
+        return self._held.whole
+
+    def edges_here(self, eid: Ints) -> Ints:
+        """Return the ids in the part of edges held here, by their parent ids."""
+        return self._held.edges_here(eid)
+
+    def edges_of_whole(self, values: Tensor | Array) -> Array:
+        """Return the entries that the edges held here have in an array by parent edge id."""
+        return self._held.edges_of_whole(values)
+
+    @property
     def masters(self) -> Tensor:
         """Ids of the nodes that this process owns, ascending, int64 ``[k]``."""
         return torch.from_numpy(np.array(self._held.part.masters))
@@ -116,7 +130,8 @@ class DistributedGraph(Graph):
 
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``; collective."""
-        ids = torch.from_numpy(as_ids(eid, "eid", self.num_edges, "edge"))
+        with self._peers.together("edges by id", exchanges=1):
+            ids = torch.from_numpy(as_ids(eid, "eid", self.num_edges, "edge"))
         found = DistributedRows(self._peers, self.parts, "edge", "ends", self._held.ends).fetch(ids)
         return found[:, 0].contiguous(), found[:, 1].contiguous()
 

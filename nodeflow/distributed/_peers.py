@@ -82,9 +82,10 @@ def _kind(what: str) -> int:
 
 
 class _State(threading.local):
-    """What a thread is doing: exchanges left of its operation, the error that it has told, and its channel."""
+    """What a thread is doing: exchanges made so far, operations entered, the error that it has told, its channel."""
 
-    left = 0
+    made = 0
+    depth = 0
     told: Exception | None = None
     channel: Any = None
 
@@ -127,12 +128,10 @@ class PeerGroup:
         owners: Ints = self.book.edge_owners(eid)
         return owners
 
-    def exchange(self, what: str, parcels: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    def exchange(self, what: str, parcels: Sequence[Sequence[Array]], detail: str = "") -> list[list[Array]]:
         """Send the arrays ``parcels[r]`` to process r; return what each process sent here. See ``Peers``."""
-        if self._state.left:
-            self._state.left -= 1
         packed = [np.zeros(0, np.uint8) if r == self.rank else pack(p) for r, p in enumerate(parcels)]
-        received = self._swapped(what, packed)
+        received = self._swapped(what, packed, detail)
         return [list(parcels[r]) if r == self.rank else unpack(received[r]) for r in range(self.size)]
 
     def gather(self, what: str, arrays: Sequence[Array]) -> list[list[Array]]:
@@ -174,24 +173,28 @@ class PeerGroup:
     @contextmanager
     def together(self, what: str, exchanges: int) -> Iterator[None]:
         """Enter an operation with so many exchanges: what raises before the last one raises on all processes."""
-        outer, self._state.left = self._state.left, exchanges  # of the innermost operation
+        state = self._state
+        begun, state.depth = state.made, state.depth + 1
         try:
             yield
         except PeerError:
             raise
         except Exception as error:
-            if self._state.left and self._state.told is not error:
-                self._state.told = error  # an operation around this one need not tell it again
+            if state.made - begun < exchanges and state.told is not error:
+                state.told = error  # an operation around this one need not tell it again
                 self._tell(what, error)
             raise
         finally:
-            self._state.left = outer
+            state.depth -= 1
+            if not state.depth:
+                state.told = None
 
-    def _swapped(self, what: str, packed: Sequence[Bytes]) -> list[Bytes]:
-        begun = perf_counter()
-        self._transport.enter(what)
-        heard = self._transport.swap(self._line(what, _WELL, packed))
-        self._check(what, heard)
+    def _swapped(self, what: str, packed: Sequence[Bytes], detail: str) -> list[Bytes]:
+        begun, said = perf_counter(), f"{what} ({detail})" if detail else what
+        self._transport.enter(said)
+        heard = self._transport.swap(self._line(said, _WELL, packed))
+        self._state.made += 1
+        self._check(said, heard)
         sent = [len(parcel) for parcel in packed]
         counters = self.counters
         counters.exchanges += 1
@@ -235,6 +238,7 @@ class PeerGroup:
     def _tell(self, what: str, error: Exception) -> None:
         """Tell the others, who wait in an exchange, that this process has failed."""
         try:
+            self._transport.enter(what)
             empty = [np.zeros(0, np.uint8)] * self.size
             self._transport.swap(self._line(what, _FAILED, empty))
             self._told(f"{type(error).__name__}: {error} (at {what})".encode())

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +30,12 @@ class GroupTransport:
 
     def __init__(self, watch: Watch, timeout: float) -> None:
         self._watch, self._timeout, self._channel = watch, timeout, watch.channel()
-        self._group = dist.new_group(backend="gloo", timeout=timedelta(seconds=timeout))
+        try:
+            self._group = dist.new_group(backend="gloo", timeout=timedelta(seconds=timeout))
+        except RuntimeError as error:
+            raise PeerError(f"processes did not come together: {watch.missing(self._channel)}") from error
+        # threads and descriptors of the group go with this object; at the end of the process torch ends them itself
+        weakref.finalize(self, _release, self._group).atexit = False
         self._broken = ""
 
     @property
@@ -74,9 +82,14 @@ class GroupTransport:
         try:
             operation()
         except RuntimeError as error:
-            why = f"an exchange between processes did not end: {self._watch.missing(self._channel)}"
+            why = f"an exchange between processes broke off: {self._watch.missing(self._channel)}"
             self._broken = f"{why}; the processes must be started again"
             raise PeerError(f"{why} ({str(error).splitlines()[0]})") from error
+
+
+def _release(group: Any) -> None:
+    with suppress(Exception):  # the processes may have parted before
+        dist.destroy_process_group(group)
 
 
 class LocalTransport:

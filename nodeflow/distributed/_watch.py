@@ -10,6 +10,7 @@ from typing import Any
 
 PERIOD = 1.0
 """Seconds between two signs of life."""
+_CHANNELS = 64  # the newest ones, which a sign tells of
 
 
 class Watch:
@@ -45,7 +46,8 @@ class Watch:
     def beat(self) -> None:
         """Write a sign of life."""
         self._beat += 1
-        self.store.set(f"sign/{self.rank}", json.dumps([self._beat, self._last]))
+        first = max(0, len(self._last) - _CHANNELS)
+        self.store.set(f"sign/{self.rank}", json.dumps([self._beat, first, self._last[first:]]))
 
     def close(self) -> None:
         """End the thread."""
@@ -62,7 +64,7 @@ class Watch:
         except Exception as error:
             return f"rank 0, which keeps the store of the processes, does not answer ({type(error).__name__})"
         others = [r for r in range(self.size) if r != self.rank]
-        last = {r: (after[r][1] + [(0, "the start")] * (channel + 1))[channel] for r in others}
+        last = {r: after[r][1].get(channel, (0, "the start")) for r in others}
         where = {r: f"its last exchange was number {number}, {what}" for r, (number, what) in last.items()}
         silent = [r for r in others if after[r][0] == before[r][0]]
         if silent:
@@ -75,8 +77,13 @@ class Watch:
             return "; ".join(f"rank {r} lives, but has not come to exchange {here}: {where[r]}" for r in late)
         return "all other processes live and came to this exchange, but a connection broke"
 
-    def _signs(self) -> list[tuple[int, list[tuple[int, str]]]]:
-        return [json.loads(self.store.get(f"sign/{r}")) for r in range(self.size)]
+    def _signs(self) -> list[tuple[int, dict[int, tuple[int, str]]]]:
+        """The number of the last sign of each process, 0 of one that has written none, and its channels."""
+        found = []
+        for key in (f"sign/{r}" for r in range(self.size)):
+            beat, first, last = json.loads(self.store.get(key)) if self.store.check([key]) else (0, 0, [])
+            found.append((beat, dict(enumerate(last, first))))
+        return found
 
 
 def _beats(watch: weakref.ref[Watch], over: threading.Event) -> None:

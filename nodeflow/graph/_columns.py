@@ -49,7 +49,9 @@ def edge_numbers(graph: Graph, name: str, argument: str, *, signed: bool = True)
     wrong = ~np.isfinite(column) if signed else ~(np.isfinite(column) & (column >= 0))
     if (edge := first_true(wrong)) is not None:
         rule = "finite" if signed else "finite and not negative"
-        raise ValueError(f"{argument}: the edge column {name!r} must be {rule}, but edge {edge} has {column[edge]}")
+        raise ValueError(
+            f"{argument}: the edge column {name!r} must be {rule}, but edge {_parent(graph, edge)} has {column[edge]}"
+        )
     if column.dtype == np.float64:
         least, most, sums = 1e-280, 1e280, "quotients and products of two"
         if signed:  # layers and full passes round weighted sums to the type of the rows, which is float32 as a rule
@@ -58,10 +60,16 @@ def edge_numbers(graph: Graph, name: str, argument: str, *, signed: bool = True)
         if (edge := first_true(wrong)) is not None:
             raise ValueError(
                 f"{argument}: the edge column {name!r} must hold 0 or sizes from {least} to {most}, so that "
-                f"{sums} neither overflow nor vanish, but edge {edge} has {column[edge]}; "
+                f"{sums} neither overflow nor vanish, but edge {_parent(graph, edge)} has {column[edge]}; "
                 "multiply the column by a constant"
             )
     return column
+
+
+def _parent(graph: Graph, edge: int) -> int:
+    """The parent id of an edge held here."""
+    whole = graph.held.whole
+    return edge if whole is None else int(whole.edge_ids[edge])
 
 
 def edge_integers(graph: Graph, name: str, argument: str) -> Ints:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array
+
+if TYPE_CHECKING:
+    from nodeflow.graph._graph import Graph
 
 
 class Peers(Protocol):
@@ -37,10 +40,10 @@ class Peers(Protocol):
     def edge_owners(self, eid: Ints) -> Ints:
         """Return the process that holds each edge."""
 
-    def exchange(self, what: str, parcels: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    def exchange(self, what: str, parcels: Sequence[Sequence[Array]], detail: str = "") -> list[list[Array]]:
         """Send the arrays ``parcels[r]`` to process r; return what each process sent here.
 
-        ``what`` says in messages what is exchanged; processes that exchange different things are told so.
+        ``what`` and ``detail`` say in messages what is exchanged; processes that exchange different things are told so.
         """
 
     def gather(self, what: str, arrays: Sequence[Array]) -> list[list[Array]]:
@@ -56,7 +59,21 @@ class Peers(Protocol):
         """Let the exchanges of this thread go through a channel; only one thread at a time may use it."""
 
     def together(self, what: str, exchanges: int) -> AbstractContextManager[None]:
-        """Enter an operation with so many exchanges: what raises here before the last one raises on all processes."""
+        """Enter an operation with so many exchanges: what raises here before the last one raises on all processes.
+
+        Exchanges of operations within this one count.
+        """
+
+
+_MANY = 2**31
+
+
+def together(graph: Graph, what: str) -> AbstractContextManager[None]:
+    """Enter an operation that is followed by an exchange, or ends with one: what raises in it raises on all processes.
+
+    Of a graph that lies on one process, do nothing.
+    """
+    return nullcontext() if graph.peers is None else graph.peers.together(what, exchanges=_MANY)
 
 
 class WholeIds(Frozen):

@@ -169,8 +169,9 @@ class NodeFlowLoader:
         # an empty batch, so that a wrong column raises now and not when the first batch is complete
         empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
         self._channel: object = None  # of the thread that draws ahead, where that needs other processes
+        self._drawing = False
         if sampler.graph.peers is not None:
-            self._channel = join(sampler.graph.peers, self._settings(), self.num_workers, self.prefetch)
+            self._channel = join(sampler.graph.peers, self._shares, self._settings(), (self.num_workers, self.prefetch))
         self._inputs: dict[int, Any] = {}  # by number, of batches that the caller has not got yet
         self._newest: object = None  # the iteration that may update _epoch and _next
 
@@ -351,10 +352,25 @@ class NodeFlowLoader:
         numbers = range(this.start, len(self))
         if self.num_workers and self.prefetch:
             lead = self.inputs_ahead if called else self.num_workers * self.prefetch
-            # other processes wait for the draws that were prepared
-            return draw_ahead(prepare, numbers, lead, self.num_workers, finish=self._channel is not None)
+            if self._channel is not None:
+                return self._alone(draw_ahead(prepare, numbers, lead, self.num_workers, finish=True))
+            return draw_ahead(prepare, numbers, lead, self.num_workers)
         together = max(self.num_workers, 1)
         return draw_on_request(prepare, numbers, self.inputs_ahead if called else together - 1, together)
+
+    def _alone(self, batches: Generator[Made, None, None]) -> Generator[Made, None, None]:
+        """Give batches whose draws others wait for, through a channel that is for one thread: also those prepared."""
+        if self._drawing:
+            raise RuntimeError(
+                "an iteration of this loader draws ahead together with other processes; end it before the next one "
+                "begins, or pass num_workers=0"
+            )
+        self._drawing = True
+        try:
+            yield from batches
+        finally:
+            batches.close()
+            self._drawing = False
 
     def _made(self, *draw: Any) -> Made:
         """``_make`` in the channel of the thread that draws ahead."""

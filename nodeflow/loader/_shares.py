@@ -22,6 +22,7 @@ from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import IdsLike
 from nodeflow.graph import Graph
 from nodeflow.graph._held import Peers
+from nodeflow.random import hash_ids
 from nodeflow.sampling import SamplerBase
 
 Owner: TypeAlias = "IdsLike | Callable[[Ints], Any]"
@@ -127,17 +128,19 @@ def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[in
     return number, size
 
 
-def join(peers: Peers, settings: dict[str, Any], num_workers: int, prefetch: int) -> object:
+def join(peers: Peers, shares: Shares, settings: dict[str, Any], workers: tuple[int, int]) -> object:
     """Make sure that all processes draw the same batches in the same order; return a channel for the thread that does.
 
     The channel is None without such a thread. Raises ValueError for several threads, and for settings that differ.
     """
+    num_workers, prefetch = workers
     if num_workers > 1:
         raise ValueError(
             f"num_workers must be 0 or 1 for a graph that lies on several processes, which draw each batch together, "
             f"got {num_workers}"
         )
-    told = {**settings, "num_workers": num_workers, "prefetch": prefetch}
+    owner = None if shares.owner is None else f"hash {hash_ids(shares.owner):#018x}"
+    told = {**settings, "num_workers": num_workers, "prefetch": prefetch, "owner": owner}
     peers.agree("arguments of NodeFlowLoader", {name: repr(value) for name, value in told.items()})
     return peers.channel() if num_workers and prefetch else None
 

@@ -76,6 +76,8 @@ class ExchangePlan(Frozen):
     def broadcast(self, rows: Tensor, *, changed: MaskLike | None = None, into: Tensor | None = None) -> Tensor:
         """Return the rows of the mirrors, ``[num_mirrors, ...]``, from those of their masters; collective.
 
+        Gradients do not travel.
+
         Args:
             rows: the rows of the nodes that this process owns, ``[num_masters, ...]``.
             changed: bool ``[num_masters]``: only these rows travel, on all processes or on none. None: all.
@@ -91,7 +93,7 @@ class ExchangePlan(Frozen):
             if into is not None:
                 check_num_rows(into.shape, "into", self.num_mirrors, "mirror")
             sent = [self._picked(rows, places, mask) for places in self._asked]
-            found = self._peers.exchange("rows of mirrors", sent)
+            found = self._peers.exchange("rows of mirrors", sent, _kind(rows, mask))
         out = rows.new_empty((self.num_mirrors, *rows.shape[1:])) if into is None else into
         for r, arrays in enumerate(found):
             if arrays:
@@ -120,7 +122,7 @@ class ExchangePlan(Frozen):
                 self._picked(rows, self._order[self._begin[r] : self._begin[r + 1]], mask)
                 for r in range(self._peers.size)
             ]
-            found = self._peers.exchange("sums of mirrors", sent)
+            found = self._peers.exchange("sums of mirrors", sent, _kind(rows, mask))
         for r, arrays in enumerate(found):
             if arrays:
                 at = self._asked[r]
@@ -148,3 +150,9 @@ class ExchangePlan(Frozen):
 
     def __repr__(self) -> str:
         return f"ExchangePlan({self.num_masters} masters, {self.num_mirrors} mirrors, partners {self.partners})"
+
+
+def _kind(rows: Tensor, mask: np.ndarray | None) -> str:
+    """What all processes must send alike."""
+    what = f"{str(rows.dtype).removeprefix('torch.')} {list(rows.shape[1:])}"
+    return what if mask is None else f"{what}, those that changed"

@@ -71,6 +71,10 @@ class Propagation(Frozen):
     def __init__(
         self, graph: Graph, *, weight: str | None = None, direction: str = "in", edge_filter: EdgeFilter | None = None
     ) -> None:
+        if graph.peers is not None:
+            raise TypeError(
+                "a graph that lies on several processes is summed over by nodeflow.propagation.PartPropagation"
+            )
         mask = edge_mask(graph, edge_filter)
         edges = edges_along(graph, direction)
         edges = edges if mask is None else edges.keep(mask.mask)

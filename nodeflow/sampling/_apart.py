@@ -12,6 +12,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, describe
 from nodeflow._base.types import Array
+from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow.graph._held import Peers
 from nodeflow.random import Random
 from nodeflow.sampling._assemble import check_choice, parent_eid
@@ -39,7 +40,7 @@ def choose_apart(sampler: Sampler, peers: Peers, dst: Tensor, step: Step) -> Cho
         asked = peers.exchange("destinations that draw", questions)
         answers = [_answer(sampler, step, arrays, own=r == peers.rank) for r, arrays in enumerate(asked)]
         found = peers.exchange("edges that were drawn", answers)
-        return _joined([_Drawn.of(arrays) for arrays in found if arrays], found[peers.rank], begin, order)
+        return _joined([_Drawn.of(arrays) for arrays in found if arrays], begin, order)
 
 
 def _questions(sampler: Sampler, peers: Peers, step: Step, nodes: Ints, begin: Ints, order: Ints) -> list[Arrays]:
@@ -61,7 +62,7 @@ def _questions(sampler: Sampler, peers: Peers, step: Step, nodes: Ints, begin: I
     for r in range(peers.size):
         own = slice(begin[r], begin[r + 1])
         out = np.zeros(0, np.int64) if left_out is None or lies is None else left_out[lies == r]
-        # who is asked for nothing is told nothing; this process always asks itself, which shows the types of answers
+        # who is asked for nothing is told nothing; this process always asks itself, so that there is an answer
         asks = begin[r + 1] > begin[r] or r == peers.rank
         questions.append([keys, number, nodes[own], *(c[own] for c in contexts), times, out] if asks else [])
     return questions
@@ -96,7 +97,7 @@ def _answer(sampler: Sampler, step: Step, arrays: Arrays, *, own: bool) -> Array
         check_choice(sampler.graph, sampler.reader.edges, choice, nodes)
     if choice.nodes is not None:
         raise TypeError("a Choice has no ndata where the graph lies on several processes, which may share its nodes")
-    return _Drawn.made(sampler, choice, narrow=not own).arrays(names=own)
+    return _Drawn.made(sampler, choice, narrow=not own).arrays()
 
 
 class _Drawn(NamedTuple):
@@ -107,7 +108,7 @@ class _Drawn(NamedTuple):
         src, eid: parent ids of their sources and of the edges, ``[E]`` each.
         weight: estimator weights ``[E]``; of no dimension where all are 1.
         needs_weight: a key of ``_NEEDS_WEIGHT``'s values.
-        columns: edge columns of the choice, ``[E, ...]`` each, in the order of their names.
+        columns: edge columns of the choice, ``[E, ...]`` each, in the order of ``names``, their names and types.
     """
 
     counts: Array
@@ -116,7 +117,7 @@ class _Drawn(NamedTuple):
     weight: Array
     needs_weight: int
     columns: Arrays
-    names: list[str]
+    names: list[tuple[str, str]]
 
     @classmethod
     def made(cls, sampler: Sampler, choice: Choice, *, narrow: bool) -> _Drawn:
@@ -124,30 +125,40 @@ class _Drawn(NamedTuple):
         src = choice.take_sources(edges)
         eid = parent_eid(edges, choice).get().numpy()
         weight = np.zeros(()) if choice.weight is None else choice.weight.get().numpy()
-        names = sorted(choice.edata)
-        columns = [choice.edata[name].detach().numpy() for name in names]
+        given = [(name, choice.edata[name]) for name in sorted(choice.edata)]
+        if recorded := [name for name, column in given if column.requires_grad]:
+            raise TypeError(f"column {recorded[0]!r} of a Choice has a gradient, which cannot travel between processes")
+        names = [(name, str(column.dtype).removeprefix("torch.")) for name, column in given]
+        columns = [as_array(column.cpu().contiguous()) for _, column in given]
         counts = np.diff(choice.indptr)
         if narrow:
             counts, src, eid = (_narrow(a, size) for a, size in (
                 (counts, len(src)), (src, graph.num_nodes), (eid, graph.num_edges)))  # fmt: skip
         return cls(counts, src, eid, weight, _NEEDS_WEIGHT[choice.needs_weight], columns, names)
 
-    def arrays(self, *, names: bool) -> Arrays:
-        text = np.frombuffer(json.dumps(self.names).encode() if names else b"", np.uint8)
+    def arrays(self) -> Arrays:
+        text = np.frombuffer(json.dumps(self.names).encode() if self.names else b"", np.uint8)
         flags = np.array([self.needs_weight], np.int64)
         return [self.counts, self.src, self.eid, self.weight, flags, text, *self.columns]
 
     @classmethod
     def of(cls, arrays: Arrays) -> _Drawn:
         counts, src, eid, weight, flags, text, *columns = arrays
-        names = json.loads(text.tobytes()) if len(text) else []
+        names = [(name, kind) for name, kind in json.loads(text.tobytes())] if len(text) else []
         return cls(counts, src, eid, weight, int(flags[0]), columns, names)
 
 
-def _joined(drawn: list[_Drawn], own: Arrays, begin: Ints, order: Ints) -> Choice:
-    """The edges of all destinations, from those that each process sent, in the order of the destinations."""
-    names = _Drawn.of(own).names
-    counts = np.concatenate([d.counts for d in drawn])
+def _joined(drawn: list[_Drawn], begin: Ints, order: Ints) -> Choice:
+    """The edges of all destinations, from those that each process sent, in the order of the destinations.
+
+    Where a process chose no edges, its answer may lack weights and columns that the others have.
+    """
+    every = [d.counts for d in drawn]
+    drawn = [d for d in drawn if len(d.src)] or drawn[:1]
+    names = drawn[0].names
+    if other := [d.names for d in drawn if d.names != names]:
+        raise ValueError(f"a Choice must have the same columns on all processes, got {names} and {other[0]}")
+    counts = np.concatenate(every)
     indptr, index = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)]), None
     if np.count_nonzero(np.diff(begin)) > 1:  # else they are in order
         place = np.empty_like(order)
@@ -158,11 +169,17 @@ def _joined(drawn: list[_Drawn], own: Arrays, begin: Ints, order: Ints) -> Choic
         joined: Array = np.concatenate(arrays)
         return joined if index is None else joined[index]
 
-    weighted = _Drawn.of(own).weight.ndim > 0
-    weight = torch.from_numpy(taken([d.weight for d in drawn])) if weighted else None
+    weight = None
+    if any(d.weight.ndim for d in drawn):
+        weight = torch.from_numpy(
+            taken([d.weight if d.weight.ndim else np.ones(len(d.src), np.float32) for d in drawn])
+        )
     told = {d.needs_weight for d in drawn}
     needed = True if 1 in told else None if 2 in told else False
-    columns = {name: torch.from_numpy(taken([d.columns[i] for d in drawn])) for i, name in enumerate(names)}
+    columns = {
+        name: from_numpy(taken([d.columns[i] for d in drawn]), getattr(torch, kind))
+        for i, (name, kind) in enumerate(names)
+    }
     src, eid = (taken([getattr(d, end) for d in drawn]).astype(np.int64, copy=False) for end in ("src", "eid"))
     return Choice.of_kernel(
         indptr, None, src, None if weight is None else (lambda: weight), needs_weight=needed,

@@ -17,6 +17,7 @@ from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
+from nodeflow.graph._held import together
 from nodeflow.random import derive_key, hash_ids
 
 _SHARE = 0x7368617265  # keeps the draws of a share apart from those of a flow with the same key
@@ -224,8 +225,10 @@ class SamplerBase(ABC):
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without the columns that ``complete`` adds."""
-        ids, shape = self._seeds(seeds)
-        return self._shaped(self._sample(ids, self._draw_of(call, ids), call.inputs), ids, shape)
+        with together(self.graph, "seeds of a batch"):
+            ids, shape = self._seeds(seeds)
+            draw = self._draw_of(call, ids)
+        return self._shaped(self._sample(ids, draw, call.inputs), ids, shape)
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
         """Add the columns that must be as new as possible, such as history; most samplers have none.

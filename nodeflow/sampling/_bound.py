@@ -12,6 +12,7 @@ from nodeflow._base.checks import Ints, as_count, as_ids
 from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow.graph import Graph
 from nodeflow.graph._columns import EdgeMask, edge_mask
+from nodeflow.graph._held import together
 from nodeflow.random import hash_ids
 from nodeflow.sampling._base import SamplerBase, arguments
 from nodeflow.sampling._reader import Reader
@@ -45,9 +46,10 @@ class BoundSampler(SamplerBase):
     ) -> None:
         super().__init__(graph, as_count(num_flows, "num_flows", 1), seed=seed)
         self.direction = direction
-        self.edge_filter: EdgeMask | None = edge_mask(graph, edge_filter)
         self.weight = weight
-        self.bind()
+        with together(graph, f"making a {type(self).__name__}"):
+            self.edge_filter: EdgeMask | None = edge_mask(graph, edge_filter)
+            self.bind()
 
     reader: Reader
 

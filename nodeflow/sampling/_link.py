@@ -11,11 +11,12 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_count, as_number, check_one_of, describe, with_article
 from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
+from nodeflow.graph._held import together
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds, flat
 from nodeflow.sampling._known import Known, Links, as_filter
 from nodeflow.sampling._link_chunks import LinkChunk, chunks, paired
-from nodeflow.sampling._link_edges import EdgesApart, EdgesHere, SeedEdges, as_exclude, as_labels, together
+from nodeflow.sampling._link_edges import EdgesApart, EdgesHere, SeedEdges, as_exclude, as_labels
 from nodeflow.sampling._negative import (
     DISTRIBUTIONS,
     Negatives,

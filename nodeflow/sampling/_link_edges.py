@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 import numpy as np
@@ -76,11 +75,6 @@ class EdgesApart:
         """Return the ids of all edges between ``u[i]`` and ``v[i]``; see ``SeedEdges``; collective."""
         ends = torch.from_numpy(np.stack([np.concatenate([u, v]), np.concatenate([v, u])]))
         return self._graph.edge_ids(ends[0], ends[1], return_uv=True)[2].numpy()
-
-
-def together(graph: Graph, what: str) -> AbstractContextManager[None]:
-    """Enter an operation that exchanges follow: what raises in it on one process raises on all that hold the graph."""
-    return nullcontext() if graph.peers is None else graph.peers.together(what, exchanges=1)
 
 
 def as_exclude(value: str | None, sampler: SamplerBase, *, edges: bool) -> str | None:

@@ -17,6 +17,7 @@ from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._columns import edge_column
 from nodeflow.graph._edges import Edges
+from nodeflow.graph._held import together
 from nodeflow.random import hash_ids
 from nodeflow.sampling._base import Call
 from nodeflow.sampling._neighbor import inverse_rate
@@ -154,9 +155,10 @@ class TemporalNeighborSampler(RowSampler):
 
         The inputs of its steps are the call, with the distinct times of the seeds, ascending: a context each.
         """
-        ids, shape = self._seeds(seeds)
         integers = self._stamps.dtype.kind == "i"
-        stamps = _as_times(call.times, shape, integers)
+        with together(self.graph, "seeds of a batch"):
+            ids, shape = self._seeds(seeds)
+            stamps = _as_times(call.times, shape, integers)
         distinct, contexts = np.unique(stamps, return_inverse=True)
         whole = stamps if call.step is None else _as_times(call.step.times, self._seeds(call.step.ids)[1], integers)
         draw = self._draw_of(call, ids, hash_ids(whole.view(np.int64)))
