@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FOLDER",
         help="go on with the run of a folder that was cut off; of the settings only workers, storage, memory, "
-        "partitions, patience and epochs may change (epochs with a constant schedule; storage not to or from "
+        "partitions, share, patience and epochs may change (epochs with a constant schedule; storage not to or from "
         "partitions, whose folder may have moved)",
     )
     job.add_argument("--no-plot", action="store_true", help="make no picture of the curves")

@@ -200,7 +200,7 @@ def test_a_finished_run_trains_for_longer(place: Path, tmp_path: Path, capsys: p
         ["train", "--resume", long, "--epochs", "3"], capsys
     )
     message = failure(["train", "--resume", long, "--hidden", "3"], capsys)
-    free = "workers, storage, memory, partitions, patience, epochs"
+    free = "workers, storage, memory, partitions, share, patience, epochs"
     assert f"hidden was given too; leave it out. Only {free} may change" in message
 
 
