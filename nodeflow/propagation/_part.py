@@ -18,7 +18,7 @@ from nodeflow.flow._full_flow import EdgeColumns, FullFlow
 from nodeflow.graph import Frame, Graph
 from nodeflow.graph._columns import EdgeMask, edge_mask
 from nodeflow.graph._fetch_apart import fetch_apart
-from nodeflow.graph._held import Peers
+from nodeflow.graph._held import Peers, together
 from nodeflow.ops import Structure
 from nodeflow.propagation._exchange_plan import ExchangePlan
 from nodeflow.propagation._propagation import Propagation
@@ -50,29 +50,31 @@ class PartPropagation(Frozen):
     _leaving: Tensor
 
     def __init__(self, graph: Graph, *, weight: str | None = None, edge_filter: EdgeFilter | None = None) -> None:
-        plan, held = ExchangePlan(graph), graph.held
-        part = held.part  # type: ignore[attr-defined]
-        place = _places(plan, part.rows)
-        order = np.argsort(place, kind="stable")
-        indptr, edge = kernels.csr.csr_rows(part.indptr, order)  # masters first, then mirrors
-        counts = np.zeros(len(plan.nodes), np.int64)
-        counts[place[order]] = np.diff(indptr)
-        mask = edge_mask(graph, edge_filter)
-        columns = {name: held.edata[name] for name in held.edata}
-        local = Graph(
-            np.concatenate([[0], np.cumsum(counts)]), _places(plan, part.src[edge].astype(np.int64)),
-            edata={name: fetch_rows(column, torch.from_numpy(edge)) for name, column in columns.items()},
-        )  # fmt: skip
-        leaving = torch.from_numpy(np.bincount(local.indices, minlength=len(plan.nodes)))
-        count = plan.num_masters
-        every = plan.reduce(leaving[count:], leaving[:count].clone())
-        degrees = {name: graph.ndata[name] for name in DEGREES if name in graph.ndata}
-        self._set(
-            graph=graph, plan=plan, edge_filter=mask, _edge=edge,
-            _local=Propagation(local, weight=weight, edge_filter=None if mask is None else mask.mask[edge]),
-            _leaving=torch.cat([every, plan.broadcast(every)]),
-            _degrees={name: fetch_rows(rows, torch.from_numpy(plan.nodes)) for name, rows in degrees.items()},
-        )  # fmt: skip
+        with together(graph, "making a PartPropagation"):
+            plan, held = ExchangePlan(graph), graph.held
+            part = held.part  # type: ignore[attr-defined]
+            place = _places(plan, part.rows)
+            order = np.argsort(place, kind="stable")
+            indptr, edge = kernels.csr.csr_rows(part.indptr, order)  # masters first, then mirrors
+            counts = np.zeros(len(plan.nodes), np.int64)
+            counts[place[order]] = np.diff(indptr)
+            mask = edge_mask(graph, edge_filter)
+            columns = {name: held.edata[name] for name in held.edata}
+            local = Graph(
+                np.concatenate([[0], np.cumsum(counts)]), _places(plan, part.src[edge].astype(np.int64)),
+                edata={name: fetch_rows(column, torch.from_numpy(edge)) for name, column in columns.items()},
+            )  # fmt: skip
+            summing = Propagation(local, weight=weight, edge_filter=None if mask is None else mask.mask[edge])
+            leaving = torch.from_numpy(np.bincount(local.indices, minlength=len(plan.nodes)))
+            count = plan.num_masters
+            every = plan.reduce(leaving[count:], leaving[:count].clone())
+            degrees = {name: graph.ndata[name] for name in DEGREES if name in graph.ndata}
+            self._set(
+                graph=graph, plan=plan, edge_filter=mask, _edge=edge,
+                _local=summing,
+                _leaving=torch.cat([every, plan.broadcast(every)]),
+                _degrees={name: fetch_rows(rows, torch.from_numpy(plan.nodes)) for name, rows in degrees.items()},
+            )  # fmt: skip
 
     def __deepcopy__(self, memo: object) -> PartPropagation:
         return self  # it never changes, and belongs to the very graph that it was made with
@@ -88,7 +90,8 @@ class PartPropagation(Frozen):
         The sums are float64 for float64 rows, else float32, equal to those of one process up to rounding: where edges
         lie with their destinations, bit for bit.
         """
-        check_num_rows(h.shape, "h", self.plan.num_masters, "node that this process owns")
+        with together(self.graph, "sums over all edges"):
+            check_num_rows(h.shape, "h", self.plan.num_masters, "node that this process owns")
         sums = self._local(torch.cat([h, self.plan.broadcast(h)]))
         count = self.plan.num_masters
         return self.plan.reduce(sums[count:], sums[:count])

@@ -1,0 +1,135 @@
+"""A mistake of one rank is an error of all, at once; what cannot be is refused, and what differs is told."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.ranks import Parts, run_ranks
+from _support.sampler_families import NODES, fingerprint, graph_of_all
+
+from nodeflow import NeighborSampler, NodeFlowLoader, TemporalNeighborSampler
+from nodeflow.distributed import PeerError
+from nodeflow.propagation import ExchangePlan, PartPropagation, Propagation
+from nodeflow.sampling import Sampler
+
+WHOLE = graph_of_all()
+OWNER = [v % 2 for v in range(NODES)]
+PARTS = Parts(WHOLE, OWNER, 2)
+
+
+def with_a_fault() -> Parts:
+    graph = graph_of_all()
+    weight = graph.edata["w"].clone()
+    weight[np.flatnonzero(np.isin(graph.edges()[1].numpy(), np.flatnonzero(OWNER)))[0]] = torch.nan  # on rank 1
+    graph.edata["w"] = weight
+    return Parts(graph, OWNER, 2)
+
+
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        (lambda g, one: NeighborSampler(g, [2])([9999] if one else [1]), r"IndexError: seeds\[0\] is 9999"),
+        (lambda g, one: TemporalNeighborSampler(g, [2])([1], times=["x"] if one else [1]), "TypeError: times"),
+        (lambda g, one: g.find_edges([9999] if one else [1]), r"IndexError: eid\[0\] is 9999"),
+        (lambda g, one: g.in_degrees([9999] if one else [1]), r"IndexError: v\[0\] is 9999"),
+        (lambda g, one: g.ndata["x"].fetch(torch.tensor([9999 * one])), r"IndexError: ids\[0\] is 9999"),
+        (lambda g, one: PartPropagation(g, weight="zz" if one else "w"), "KeyError"),
+    ],
+    ids=["seeds", "times", "edges", "degrees", "rows", "sums"],
+)
+def test_a_mistake_of_one_rank_is_an_error_of_all(work: Callable[[Any, bool], Any], words: str) -> None:
+    def mistaken(transport: Any) -> None:
+        graph = PARTS.on(transport)
+        if transport.rank == 1:
+            with pytest.raises((IndexError, TypeError, KeyError)):
+                work(graph, True)
+        else:
+            with pytest.raises(PeerError, match=f"rank 1 failed while this one was at .*: {words}"):
+                work(graph, False)
+        assert len(graph.in_degrees([1, 2])) == 2  # the next operation is right
+
+    run_ranks(2, mistaken)
+
+
+def test_a_fault_of_the_data_of_one_part_names_its_edge_on_all() -> None:
+    parts = with_a_fault()
+    edge = int(np.flatnonzero(np.isnan(parts.graph.edata["w"].numpy()))[0])
+
+    def bound(transport: Any) -> None:
+        with pytest.raises(PeerError if transport.rank == 0 else ValueError, match=f"but edge {edge} has nan"):
+            NeighborSampler(parts.on(transport), [2], weight="w")
+
+    run_ranks(2, bound)
+
+
+class Sometimes(Sampler):
+    """Gives weights and a column to destinations with edges only, as a user may write it."""
+
+    by_row = True
+
+    def choose(self, dst, step):
+        edges = self.candidates(dst)
+        if not len(edges):
+            return edges.select([])
+        choice = edges.select(range(len(edges)), weight=2.0)
+        return type(choice)(choice.indptr, choice.positions, weight=torch.full((len(edges),), 2.0),
+                            edata={"q": edges.eid.bfloat16()})  # fmt: skip
+
+
+def test_weights_and_columns_of_some_processes_are_not_lost() -> None:
+    expected = fingerprint_of(Sometimes(WHOLE, 1)([1, 3, 5]))
+
+    def drawn(transport: Any) -> str:
+        return fingerprint_of(Sometimes(PARTS.on(transport), 1)([1, 3, 5]))  # all are rank 1's
+
+    assert run_ranks(2, drawn) == [expected, expected]
+
+
+def fingerprint_of(batch: Any) -> str:
+    batch.flows[0].data["q"] = batch.flows[0].data["q"].float()
+    return fingerprint(batch)
+
+
+def test_whole_sums_and_a_second_thread_are_refused() -> None:
+    def refused(transport: Any) -> None:
+        graph = PARTS.on(transport)
+        with pytest.raises(TypeError, match=r"is summed over by nodeflow\.propagation\.PartProp"):
+            Propagation(graph)
+        loader = NodeFlowLoader(NeighborSampler(graph, [2]), range(20), 2, num_workers=1)
+        first = iter(loader)
+        next(first)
+        with pytest.raises(RuntimeError, match="draws ahead together with other processes; end it"):
+            next(iter(loader))
+        first.close()
+        assert sum(1 for _ in loader) == len(loader)
+        with pytest.raises(ValueError, match=r"owner is .hash"):
+            NodeFlowLoader(NeighborSampler(graph, [2]), range(20), 2, share="owned", owner=[transport.rank] * NODES)
+
+    run_ranks(2, refused)
+
+
+def test_plans_notice_rows_of_different_types() -> None:
+    def sent(transport: Any) -> None:
+        plan = ExchangePlan(PARTS.on(transport))
+        rows = torch.ones(plan.num_masters, 2, dtype=[torch.float32, torch.int32][transport.rank])
+        with pytest.raises(PeerError, match=r"rows of mirrors \((float|int)32 \[2\]\) there"):
+            plan.broadcast(rows)
+
+    run_ranks(2, sent)
+
+
+def test_an_error_that_was_told_is_not_kept() -> None:
+    def kept(transport: Any) -> bool:
+        graph = PARTS.on(transport)
+        with contextlib.suppress(IndexError, PeerError):
+            graph.find_edges([9999 * transport.rank])
+        gc.collect()
+        return graph.peers._state.told is None  # type: ignore[attr-defined]
+
+    assert run_ranks(2, kept) == [True, True]
