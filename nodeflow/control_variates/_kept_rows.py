@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from nodeflow._disk.store import Store
 from nodeflow.control_variates._apart import Apart
+from nodeflow.graph._held import together
 from nodeflow.propagation import Propagation
 
 
@@ -45,7 +46,7 @@ class KeptRows(nn.Module):
         At the end of the block they replace the old ones at once, as one commit. If anything raises, the old ones stay.
         Rows that were pushed and not committed are dropped. ``Updater`` renews a history in this way.
         """
-        with self._together("a renewal of the history", exchanges=1):
+        with together(self.propagation.graph, "a renewal of the history"):
             if self._files is not None:
                 name, new = self._files.successor()
             else:

@@ -10,13 +10,12 @@ from torch.distributed import distributed_c10d
 
 from nodeflow._base.checks import as_number
 from nodeflow._base.types import FileLike
+from nodeflow._runtime import living
 from nodeflow.distributed._graph_part import GraphPart
 from nodeflow.distributed._graph_parts import GraphParts
 from nodeflow.distributed._peers import PeerGroup, Transport
 from nodeflow.distributed._transport import GroupTransport, LocalTransport
 from nodeflow.distributed._watch import Watch
-
-_opened = 0  # graphs opened by this process: the same on all processes, which open them together
 
 
 class Opened(NamedTuple):
@@ -43,11 +42,10 @@ def open_part(folder: FileLike, timeout: float, *, verify: bool) -> Opened:
 
 
 def _transport(timeout: float) -> GroupTransport:
-    global _opened
-    _opened += 1
+    number = next(living.openings)
     # the store by which the processes found each other; under torchrun it outlives each of them. It has no public name
     whole = distributed_c10d._get_default_store()  # noqa: SLF001
-    store = dist.PrefixStore(f"nodeflow/{_opened}", whole)  # type: ignore[attr-defined]
+    store = dist.PrefixStore(f"nodeflow/{number}", whole)  # type: ignore[attr-defined]
     return GroupTransport(Watch(store, dist.get_rank(), dist.get_world_size()), timeout)
 
 

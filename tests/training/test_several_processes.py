@@ -66,7 +66,7 @@ def outcome(settings: Settings) -> dict[str, Any]:
 PROCESSES = """
 import json
 sys.path[:0] = sys.argv[5:]
-from test_processes import RUNS, outcome, refusals, stopping
+from test_several_processes import RUNS, outcome, refusals, stopping
 
 found = {name: outcome(RUNS[name]) for name in sys.argv[4].split(",")}
 with open(f"{file}-{rank}.json", "w") as out:
