@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import threading
 import time
@@ -11,6 +12,7 @@ from typing import Any
 PERIOD = 1.0
 """Seconds between two signs of life."""
 _CHANNELS = 64  # the newest ones, which a sign tells of
+_threads = weakref.WeakKeyDictionary[threading.Thread, threading.Event]()
 
 
 class Watch:
@@ -32,6 +34,7 @@ class Watch:
         self.beat()
         thread = threading.Thread(target=_beats, args=(weakref.ref(self), self._over), daemon=True)
         thread.name = "nodeflow-watch"
+        _threads[thread] = self._over
         thread.start()
 
     def channel(self) -> int:
@@ -97,3 +100,12 @@ def _beats(watch: weakref.ref[Watch], over: threading.Event) -> None:
         except Exception:  # the store ends with the processes
             return
         del alive
+
+
+@atexit.register
+def _end_threads() -> None:
+    """End all threads, for one that the interpreter ends while it is inside the store takes the process down with it."""
+    for over in list(_threads.values()):
+        over.set()
+    for thread in list(_threads):
+        thread.join(timeout=2 * PERIOD)  # not for ever: the process that keeps the store may be gone
