@@ -37,7 +37,7 @@ def code_cells(notebook: Notebook) -> list[dict[str, Any]]:
 def printed(cell: dict[str, Any]) -> str:
     """What a cell printed and returned, without its pictures and where streams were cut."""
     texts = [
-        output["text"] if output["output_type"] == "stream" else output["data"].get("text/plain", "")
+        output.get("text") or output.get("data", {}).get("text/plain", "")
         for output in cell["outputs"]
         if "image/png" not in output.get("data", {})
     ]

@@ -58,7 +58,7 @@ def plant(cell: dict[str, Any], **output: Any) -> None:
 FAULTS: dict[str, tuple[Callable[[Notebook], Any], str]] = {
     "not run": (lambda n: code_cells(n)[0].update(execution_count=None), "top to bottom"),
     "run twice": (lambda n: code_cells(n)[1].update(execution_count=17), "top to bottom"),
-    "error": (lambda n: plant(code_cells(n)[1], output_type="error"), "kind error"),
+    "error": (lambda n: code_cells(n)[1]["outputs"].append({"output_type": "error", "ename": "E"}), "kind error"),
     "warning": (lambda n: plant(code_cells(n)[1], name="stderr", text=["UserWarning"]), "warns"),
     "no pictures": (lambda n: [cell.update(outputs=[]) for cell in code_cells(n)], "no picture"),
     "path": (lambda n: plant(code_cells(n)[1], text=["in /home/", "me/x.py"]), "place on a machine: '/home/'"),
@@ -94,3 +94,8 @@ def test_numbers_that_vary_are_not_compared() -> None:
     for one in (cell, other):
         one["metadata"] = {"tags": ["varies"]}
     assert comparable(cell) == comparable(other) == "accuracy #, loss #"
+
+
+def test_the_documentation_lists_every_notebook() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert [path.name for path in NOTEBOOKS if f"](../notebooks/{path.name})" not in index] == []
