@@ -58,5 +58,5 @@ def _numbers(values: Any, argument: str, size: int) -> list[float]:
 
 
 def names_of(ids: list[str], labels: list[float] | None) -> list[str]:
-    """Return the texts of nodes: their labels, of at most four digits where these are fractions, or else their ids."""
-    return ids if labels is None else [f"{x:.4g}" if isinstance(x, float) else str(x) for x in labels]
+    """Return the texts of nodes: their labels, of three digits where these are fractions, or else their ids."""
+    return ids if labels is None else [f"{x:.3g}" if isinstance(x, float) else str(x) for x in labels]

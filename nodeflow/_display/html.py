@@ -14,7 +14,8 @@ MOST_ROWS = 20
 """Number of rows of a table that are shown."""
 
 _MOST_LETTERS = 80
-_CELL = "padding:2px 10px 2px 0;text-align:{side};vertical-align:top;border-top:1px solid rgba(128,128,128,.35)"
+_ROW = '<tr style="border-top:1px solid rgba(128,128,128,.35)">'
+_CELL = "padding:2px 10px 2px 0;text-align:{side}"
 _HEAD = "padding:2px 10px 2px 0;text-align:{side};font-weight:600;opacity:.75"
 
 
@@ -44,13 +45,15 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Seq
     side = ["right" if i in numbers else "left" for i in range(len(head))]
     top = "".join(f'<th style="{_HEAD.format(side=s)}">{text(word)}</th>' for s, word in zip(side, head, strict=True))
     body = "".join(
-        "<tr>"
+        _ROW
         + "".join(f'<td style="{_CELL.format(side=s)}">{text(cell)}</td>' for s, cell in zip(side, row, strict=True))
         + "</tr>"
         for row in shown[:MOST_ROWS]
     )
     if len(shown) > MOST_ROWS:
-        body += f'<tr><td colspan="{len(head)}" style="{_CELL.format(side="left")}">… more rows are not shown</td></tr>'
+        body += (
+            f'{_ROW}<td colspan="{len(head)}" style="{_CELL.format(side="left")}">… more rows are not shown</td></tr>'
+        )
     style = "border-collapse:collapse;border:0;margin:4px 0 0 0;font-size:90%"
     return f'<table style="{style}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
 

@@ -79,7 +79,7 @@ def draw_plain(axis: Axes, picture: Plain) -> None:
         axis.scatter([], [], s=200, facecolor="none", edgecolor="0.5", label="self-loop")
     write_names(axis, points, picture.names, [ink_on(face) for face in faces])
     axis.set_axis_off()
-    axis.margins(0.08)
+    axis.margins(0.15)
     legend_below(axis)
 
 
@@ -100,9 +100,9 @@ def layout(count: int, src: Sequence[int], dst: Sequence[int]) -> Floats:
     for step in range(_STEPS):
         between = place[:, None] - place[None]
         distance = np.maximum(np.sqrt((between**2).sum(2)), 0.01)
-        # the ideal distance is 1; pieces that nothing joins are held by a weak pull to the middle
+        # the ideal distance is 1; a pull to the middle holds pieces that nothing joins
         force = 1 / distance**2 - joined * distance
-        move = (between * force[:, :, None]).sum(1) - 0.05 * place
+        move = (between * force[:, :, None]).sum(1) - 0.5 * place
         length = np.maximum(np.sqrt((move**2).sum(1, keepdims=True)), 0.01)
         place += move / length * np.minimum(length, heat * (1 - step / _STEPS))
     return place

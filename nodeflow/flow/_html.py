@@ -24,7 +24,7 @@ def node_flow_html(batch: NodeFlow) -> str:
     frames = [(f"layer {i}", layer.data) for i, layer in enumerate(batch.layers)]
     frames += [(f"flow {i}" if j == i + 1 else f"flow {i}, {j}", flow.data) for (i, j), flow in flows]
     frames.append(("seeds", batch.seed_data))
-    return page("NodeFlow", words, funnel(batch.layer_sizes, batch.flow_sizes), column_table(frames, "of"))
+    return page("NodeFlow", words, funnel(batch.layer_sizes, batch.flow_sizes), column_table(frames, "frame"))
 
 
 def layer_html(layer: Layer) -> str:

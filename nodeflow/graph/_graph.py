@@ -381,7 +381,7 @@ class Graph(Frozen):
 
     def _repr_html_(self) -> str:
         words = f"{self.num_nodes:,} nodes, {self.num_edges:,} edges"
-        return page(type(self).__name__, words, column_table([("nodes", self.ndata), ("edges", self.edata)], "of"))
+        return page(type(self).__name__, words, column_table([("nodes", self.ndata), ("edges", self.edata)], "frame"))
 
     def __repr__(self) -> str:
         columns = [f"{kind}: {', '.join(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]

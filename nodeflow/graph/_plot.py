@@ -104,7 +104,7 @@ def _drawn(
         color_name=color if isinstance(color, str) else "color",
         widths=of(width, "width", eid, graph.edata),
     )
-    side = 1.0 + 0.9 * len(nodes) ** 0.5
+    side = 1.5 + 0.9 * len(nodes) ** 0.5
     axis = axes_for(ax, (side, side))
     draw_plain(axis, picture)
     return axis

@@ -49,5 +49,5 @@ def plot_history_ages(history: History, *, ax: Axes | None = None) -> Axes:
     axis.set(xlabel="age of the row in steps", ylabel="share of written rows", ylim=(0, 1.05))
     whole_ticks(axis)
     axis.grid(alpha=0.3)
-    axis.legend(fontsize=8, frameon=False)
+    axis.legend(loc="lower right", fontsize=8, frameon=False)
     return axis

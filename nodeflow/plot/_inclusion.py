@@ -64,7 +64,7 @@ def plot_inclusion(
     most = max(float(at.max(initial=0)), float((times[seen] / number).max(initial=0)), 1e-9)
     line = np.linspace(0, 1.02 * most, 200)
     spread = NormalDist().inv_cdf(0.975) * np.sqrt(np.clip(line * (1 - line), 0, None) / number)
-    axis.fill_between(line, line - spread, line + spread, color="0.5", alpha=0.25, linewidth=0, label="95 % of draws")
+    axis.fill_between(line, line - spread, line + spread, color="0.5", alpha=0.25, linewidth=0, label="95 % band")
     axis.plot(line, line, color="0.5", linewidth=1)
     axis.scatter(at, times[seen] / number, s=12, zorder=3, label=f"{int(seen.sum()):,} edges")
     axis.set(xlabel="stated probability", ylabel=f"share of {number:,} draws")

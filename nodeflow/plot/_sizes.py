@@ -74,7 +74,8 @@ def plot_samplers(
     axis.set(ylabel=f"{count} per batch")
     axis.grid(axis="y", alpha=0.3)
     axis.set_axisbelow(True)
-    axis.legend(fontsize=8, frameon=False)
+    if sizes:
+        axis.legend(fontsize=8, frameon=False)
     return axis
 
 
@@ -129,5 +130,6 @@ def plot_layer_growth(
     axis.set(xlabel="hops from the seeds", ylabel=f"expected {words[count]}", yscale="log")
     whole_ticks(axis)
     axis.grid(alpha=0.3)
-    axis.legend(title="fanout", fontsize=8, title_fontsize=8, frameon=False)
+    if estimates:
+        axis.legend(title="fanout", fontsize=8, title_fontsize=8, frameon=False)
     return axis
