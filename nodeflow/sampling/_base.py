@@ -253,7 +253,7 @@ class SamplerBase(ABC):
         ``FullSampler`` (not with ``prob=`` or ``disjoint=True``), ``BernoulliSampler``, and ``LaborSampler`` with
         ``iterations=0`` and ``method="poisson"``. Nothing is drawn then. The last two flows and layers are exact in a
         graph without parallel edges. For the layers before, nodes are taken to be in a layer independently of each
-        other (``docs/sampling.md`` has the formula, and how near it comes). Cost: about that of reading all edges of
+        other (``docs/plots.md`` has the formula, and how near it comes). Cost: about that of reading all edges of
         the nodes that may be reached, once per flow.
 
         Args:
@@ -271,10 +271,10 @@ class SamplerBase(ABC):
         >>> from nodeflow import NeighborSampler
         >>> graph = Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 1], ndata={"feat": torch.zeros(4, 100)})
         >>> NeighborSampler(graph, [2, 2]).estimate([0], ndata={0: ["feat"]})
-        layer    nodes    bytes     flow    edges    bytes
-            0      3.0  1.22 kB        0      2.7     56 B
-            1      3.0     24 B        1      2.0     32 B
-            2      1.0      8 B
+        layer   nodes     bytes      flow   edges    bytes
+            0     4.0   1.63 kB         0     2.7   53.3 B
+            1     3.0      24 B         1     2.0     32 B
+            2     1.0       8 B
         1.34 kB in all, expected
         """
         count = as_count(pilot, "pilot")

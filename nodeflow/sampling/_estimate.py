@@ -34,10 +34,10 @@ class Estimate(NamedTuple):
     >>> ring = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
     >>> estimate = NeighborSampler(ring, [5, 5]).estimate([0, 1])
     >>> estimate
-    layer    nodes    bytes     flow    edges    bytes
-        0      4.0     32 B        0      3.0     56 B
-        1      3.0     24 B        1      2.0     40 B
-        2      2.0     16 B
+    layer   nodes   bytes      flow   edges   bytes
+        0     4.0    32 B         0     3.0    56 B
+        1     3.0    24 B         1     2.0    40 B
+        2     2.0    16 B
     168 B in all, expected
     >>> estimate.nodes, estimate.edges
     ((4.0, 3.0, 2.0), (3.0, 2.0))
@@ -66,9 +66,8 @@ class Estimate(NamedTuple):
 
     def __repr__(self) -> str:
         rows = [_HEAD, *self._rows()]
-        width = [max(4, *(len(row[i]) for row in rows)) for i in range(len(_HEAD))]
-        wide = [5, *(max(w, 8) + 1 for w in width[1:3]), 8, *(max(w, 8) + 1 for w in width[4:])]
-        lines = ["".join(cell.rjust(w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows]
+        width = [max(len(row[i]) for row in rows) + (0, 3, 3, 6, 3, 3)[i] for i in range(len(_HEAD))]
+        lines = ["".join(cell.rjust(w) for cell, w in zip(row, width, strict=True)).rstrip() for row in rows]
         return "\n".join([*lines, self._words()])
 
     def _repr_html_(self) -> str:
