@@ -271,11 +271,11 @@ class SamplerBase(ABC):
         >>> from nodeflow import NeighborSampler
         >>> graph = Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 1], ndata={"feat": torch.zeros(4, 100)})
         >>> NeighborSampler(graph, [2, 2]).estimate([0], ndata={0: ["feat"]})
-        layer   nodes     bytes      flow   edges    bytes
-            0     4.0   1.63 kB         0     2.7   53.3 B
-            1     3.0      24 B         1     2.0     32 B
-            2     1.0       8 B
-        1.34 kB in all, expected
+        layer   nodes    bytes      flow   edges    bytes
+            0     3.7   1.5 kB         0     2.7   53.3 B
+            1     3.0     24 B         1     2.0     32 B
+            2     1.0      8 B
+        1.61 kB in all, expected
         """
         count = as_count(pilot, "pilot")
         if not count:
