@@ -45,9 +45,15 @@ def printed(cell: dict[str, Any]) -> str:
 
 
 def comparable(cell: dict[str, Any]) -> str:
-    """What a cell printed; of a cell with the tag "varies" (trained weights, say) all but numbers and spaces."""
-    text = printed(cell)
-    if "varies" not in cell["metadata"].get("tags", []):
+    """What a cell printed that must be the same in every run.
+
+    Of a cell with the tag "varies" (trained weights, say) all but numbers and spaces; of a cell with the tag "optional",
+    which needs a library that may not be installed, nothing.
+    """
+    text, tags = printed(cell), cell["metadata"].get("tags", [])
+    if "optional" in tags:
+        return ""
+    if "varies" not in tags:
         return text
     return " ".join(_NUMBER.sub("#", text).split())
 
