@@ -38,8 +38,8 @@ def from_pyg(
     Raises ValueError for an object without ``edge_index`` and for a named attribute that has another number of rows,
     TypeError for another class, KeyError for a name that is not there.
 
-    >>> from torch_geometric.data import Data
-    >>> from_pyg(Data(x=torch.ones(3, 8), edge_index=torch.tensor([[0, 1], [1, 2]])))
+    >>> import torch_geometric.data
+    >>> from_pyg(torch_geometric.data.Data(x=torch.ones(3, 8), edge_index=torch.tensor([[0, 1], [1, 2]])))
     Graph(3 nodes, 2 edges, ndata: x)
     """
     check_data(data)

@@ -53,12 +53,14 @@ def make_data(
     if taken := sorted((set(parts) | (reserved or set())) & set(columns)):
         raise ValueError(f"Data keeps the names {taken} for itself; give the columns of these names other ones first")
     data = data_class()()
-    for name, value in {**columns, **parts}.items():
+    for name, column in columns.items():
         try:
-            setattr(data, name, value)
-            held = name in data and data[name] is value and getattr(data, name) is value
+            setattr(data, name, column)
+            held = data[name] is column and getattr(data, name) is column
         except (AttributeError, KeyError):
             held = False
         if not held:
             raise ValueError(f"Data cannot hold a column named {name!r}; give it another name first")
+    for name, value in parts.items():
+        setattr(data, name, value)
     return data

@@ -45,7 +45,8 @@ def pyg_loader(loader: Iterable[NodeFlow]) -> PygLoader:
 
     Raises TypeError for an object that cannot be iterated; when iterated, what ``to_pyg`` raises.
 
-    >>> from nodeflow import NeighborSampler, NodeFlowLoader
+    >>> import torch
+    >>> from nodeflow import Graph, NeighborSampler, NodeFlowLoader
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.ones(4, 8)})
     >>> sampler = NeighborSampler(graph, fanouts=[5, 10], reuse=True)  # num_neighbors=[10, 5]
     >>> for batch in pyg_loader(NodeFlowLoader(sampler, [0, 1, 2, 3], batch_size=2, ndata={0: ["x"]})):

@@ -58,7 +58,8 @@ def from_pyg_batch(
             sample: pass None, and they become a column.
 
     Raises TypeError for another class, ValueError for a batch without these attributes and for counts that do not fit
-    its edges, KeyError for a named attribute that is not there; IndexError for a parent id that ``parent`` does not have.
+    its edges, KeyError for a named attribute that is not there; IndexError for a parent id that ``parent`` does not
+    have.
 
     >>> from nodeflow import FullSampler
     >>> from nodeflow.convert import to_pyg
@@ -184,7 +185,7 @@ def _split(
     """
     layers, flows = [Frame(size) for size in sizes], [Frame(count) for count in edges]
     for name in _column_names(data, named, weight):
-        groups = (flows, layers) if "edge" in name else (layers, flows)
+        groups: tuple[list[Frame], ...] = (flows, layers) if "edge" in name else (layers, flows)
         for names, own in zip(named, (layers, flows), strict=True):
             groups = (own,) if name in (names or ()) else groups
         column = data[name]

@@ -1,4 +1,4 @@
-"""A stand-in for DGL: the few functions that the converters call, as ``tests/convert/dgl_contract.py`` describes them.
+"""A stand-in for DGL: the few functions that the converters call, as ``_support/dgl_contract.py`` describes them.
 
 DGL has no release for the versions of torch that this package needs, so the two are not in one process. The contract
 runs on this module in the ordinary tests, and on DGL itself wherever an interpreter with DGL is named.

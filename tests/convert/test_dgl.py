@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support import dgl_double
+from _support import dgl_contract, dgl_double
 from _support.conversions import assert_same_columns, assert_same_graph, ends, filled
-from convert.dgl_contract import check
+from _support.dgl_contract import check
 from hypothesis import HealthCheck, given, settings
 
 from nodeflow import (
@@ -46,7 +46,7 @@ def test_dgl_keeps_the_contract() -> None:
     interpreter = os.environ.get("NODEFLOW_DGL_PYTHON")
     if not interpreter:
         pytest.skip("NODEFLOW_DGL_PYTHON names no interpreter with DGL")
-    done = subprocess.run([interpreter, HERE / "dgl_contract.py"], capture_output=True, text=True, check=False)
+    done = subprocess.run([interpreter, dgl_contract.__file__], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "does what the converters rely on" in done.stdout
 
@@ -91,7 +91,7 @@ def same_batch(one: NodeFlow, other: NodeFlow) -> None:
 
 @pytest.mark.parametrize("name", ["neighbor", "labor"])
 def test_blocks_that_dgl_drew(name: str) -> None:
-    """``dgl_contract.py`` wrote them, with DGL 2.1."""
+    """``_support/dgl_contract.py`` wrote them, with DGL 2.1."""
     with np.load(HERE / "dgl_blocks.npz") as file:
         arrays = {key: torch.from_numpy(file[key]) for key in file}
     graph = Graph.from_edges(arrays["src"], arrays["dst"], num_nodes=30)

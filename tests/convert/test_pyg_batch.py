@@ -162,6 +162,15 @@ def test_every_hop_has_its_own_nodes_and_edges() -> None:
     assert (data.e_id.tolist(), data.num_sampled_edges) == ([0, 4, 1, 2, 3], [2, 2, 1])
 
 
+def test_more_nodes_and_edges_than_small_integers() -> None:
+    graph = ring(600)
+    batch = NeighborSampler(graph, [5, 5], reuse=True)(range(300))
+    data = to_pyg(batch)
+    assert (data.num_nodes, data.batch_size) == (batch.layer_sizes[0], 300)
+    assert to_pyg(graph).num_nodes == 600
+    same_structure(from_pyg_batch(data, parent=graph), batch)
+
+
 def test_full_graph_and_subgraphs() -> None:
     parts = torch.arange(60) // 20
     for batch in (
@@ -355,3 +364,23 @@ def test_a_model_learns_from_the_loader() -> None:
             optimizer.step()
             right += int((out.argmax(1) == batch.y).sum())
     assert right / 200 > 0.9
+
+
+def test_batches_of_the_loader_of_pyg() -> None:
+    """``_support/draw_pyg_batches.py`` wrote them, with torch-sparse 0.6.18, which has no counts per hop."""
+    with np.load(Path(__file__).resolve().parent / "pyg_batches.npz") as file:
+        arrays = {key: torch.from_numpy(file[key]) for key in file}
+    graph = Graph.from_edges(*arrays["edge_index"], num_nodes=40, edata={"w": torch.arange(240)})
+    for i, seeds in enumerate([[5, 9], [1, 30]]):
+        own = {key.removeprefix(f"{i}."): value for key, value in arrays.items() if key.startswith(f"{i}.")}
+        data = pyg.data.Data(**own, batch_size=2)
+        batch = from_pyg_batch(data, parent=graph, num_flows=2, edge_columns=["w"])
+        batch.validate()  # parent ids and parent edges fit the graph
+        assert batch.seeds.tolist() == seeds
+        assert torch.equal(batch.ldata[0]["x"], batch.layers[0].parent_nid.float())
+        assert torch.equal(batch.fdata[0]["w"], batch.flows[0].parent_eid)
+        fanouts = [int(flow.in_degrees.max()) for flow in batch.flows]
+        assert fanouts[1] <= 3
+        assert fanouts[0] <= 3
+        assert int(batch.flows[0].in_degrees[2:].max()) <= 2
+        same_structure(from_pyg_batch(to_pyg(batch), parent=graph), batch)

@@ -1,8 +1,8 @@
 """What the converters rely on in DGL. ``python dgl_contract.py`` checks it where DGL is installed; torch is enough.
 
-``python dgl_contract.py FILE`` also writes blocks that DGL's samplers drew; ``dgl_blocks.npz`` is such a file.
+``python dgl_contract.py FILE`` also writes blocks that DGL's samplers drew, as in ``tests/convert/dgl_blocks.npz``.
 
-The ordinary tests run ``check`` on ``tests/_support/dgl_double.py``. With ``NODEFLOW_DGL_PYTHON`` set to an interpreter
+The ordinary tests run ``check`` on ``dgl_double.py``. With ``NODEFLOW_DGL_PYTHON`` set to an interpreter
 that has DGL they run this file there too.
 """
 
