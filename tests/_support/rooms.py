@@ -33,6 +33,7 @@ ROOMS = (
     "nn",
     "metrics",
     "distributed",
+    "compat",
     "plot",
     "datasets",
     "testing",

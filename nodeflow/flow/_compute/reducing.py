@@ -146,4 +146,14 @@ def _by_degree(part: Part, messages: Messages, reducer: ColumnsOfNodes) -> dict[
                         f"{tuple(values.shape[1:])} for degree {degree} in column {name!r}: reduce over dimension 1"
                     )
     with explained(reducer, "reduce function", part):
-        return {name: ops.join_rows(structure, [made[name] for made in results]) for name in results[0]}
+        joined = {name: ops.join_rows(structure, [made[name] for made in results]) for name in results[0]}
+        return {name: _initial_without_edges(part, name, column) for name, column in joined.items()}
+
+
+def _initial_without_edges(part: Part, name: str, column: Tensor) -> Tensor:
+    """Return a reduced column in which destinations without edges are initial, where the frame says how."""
+    frame = part.flow.dst_layer.data
+    if not frame.has_initializer(name):
+        return column
+    alone = (part.structure.in_degrees == 0).nonzero().squeeze(1)
+    return column.index_copy(0, alone, frame.initial(name, len(alone), column))
