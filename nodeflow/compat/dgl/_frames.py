@@ -55,7 +55,7 @@ def schemes(frame: Frame) -> dict[str, Scheme]:
     return {name: Scheme(tuple(column.shape[1:]), column.dtype) for name, column in frame.items()}
 
 
-def initializer(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def as_initializer(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Return DGL's initialiser, which takes a range of ids too, as a Frame takes it."""
     return lambda shape, dtype, device: function(shape, dtype, device, slice(0, shape[0]))
 

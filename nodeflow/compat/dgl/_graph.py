@@ -13,7 +13,7 @@ from nodeflow import flow
 from nodeflow._base.checks import ALL, _All, as_count, as_ids
 from nodeflow.compat.dgl import _matrices as matrices
 from nodeflow.compat.dgl._elsewhere import GRAPH, refuse
-from nodeflow.compat.dgl._frames import Rows, Scheme, Space, in_place, initializer, schemes
+from nodeflow.compat.dgl._frames import Rows, Scheme, Space, as_initializer, in_place, schemes
 from nodeflow.compat.dgl._functions import Registered, of_edges, of_nodes
 from nodeflow.compat.dgl._queries import BaseGraph, as_vector
 from nodeflow.compat.dgl._structure import directed, of_networkx, structure_of
@@ -171,13 +171,13 @@ class DGLGraph(BaseGraph):
         """Return shape and dtype of every edge column."""
         return schemes(self.edata)
 
-    def set_n_initializer(self, initializer_: Any, field: str | None = None) -> None:
+    def set_n_initializer(self, initializer: Any, field: str | None = None) -> None:
         """Set what fills the rows of new node columns that nobody sets: a function of (shape, dtype, device, range)."""
-        self._initialize("ndata", initializer(initializer_), field)
+        self._initialize("ndata", as_initializer(initializer), field)
 
-    def set_e_initializer(self, initializer_: Any, field: str | None = None) -> None:
+    def set_e_initializer(self, initializer: Any, field: str | None = None) -> None:
         """Set what fills the rows of new edge columns that nobody sets: a function of (shape, dtype, device, range)."""
-        self._initialize("edata", initializer(initializer_), field)
+        self._initialize("edata", as_initializer(initializer), field)
 
     def _initialize(self, side: str, made: Any, field: str | None) -> None:
         getattr(self.graph, side).set_initializer(made, field)

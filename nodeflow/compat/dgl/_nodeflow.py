@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nodeflow import NodeFlow as Batch
 from nodeflow._base.checks import ALL, _All, as_ids, as_index, check_one_of, describe
-from nodeflow.compat.dgl._frames import Scheme, Space, in_place, initializer, schemes
+from nodeflow.compat.dgl._frames import Scheme, Space, as_initializer, in_place, schemes
 from nodeflow.compat.dgl._functions import Registered, of_edges, of_nodes
 from nodeflow.compat.dgl._graph import DEFAULT, DGLGraph
 from nodeflow.compat.dgl._matrices import ones
@@ -172,19 +172,19 @@ class NodeFlow(BaseGraph):
         return schemes(self.batch.flows[block_id].data)
 
     def set_n_initializer(
-        self, initializer_: Callable[..., Tensor], layer_id: Any = ALL, field: str | None = None
+        self, initializer: Callable[..., Tensor], layer_id: Any = ALL, field: str | None = None
     ) -> None:
-        """Set what fills rows of new columns of a layer that nobody sets: ``initializer_(shape, dtype, device, range)``."""
+        """Set the function of (shape, dtype, device, range) that fills rows of new columns that nobody sets."""
         layers = range(self.num_layers) if isinstance(layer_id, _All) else [self._layer(layer_id)]
         for i in layers:
-            self.batch.layers[i].data.set_initializer(initializer(initializer_), field)
+            self.batch.layers[i].data.set_initializer(as_initializer(initializer), field)
 
     def set_e_initializer(
-        self, initializer_: Callable[..., Tensor], block_id: Any = ALL, field: str | None = None
+        self, initializer: Callable[..., Tensor], block_id: Any = ALL, field: str | None = None
     ) -> None:
-        """Set what fills rows of new columns of a block that nobody sets: ``initializer_(shape, dtype, device, range)``."""
+        """Set the function of (shape, dtype, device, range) that fills rows of new columns that nobody sets."""
         for i in self._blocks(block_id):
-            self.batch.flows[i].data.set_initializer(initializer(initializer_), field)
+            self.batch.flows[i].data.set_initializer(as_initializer(initializer), field)
 
     def copy_from_parent(
         self, node_embed_names: Names = ALL, edge_embed_names: Names = ALL, ctx: torch.device | str | None = None
