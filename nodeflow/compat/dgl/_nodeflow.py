@@ -33,7 +33,8 @@ class NodeFlow(BaseGraph):
     is_readonly = True
 
     def __init__(self, parent: DGLGraph, nfobj: Batch) -> None:
-        self._parent, self.batch = parent, nfobj
+        graph = parent.graph  # draws with probabilities of their own come from another one
+        self._parent, self.batch = parent, nfobj if nfobj.parent is graph else nfobj.with_parent(graph)
         self._registered = Registered(nfobj.num_flows)
 
     @cached_property
