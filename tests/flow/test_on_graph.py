@@ -110,6 +110,26 @@ def test_a_call_that_fails_changes_nothing() -> None:
             assert all(frame[name] is column for name, column in columns.items())
 
 
+@given(edges=edge_lists())
+def test_mailboxes_of_copies_are_the_same_with_and_without_gradient(edges: Edges) -> None:
+    graph = graph_of(edges)
+    seen: list[list[torch.Tensor]] = [[], []]
+    for k, with_gradient in enumerate((False, True)):
+        graph.ndata["h"] = graph.ndata["h"].detach().requires_grad_(with_gradient)
+
+        def note(nodes: NodeBatch, k: int = k) -> dict[str, torch.Tensor]:
+            seen[k] += [nodes.nodes(), nodes.mailbox["m"].detach()]
+            return {"r": nodes.mailbox["m"].sum(1)}
+
+        update_all(graph, fn.copy_u("h", "m"), note)
+    assert len(seen[0]) == len(seen[1])
+    assert all(map(torch.equal, *seen))
+    for nodes, mailbox in zip(seen[0][::2], seen[0][1::2], strict=True):
+        for row, node in enumerate(nodes.tolist()):
+            near = [u for u, v in zip(edges.src, edges.dst, strict=True) if v == node]
+            assert torch.equal(mailbox[row], graph.ndata["h"][near].detach())
+
+
 def test_errors_name_the_graph() -> None:
     graph = graph_of(Edges([0, 1], [1, 0], 2))
     with pytest.raises(KeyError, match="no column 'y' in the graph's nodes, which has 'h'"):
