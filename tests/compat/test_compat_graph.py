@@ -39,6 +39,7 @@ def test_what_a_graph_is_made_of() -> None:
     assert (pairs(shared), list(shared.ndata)) == (edges, [])
     whole = nodeflow.Graph.from_edges(src, dst, ndata={"x": torch.ones(3)})
     assert (pairs(DGLGraph(whole)), list(DGLGraph(whole).ndata)) == (edges, ["x"])
+    assert DGLGraph(whole).graph is whole
     for wrong, error in ((5, TypeError), ([(1, 2)], ValueError)):
         with pytest.raises(error):
             DGLGraph(wrong)
@@ -121,7 +122,11 @@ def test_growing_keeps_columns() -> None:
     g.add_edge(3, 0)
     assert g.edata["w"].tolist() == [5.0, 6.0, 0.0]
     assert (pairs(g), len(g.nodes), len(g.edges), 3 in g, 4 in g) == ([(0, 3), (1, 3), (3, 0)], 4, 3, True, False)
-    assert g.add_edges([], []) is None
+    g.add_edges([], [])
+    for wrong in ({"x": torch.zeros(2)}, {"x": torch.zeros(1, 2)}, {"x": torch.zeros(1).long()}):
+        with pytest.raises(ValueError, match="column 'x'"):
+            g.add_nodes(1, wrong)
+    assert len(g) == 4
     assert not g.is_readonly
     g.readonly()
     with pytest.raises(ValueError, match="read-only"):
@@ -139,6 +144,13 @@ def test_sorted_edges() -> None:
     g = DGLGraph(edges, sort_csr=True, edge_frame={"w": torch.arange(4.0)})
     assert g.in_edges(0, "eid").tolist() == [2, 1, 3, 0]
     assert pairs(g) == edges
+    whole = nodeflow.Graph.from_edges([1, 0], [0, 0], ndata={"x": torch.ones(2)}, edata={"w": torch.arange(2)})
+    both = DGLGraph(whole, sort_csr=True)
+    assert (both.in_edges(0, "eid").tolist(), both.ndata["x"].tolist(), both.edata["w"].tolist()) == (
+        [1, 0],
+        [1, 1],
+        [0, 1],
+    )
     g.update_all(fn.copy_edge("w", "m"), lambda n: {"first": n.mailbox["m"][:, 0]})
     assert g.ndata["first"].tolist() == [2.0, 0.0, 0.0]
 
@@ -263,7 +275,7 @@ def test_what_there_is_not_says_where_to_go() -> None:
     g = DGLGraph([(0, 1)])
     for owner, name, hint in (
         (g, "send", "update_all"), (g, "subgraph", "induced_subgraph"), (dgl, "DGLHeteroGraph", "edge types"),
-        (dgl, "nn", "nodeflow.nn"), (dgl.contrib.sampling, "EdgeSampler", "LinkSampler"),
+        (dgl, "heterograph", "edge types"), (dgl.contrib.sampling, "EdgeSampler", "LinkSampler"),
         (dgl.contrib.sampling.sampler, "EdgeSampler", "LinkSampler"), (dgl.contrib, "DistGraphStore", "distributed"),
     ):  # fmt: skip
         with pytest.raises(AttributeError, match=rf"{hint}.*coming-from-dgl"):
@@ -272,6 +284,6 @@ def test_what_there_is_not_says_where_to_go() -> None:
         with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
             owner.nonsense  # type: ignore[union-attr]  # noqa: B018
     with pytest.raises(ImportError, match=r"nodeflow\.nn"):
-        import nodeflow.compat.dgl.nn.pytorch  # noqa: F401
+        from nodeflow.compat.dgl.nn.pytorch import GraphConv  # noqa: F401
     with pytest.raises(ImportError, match=r"nodeflow\.datasets"):
         from nodeflow.compat.dgl.data import load_data  # noqa: F401

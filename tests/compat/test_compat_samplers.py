@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import nodeflow.compat.dgl as dgl
 from nodeflow.compat.dgl import DGLGraph
 from nodeflow.compat.dgl.contrib.sampling import LayerSampler, NeighborSampler
+from nodeflow.compat.dgl.contrib.sampling.sampler import create_full_nodeflow
 
 DIRECTIONS = st.sampled_from(["in", "out"])
 
@@ -180,6 +181,9 @@ def test_wrong_options() -> None:
         (lambda: NeighborSampler(g, 1), TypeError, "expand_factor"),
         (lambda: NeighborSampler(g, 1, 1.5), TypeError, "expand_factor"),
         (lambda: NeighborSampler(g, 0, 1), ValueError, "batch_size"),
+        (lambda: NeighborSampler(g, 1, 0), ValueError, "expand_factor must be -1"),
+        (lambda: LayerSampler(g, 1, [0]), ValueError, "layer_sizes"),
+        (lambda: create_full_nodeflow(DGLGraph(), 1), ValueError, "without nodes"),
         (lambda: NeighborSampler(g, 1, 1, 0), ValueError, "num_hops"),
         (lambda: NeighborSampler(g, 1, 1, neighbor_type="both"), ValueError, "neighbor_type"),
         (lambda: NeighborSampler(g, 1, 1, seed_nodes=[9]), IndexError, "seed_nodes"),

@@ -73,6 +73,13 @@ GRAPH: Final = {
 """Methods of ``DGLGraph``."""
 
 
+def refuse_import(module: str, name: str) -> NoReturn:
+    """Raise ImportError for a name of a module of DGL that has no stand-in."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise ImportError(f"nodeflow.compat.dgl has no {module}.{name}: {PACKAGE[module]} ({_PAGE})")
+
+
 def refuse(names: Mapping[str, str], owner: str, name: str) -> NoReturn:
     """Raise AttributeError for a name that ``owner`` does not have; it says where to go, where that is known."""
     if name in names:

@@ -30,7 +30,7 @@ class DGLGraph(BaseGraph):
     Args:
         graph_data: a list of pairs ``(u, v)``; a tuple of two lists, sources and destinations; a scipy matrix, whose
             entry (u, v) is an edge u -> v; a networkx graph with nodes 0 to n - 1; a DGLGraph (which shares the
-            structure, without columns) or a ``nodeflow.Graph`` (with its columns); None for no nodes.
+            structure, without columns) or a ``nodeflow.Graph`` (which becomes ``graph``); None for no nodes.
         node_frame, edge_frame: columns by name.
         multigraph: ignored: several edges may always join two nodes.
         readonly: whether adding nodes and edges is refused.
@@ -53,12 +53,12 @@ class DGLGraph(BaseGraph):
     ) -> None:  # fmt: skip
         if any(given is not None for given in (batch_num_nodes, batch_num_edges, parent)):
             raise ValueError("batches of graphs and subgraphs are outside of this layer: see nodeflow.sampling")
-        made = graph_data.graph if isinstance(graph_data, DGLGraph) else structure_of(graph_data)
-        frames = (made.ndata, made.edata) if isinstance(graph_data, Graph) else (None, None)
-        self._graph = _with_frames(made, node_frame or frames[0], edge_frame or frames[1], sort=sort_csr)
-        self._sorted = bool(sort_csr)
-        self._readonly = bool(readonly)
+        self._sorted, self._readonly = bool(sort_csr), bool(readonly)
         self._initializers: list[tuple[str, Any, str | None]] = []
+        shared = isinstance(graph_data, DGLGraph)
+        self._graph = self._made(_bare(graph_data.graph) if shared else structure_of(graph_data))
+        self._graph.ndata.update(node_frame)
+        self._graph.edata.update(edge_frame)
         self._registered = Registered(1)
         self._added: list[tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any], Mapping[str, Any] | None]] = []
 
@@ -103,6 +103,23 @@ class DGLGraph(BaseGraph):
         if self._readonly:
             raise ValueError("this graph is read-only: call g.readonly(False) before adding nodes or edges")
         self._added.append((num, src, dst, data))
+        if data:  # columns that do not fit raise here, and then nothing is added
+            try:
+                self._grow()
+            except Exception:
+                self._added.pop()
+                raise
+
+    def _made(self, structure: Graph) -> Graph:
+        """The graph of a structure, with edges sorted and initialisers set as in this one."""
+        made = structure
+        if self._sorted:
+            made = _bare(structure, sort=True)
+            made.ndata.update(structure.ndata)
+            made.edata.update(structure.edata)
+        for side, initial, name in self._initializers:
+            getattr(made, side).set_initializer(initial, name)
+        return made
 
     def _grow(self) -> None:
         """Make the graph with all that was added since the last one."""
@@ -110,9 +127,7 @@ class DGLGraph(BaseGraph):
         size = old.num_nodes + sum(num for num, *_ in added)
         ends = [torch.cat([end, *(torch.from_numpy(np.array(part[k])) for part in added)])
                 for k, end in enumerate(old.edges(), 1)]  # fmt: skip
-        made = _with_frames(Graph.from_edges(*ends, num_nodes=size), None, None, sort=self._sorted)
-        for side, initial, name in self._initializers:
-            getattr(made, side).set_initializer(initial, name)
+        made = self._made(Graph.from_edges(*ends, num_nodes=size))
         nodes, edges = old.num_nodes, old.num_edges
         for frame, before in ((made.ndata, old.ndata), (made.edata, old.edata)):
             for name, column in before.items():
@@ -135,11 +150,14 @@ class DGLGraph(BaseGraph):
         by_id = [data for _, data in sorted(zip(ids, (data for *_, data in edges), strict=True), key=lambda x: x[0])]
         nodes = {name: _column([nx_graph.nodes[i][name] for i in range(made.num_nodes)]) for name in node_attrs or ()}
         columns = {name: _column([data[name] for data in by_id]) for name in edge_attrs or ()}
-        self._graph, self._added = _with_frames(made, nodes, columns, sort=self._sorted), []
+        made = self._made(made)
+        made.ndata.update(nodes)
+        made.edata.update(columns)
+        self._graph, self._added = made, []
 
     def from_scipy_sparse_matrix(self, spmat: Any, multigraph: bool | None = None) -> None:
         """Become the graph of a scipy matrix, without columns."""
-        self._graph, self._added = _with_frames(structure_of(spmat), None, None, sort=self._sorted), []
+        self._graph, self._added = self._made(structure_of(spmat)), []
 
     # ---- frames
 
@@ -344,13 +362,11 @@ def _column(values: list[Any]) -> Tensor:
     return torch.stack(values) if values and isinstance(values[0], Tensor) else torch.tensor(values)
 
 
-def _with_frames(
-    graph: Graph, nodes: Mapping[str, Any] | None, edges: Mapping[str, Any] | None, *, sort: bool
-) -> Graph:
-    """Return a graph of the same structure with frames of its own."""
+def _bare(graph: Graph, *, sort: bool = False) -> Graph:
+    """Return a graph of the same structure without columns; with ``sort``, edges into a node are sorted by source."""
     indptr, indices, edge_ids = graph.csc()
     if sort:
         row = np.repeat(np.arange(graph.num_nodes), np.diff(indptr))
         order = np.lexsort((indices, row))
         indices, edge_ids = indices[order], order if edge_ids is None else edge_ids[order]
-    return Graph(indptr, indices, edge_ids=edge_ids, ndata=nodes, edata=edges)
+    return Graph(indptr, indices, edge_ids=edge_ids)

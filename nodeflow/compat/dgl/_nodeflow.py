@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow import NodeFlow as Batch
 from nodeflow._base.checks import ALL, _All, as_ids, as_index, check_one_of, describe
 from nodeflow.compat.dgl._frames import Scheme, Space, as_initializer, in_place, schemes
 from nodeflow.compat.dgl._functions import Registered, of_edges, of_nodes
 from nodeflow.compat.dgl._graph import DEFAULT, DGLGraph
 from nodeflow.compat.dgl._matrices import ones
 from nodeflow.compat.dgl._queries import BaseGraph, as_vector
+from nodeflow.flow import NodeFlow as Batch
 from nodeflow.graph import Frame, Graph
 
 Names = Sequence[Sequence[str]] | _All | None

@@ -10,15 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow import NodeFlowLoader
 from nodeflow._base.checks import as_count, as_ids, as_int, check_one_of, describe
 from nodeflow._runtime import keys
 from nodeflow.compat.dgl._draws import LayerDraws, NeighborDraws
 from nodeflow.compat.dgl._graph import DGLGraph
 from nodeflow.compat.dgl._nodeflow import NodeFlow
 from nodeflow.graph import Graph
+from nodeflow.loader import NodeFlowLoader
 from nodeflow.random import Random, derive_key
 from nodeflow.sampling import SamplerBase
+from nodeflow.sampling._sampler import check_size, check_sizes
 
 _ORDER = 0x6F72646572  # keeps the order of the seeds apart from the draws
 
@@ -66,7 +67,8 @@ class NeighborSampler(_NodeFlows):
     Args:
         g: the graph.
         batch_size: seeds per NodeFlow; the last one may have fewer.
-        expand_factor: neighbours drawn for every node, without replacement; all of them where there are no more.
+        expand_factor: neighbours drawn for every node, without replacement; all of them where there are no more, and
+            for -1.
         num_hops: number of blocks.
         neighbor_type: "in" draws sources of in-edges, "out" destinations of out-edges.
         transition_prob: an edge column by name, or numbers ``[num_edges]``, that draws are proportional to. It is read
@@ -92,7 +94,8 @@ class NeighborSampler(_NodeFlows):
         num_workers: int = 1, prefetch: bool = False, add_self_loop: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(g, batch_size, neighbor_type, seed_nodes, shuffle, num_workers, prefetch)
-        self._fanouts = [as_int(expand_factor, "expand_factor")] * as_count(num_hops, "num_hops", 1)
+        number = check_size(as_int(expand_factor, "expand_factor"), "expand_factor")
+        self._fanouts = [number] * as_count(num_hops, "num_hops", 1)
         self._prob, self._add_self_loop = transition_prob, bool(add_self_loop)
 
     def _sampler(self, graph: Graph) -> SamplerBase:
@@ -132,7 +135,7 @@ class LayerSampler(_NodeFlows):
         if node_prob is not None:
             raise ValueError("node_prob must be None, as in DGL 0.4: see nodeflow.LayerSampler(score=...)")
         super().__init__(g, batch_size, neighbor_type, seed_nodes, shuffle, num_workers, prefetch)
-        self._layer_sizes = layer_sizes
+        self._layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False)
 
     def _sampler(self, graph: Graph) -> SamplerBase:
         return LayerDraws(graph, self._layer_sizes, direction=self._direction, seed=self._key)
@@ -141,12 +144,14 @@ class LayerSampler(_NodeFlows):
 def create_full_nodeflow(g: DGLGraph, num_layers: int, add_self_loop: bool = False) -> NodeFlow:
     """Return the NodeFlow of all nodes as seeds, with all their in-edges, of ``num_layers`` blocks.
 
-    A layer other than the last holds the nodes that have an edge into the next layer.
+    A layer other than the last holds the nodes that have an edge into the next layer. Raises ValueError for a graph
+    without nodes.
 
     >>> from nodeflow.compat import dgl
     >>> nf = create_full_nodeflow(dgl.DGLGraph([(0, 1), (1, 2)]), 2)
     >>> [nf.layer_parent_nid(i).tolist() for i in range(3)]
     [[0], [0, 1], [0, 1, 2]]
     """
-    size = max(g.number_of_nodes(), 1)
-    return next(iter(NeighborSampler(g, size, -1, num_layers, add_self_loop=add_self_loop)))
+    if g.number_of_nodes() == 0:
+        raise ValueError("a graph without nodes has no NodeFlow")
+    return next(iter(NeighborSampler(g, g.number_of_nodes(), -1, num_layers, add_self_loop=add_self_loop)))

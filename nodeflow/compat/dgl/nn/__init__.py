@@ -1,5 +1,11 @@
-"""``dgl.nn``, which has no stand-in: importing it says where to go."""
+"""``dgl.nn``, which has no stand-in: what is imported from it says where to go."""
 
-from nodeflow.compat.dgl._elsewhere import PACKAGE
+from __future__ import annotations
 
-raise ImportError(f"nodeflow.compat.dgl stands in for DGL 0.4's NodeFlow, not for dgl.nn: {PACKAGE['nn']}")
+from typing import NoReturn
+
+from nodeflow.compat.dgl._elsewhere import refuse_import
+
+
+def __getattr__(name: str) -> NoReturn:
+    refuse_import("nn", name)
