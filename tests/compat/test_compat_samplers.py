@@ -63,6 +63,15 @@ def test_drawn_neighbours_are_in_the_order_of_the_graph(edges: Edges, k: int, di
                 assert mine[-1] == (node, own[0] if own else -1)
 
 
+def test_the_first_of_several_self_loops_is_added() -> None:
+    g = DGLGraph([*((v, 0) for v in range(1, 30)), (0, 0), (0, 0)], readonly=True)
+    loops = [
+        nf.block_parent_eid(0).tolist()[1:] for nf in NeighborSampler(g, 1, 1, seed_nodes=[0] * 40, add_self_loop=True)
+    ]
+    assert [29] in loops
+    assert {tuple(added) for added in loops} <= {(29,), ()}  # none where a loop was drawn
+
+
 def test_draws_are_uniform() -> None:
     g = hub(degree=5)
     sampler = NeighborSampler(g, 1, 2, seed_nodes=[0])

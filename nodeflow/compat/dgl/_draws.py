@@ -15,8 +15,6 @@ from nodeflow.sampling import Choice, LayerSampler, NeighborSampler, Step
 class NeighborDraws(NeighborSampler):
     """Neighbour sampling whose drawn edges keep the order of the graph, with self-loops if wanted."""
 
-    numbered = True  # equal batches of one iteration draw on their own
-
     def __init__(
         self, graph: Graph, fanouts: Any, *, prob: str | None, direction: str, seed: int, add_self_loop: bool
     ) -> None:
@@ -54,8 +52,6 @@ class NeighborDraws(NeighborSampler):
 
 class LayerDraws(LayerSampler):
     """Layer-wise sampling whose edges into a node are in the order of their sources."""
-
-    numbered = True
 
     def __init__(self, graph: Graph, layer_sizes: Any, *, direction: str, seed: int) -> None:
         super().__init__(graph, layer_sizes, direction=direction, include_dst=False, seed=seed)
