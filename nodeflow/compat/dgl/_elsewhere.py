@@ -7,12 +7,14 @@ from typing import Final, NoReturn
 
 _PAGE: Final = "see docs/coming-from-dgl.md"
 
-_HETERO: Final = "graphs of several types are outside of this layer; nodeflow has edge types (edge_type=, nn.RGCNConv)"
+_HETERO: Final = (
+    "graphs of several types are outside of this layer; nodeflow has edge types (edge_type=, nodeflow.nn.RGCNConv)"
+)
 _SEND: Final = "messages are not kept between calls: use update_all, pull or apply_edges"
 _LAYERS: Final = "use the layers of nodeflow.nn"
 _DISTRIBUTED: Final = "use nodeflow.distributed, whose graphs and samplers work under torchrun"
 _STATIC: Final = "edges and nodes are only added: build a new graph of those that are left"
-_PARTS: Final = "use nodeflow.sampling.induced_subgraph on g.graph"
+_PARTS: Final = "use nodeflow.transform.subgraph on g.graph"
 
 PACKAGE: Final = {
     "BatchedDGLGraph": "batches of small graphs are outside of this layer",
@@ -47,7 +49,7 @@ CONTRIB: Final = {"DistGraphStore": _DISTRIBUTED, "KVClient": _DISTRIBUTED, "gra
 GRAPH: Final = {
     "copy_from_parent": _PARTS,
     "copy_to_parent": _PARTS,
-    "edge_subgraph": "use nodeflow.transform on g.graph",
+    "edge_subgraph": "use nodeflow.transform.filter_edges on g.graph",
     "filter_edges": "compute a mask from g.edata",
     "filter_nodes": "compute a mask from g.ndata",
     "group_apply_edges": "use flow.softmax and the other operations of nodeflow.ops",
