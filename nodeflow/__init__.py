@@ -61,6 +61,7 @@ __all__ = [
     "ShadowSampler",
     "TemporalNeighborSampler",
     "Updater",
+    "compat",
     "control_variates",
     "convert",
     "create_full_node_flow",

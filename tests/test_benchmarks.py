@@ -342,3 +342,9 @@ def test_the_model_of_a_cluster_prints_its_tables() -> None:
     text = run("cluster_model.py", *options)
     assert "no node drawn twice" in text
     assert [row[:3] for row in rows_of(text) if row[0] == "1e+09"] == [["1e+09", "5e+07", "4"]]
+
+
+def test_compat_prints_a_table() -> None:
+    rows = rows_of(run("compat.py", "--nodes", 1000, "--rounds", 1))[1:]
+    assert [row[0] for row in rows] == ["neighbours"] * 4 + ["layers"] * 4 + ["control variates"] * 2
+    assert all(float(row[3]) > 0 for row in rows)

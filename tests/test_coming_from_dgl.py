@@ -1,4 +1,4 @@
-"""The README's table "Coming from DGL": its right side runs, and the differences that it names are there."""
+"""The table of docs/coming-from-dgl.md: its right side runs, and the differences that it names are there."""
 
 import re
 

@@ -4,7 +4,7 @@ Where to change something:
 
 - ``_node_flow``, ``_layer``, ``_flow``: the three classes. A subject with several functions has a file of its own, and
   the class takes these functions as methods: ``_parent`` (ids and columns of the parent graph), ``_compute`` (message
-  passing), ``_append``, ``_union``, ``_validate``, ``_matrices``.
+  passing), ``_as_graph``, ``_append``, ``_union``, ``_validate``, ``_matrices``.
 - ``_build``: NodeFlows made by hand. ``_full_flow``: the flows of ``Propagation``.
 - ``_views``: the objects behind ``layers``, ``flows``, ``ldata`` and ``fdata``.
 - ``_move``: moves to a device. ``_pickle``: a NodeFlow as arrays and back.
@@ -14,6 +14,7 @@ tensors where they can, and keep sharing them after moves and pickling.
 """
 
 from nodeflow.flow._build import create_full_node_flow, create_node_flow, flow_from_csr, flow_from_edges
+from nodeflow.flow._compute.on_graph import apply_edges, apply_nodes, pull, update_all
 from nodeflow.flow._compute.run import message_passing
 from nodeflow.flow._compute.udf import EdgeBatch, NodeBatch
 from nodeflow.flow._flow import Flow
@@ -26,9 +27,13 @@ __all__ = [
     "Layer",
     "NodeBatch",
     "NodeFlow",
+    "apply_edges",
+    "apply_nodes",
     "create_full_node_flow",
     "create_node_flow",
     "flow_from_csr",
     "flow_from_edges",
     "message_passing",
+    "pull",
+    "update_all",
 ]

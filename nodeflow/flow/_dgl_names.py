@@ -1,4 +1,4 @@
-"""Names of DGL 0.4's NodeFlow that are others here; the README's table "Coming from DGL" has them all."""
+"""Names of DGL 0.4's NodeFlow that are others here; docs/coming-from-dgl.md has them all."""
 
 HERE = {
     "apply_block": "apply_flows",

@@ -49,7 +49,7 @@ class EdgeColumns(Frame):
     def copy(self) -> Frame:
         """Return a new frame with the same columns, gathered or not."""
         frame = EdgeColumns(self._num_rows, self._parent, self._edges)
-        frame._columns = dict(self._columns)
+        frame._columns, frame._initializers = dict(self._columns), self._initializers.copy()
         return frame
 
     def __iter__(self) -> Iterator[str]:

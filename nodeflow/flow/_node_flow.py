@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_index
 from nodeflow._base.frozen import Frozen
-from nodeflow.flow import _append, _union, _validate
+from nodeflow.flow import _append, _as_graph, _union, _validate
 from nodeflow.flow import _parent as parent_graph
 from nodeflow.flow._compute import run
 from nodeflow.flow._dgl_names import HERE
@@ -250,6 +250,10 @@ class NodeFlow(Frozen):
         if step != 1 or stop <= start:
             raise ValueError(f"a slice must take consecutive layers, at least one of {self.num_layers}, got {layers}")
         return self._rebuild(start, stop, parent=self.parent)
+
+    layer_offsets = _as_graph.layer_offsets
+    flow_offsets = _as_graph.flow_offsets
+    as_graph = _as_graph.as_graph
 
     append = _append.append
     union = _union.union

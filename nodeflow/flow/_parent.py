@@ -127,7 +127,7 @@ def copy_to_parent(batch: NodeFlow, ndata: NamesLike = ALL, edata: NamesLike = A
     last row stays.
 
     A column that the parent has is written in place, without gradient: graphs that share the tensor see it too. Other
-    columns are new in the parent, with zeros in the rows that are not written.
+    columns are new in the parent; the rows that are not written are zeros, or what ``Frame.set_initializer`` says.
 
     Raises ValueError for a column whose rows have another shape or type than the parent's, or whose memory in the
     parent cannot be written (a memory-mapped file); then the parent is as it was.
@@ -141,7 +141,7 @@ def copy_to_parent(batch: NodeFlow, ndata: NamesLike = ALL, edata: NamesLike = A
         key = (id(frame), name)
         if key not in targets:
             new = name not in frame
-            targets[key] = values.new_zeros((frame.num_rows, *values.shape[1:])) if new else frame[name]
+            targets[key] = frame.initial(name, frame.num_rows, values) if new else frame[name]
         _check_write(name, targets[key], values)
     for frame, name, ids, values in writes:
         target = targets[id(frame), name]

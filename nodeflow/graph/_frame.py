@@ -17,6 +17,9 @@ from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.packing import Piece, Pool, restored
 from nodeflow._rows.rows import Rows, from_numpy
 
+Initializer = Callable[[tuple[int, ...], torch.dtype, torch.device], Tensor]
+"""Makes values of a shape, a type and on a device, such as ``lambda shape, dtype, device: torch.ones(shape, ...)``."""
+
 
 class Frame(MutableMapping[str, Tensor]):
     """Named columns, all with the same number of rows.
@@ -42,12 +45,13 @@ class Frame(MutableMapping[str, Tensor]):
     Frame(3 rows: h float32 [3, 2])
     """
 
-    __slots__ = ("_columns", "_num_rows")
+    __slots__ = ("_columns", "_initializers", "_num_rows")
     _hint = " (batches get columns of their graph with copy_from_parent, or ndata= and edata= of a loader)"
 
     def __init__(self, num_rows: int, columns: ColumnsLike | None = None) -> None:
         self._num_rows = as_count(num_rows, "num_rows")
         self._columns: dict[str, Tensor] = {}
+        self._initializers: dict[str | None, Initializer] = {}
         if columns is not None:
             self.update(columns)
 
@@ -102,6 +106,52 @@ class Frame(MutableMapping[str, Tensor]):
         self._columns.clear()
         self._columns.update(snapshot)
 
+    def set_initializer(self, initializer: Initializer | None, name: str | None = None) -> None:
+        """Set what fills the rows of a new column that nobody computes; without an initializer these rows are 0.
+
+        Such rows are left where a function is applied to some nodes or edges only and makes a new column, where a
+        user-defined reduce function meets nodes without messages, and where ``copy_to_parent`` makes a column.
+
+        Args:
+            initializer: called with a shape ``(rows, ...)``, a dtype and a device; returns a tensor of these. None
+                takes an initializer away. Copies of the frame have it too, pickles do not.
+            name: the column that it is for; None: all columns without one of their own.
+
+        Raises TypeError for what cannot be called.
+
+        >>> frame = Frame(3)
+        >>> frame.set_initializer(lambda shape, dtype, device: torch.full(shape, -1.0, dtype=dtype, device=device))
+        >>> frame.initial("h", 2, torch.zeros(1, 2))
+        tensor([[-1., -1.],
+                [-1., -1.]])
+        """
+        if initializer is None:
+            self._initializers.pop(name, None)
+            return
+        if not callable(initializer):
+            raise TypeError(f"initializer must be a function of (shape, dtype, device), got {describe(initializer)}")
+        self._initializers[name] = initializer
+
+    def has_initializer(self, name: str) -> bool:
+        """Whether an initializer makes the rows of a column that nobody computes."""
+        return name in self._initializers or None in self._initializers
+
+    def initial(self, name: str, num_rows: int, like: Tensor) -> Tensor:
+        """Return rows that nobody computes of a new column, ``[num_rows, ...]``: those of its initializer, or zeros.
+
+        ``like`` has the shape of a row (after its first dimension), the type and the device. Raises ValueError for an
+        initializer that returns something else.
+        """
+        shape = (num_rows, *like.shape[1:])
+        initializer = self._initializers.get(name, self._initializers.get(None))
+        if initializer is None:
+            return like.new_zeros(shape)
+        made = initializer(shape, like.dtype, like.device)
+        if not isinstance(made, Tensor) or made.shape != shape or made.dtype != like.dtype:
+            got = f"{made.dtype} {tuple(made.shape)}" if isinstance(made, Tensor) else describe(made)
+            raise ValueError(f"the initializer of column {name!r} must return {like.dtype} {shape}, got {got}")
+        return made
+
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Frame:
         """Return a Frame with every column on ``device``."""
         return self._each(lambda column: column.to(device, non_blocking=non_blocking))
@@ -130,6 +180,7 @@ class Frame(MutableMapping[str, Tensor]):
     def _with(self, columns: dict[str, Tensor]) -> Frame:
         frame = Frame(self._num_rows)
         frame.restore(columns)
+        frame._initializers = self._initializers.copy()
         return frame
 
     def _names(self) -> str:

@@ -3,8 +3,8 @@
 Layers are written with ``aggregate``, ``segment_reduce``, ``segment_softmax``, ``gather_src``, ``gather_dst`` and
 ``aggregate_beside_own``. ``message_reduce`` and ``message`` run any built-in message function, with or without a
 reduction. ``sparse_linear`` applies a weight matrix to sparse rows, ``linear_sum`` several to several. ``dropout`` is
-torch's, but faster for bfloat16. ``split_messages``, ``split_rows`` and ``join_rows`` group destinations by degree for
-functions that take a mailbox.
+torch's, but faster for bfloat16. ``split_messages``, ``split_sources``, ``split_rows`` and ``join_rows`` group
+destinations by degree for functions that take a mailbox.
 
 Which file to change:
 
@@ -31,7 +31,7 @@ on every run; rows without edges give +0.0 and finite gradients. The tests in ``
 """
 
 from nodeflow.ops._aggregate import aggregate
-from nodeflow.ops._buckets import join_rows, split_messages, split_rows
+from nodeflow.ops._buckets import join_rows, split_messages, split_rows, split_sources
 from nodeflow.ops._dropout import dropout
 from nodeflow.ops._linear import linear_sum, sparse_linear
 from nodeflow.ops._messages import message, message_reduce
@@ -44,6 +44,7 @@ message, message_reduce = opaque(message), opaque(message_reduce)
 gather_dst, gather_src = opaque(gather_dst), opaque(gather_src)
 segment_reduce, segment_softmax = opaque(segment_reduce), opaque(segment_softmax)
 join_rows, split_messages, split_rows = opaque(join_rows), opaque(split_messages), opaque(split_rows)
+split_sources = opaque(split_sources)
 
 __all__ = [
     "Structure",
@@ -61,4 +62,5 @@ __all__ = [
     "sparse_linear",
     "split_messages",
     "split_rows",
+    "split_sources",
 ]

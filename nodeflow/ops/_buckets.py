@@ -27,6 +27,17 @@ def split_messages(structure: Structure, values: Tensor) -> list[Tensor]:
     return [part.reshape(*bucket.edges.shape, *values.shape[1:]) for part, bucket in zip(parts, buckets, strict=True)]
 
 
+def split_sources(structure: Structure, values: Tensor) -> list[Tensor]:
+    """Return ``split_messages`` of the source row of every edge, ``values`` ``[num_src, ...]``, in one gather.
+
+    Not recorded for gradients.
+    """
+    check_rows(structure, "u", values, "values")
+    rows = [structure.indices[bucket.edges.reshape(-1)] for bucket in structure.buckets()]
+    return [values.index_select(0, near).reshape(*bucket.edges.shape, *values.shape[1:])
+            for near, bucket in zip(rows, structure.buckets(), strict=True)]  # fmt: skip
+
+
 def split_rows(structure: Structure, values: Tensor) -> list[Tensor]:
     """Return the rows of ``values`` ``[num_dst, ...]`` per bucket of the structure, ``[nodes, ...]`` each."""
     check_rows(structure, "v", values, "values")

@@ -34,6 +34,7 @@ ROOMS = (
     "nn",
     "metrics",
     "distributed",
+    "compat",
     "plot",
     "datasets",
     "testing",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 from torch import Tensor
 
@@ -14,6 +16,34 @@ from nodeflow.graph import Frame
 from nodeflow.ops import Structure
 
 
+class HasFrame(Protocol):
+    """Something with a frame."""
+
+    @property
+    def data(self) -> Frame:
+        """The frame."""
+
+
+class Framed(Protocol):
+    """Frames of sources, destinations and edges: a flow, or a graph in the place of one."""
+
+    @property
+    def layers(self) -> tuple[int, int]:
+        """The numbers of the two layers."""
+
+    @property
+    def src_layer(self) -> HasFrame:
+        """The sources."""
+
+    @property
+    def dst_layer(self) -> HasFrame:
+        """The destinations."""
+
+    @property
+    def data(self) -> Frame:
+        """The frame of the edges."""
+
+
 class Part:
     """All of a flow, or some destinations with all their edges, or some edges with the destinations they reach.
 
@@ -23,23 +53,28 @@ class Part:
         edges: local ids of the structure's edges, or None for all.
         order: where the edges asked for are in the structure, or None when they are in its order.
         src, dst, data: columns of all sources, of the destinations, of the edges.
+
+    ``words`` name these three in messages; None: by the numbers of the layers.
     """
 
     __slots__ = ("data", "dst", "edges", "flow", "order", "rows", "src", "structure")
 
     def __init__(
         self,
-        flow: Flow,
+        flow: Framed,
         structure: Structure,
         rows: Tensor | None = None,
         edges: Tensor | None = None,
         order: Tensor | None = None,
+        *,
+        words: tuple[str, str, str] | None = None,
     ) -> None:
         self.flow, self.structure, self.rows, self.edges, self.order = flow, structure, rows, edges, order
         i, j = flow.layers
-        self.src = columns_at(flow.src_layer.data, f"layer {i}")
-        self.dst = columns_at(flow.dst_layer.data, f"layer {j}", rows)
-        self.data = columns_at(flow.data, f"flow {i}->{j}", edges)
+        src, dst, data = words or (f"layer {i}", f"layer {j}", f"flow {i}->{j}")
+        self.src = columns_at(flow.src_layer.data, src)
+        self.dst = columns_at(flow.dst_layer.data, dst, rows)
+        self.data = columns_at(flow.data, data, edges)
 
     @classmethod
     def whole(cls, flow: Flow) -> Part:
@@ -78,13 +113,22 @@ class Part:
     def edge_batch(self) -> EdgeBatch:
         """The edges as message functions see them, in the order asked for."""
         structure = self.structure
-        src, dst = structure.indices, self.destinations.index_select(0, structure.dst)
         return EdgeBatch(
             Columns(self.src, self.src.where, lambda name: self.as_asked(_gathered(structure, self.src[name], "src"))),
             Columns(self.dst, self.dst.where, lambda name: self.as_asked(_gathered(structure, self.dst[name], "dst"))),
             Columns(self.data, self.data.where, lambda name: self.as_asked(self.data[name])),
-            (self.as_asked(src), self.as_asked(dst)),
-        )
+            self._ends, self._edge_ids, structure.num_edges,
+        )  # fmt: skip
+
+    def _ends(self) -> tuple[Tensor, Tensor]:
+        """The ids of the sources and destinations, in the order asked for."""
+        dst = self.destinations.index_select(0, self.structure.dst)
+        return self.as_asked(self.structure.indices), self.as_asked(dst)
+
+    def _edge_ids(self) -> Tensor:
+        """The ids of the edges, in the order asked for."""
+        ids = torch.arange(self.structure.num_edges, device=self.structure.device) if self.edges is None else self.edges
+        return self.as_asked(ids)
 
     def as_asked(self, values: Tensor) -> Tensor:
         """Rows in the structure's order put in the order asked for."""
@@ -110,7 +154,8 @@ def columns_at(frame: Frame, where: str, rows: Tensor | None = None) -> Columns:
 def written(frame: Frame, columns: dict[str, Tensor], rows: Tensor | None, where: str) -> dict[str, Tensor]:
     """Return the columns to store so that ``rows`` of them become those of ``columns`` (None: all rows).
 
-    The other rows keep what the frame has, or are 0 in a new column. Writes nothing; old columns are left as they are.
+    The other rows keep what the frame has, or are initial in a new column (``Frame.set_initializer``; 0 without).
+    Writes nothing; old columns are left as they are.
     """
     if rows is None:
         return columns
@@ -121,7 +166,7 @@ def _merged(frame: Frame, name: str, column: Tensor, rows: Tensor, where: str) -
     if column.layout != torch.strided:
         raise TypeError(f"column {name!r} of {where} is sparse: only all of its rows can be written, not some")
     if name not in frame:
-        base = column.new_zeros((frame.num_rows, *column.shape[1:]))
+        base = frame.initial(name, frame.num_rows, column)
     else:
         base = frame[name]
         if base.layout != torch.strided or (base.shape[1:], base.dtype) != (column.shape[1:], column.dtype):

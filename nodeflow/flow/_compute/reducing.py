@@ -117,6 +117,9 @@ def _by_degree(part: Part, messages: Messages, reducer: ColumnsOfNodes) -> dict[
 
     @cache
     def mailboxes(name: str) -> list[Tensor]:
+        copied = _copied_from_sources(part, messages, name)
+        if copied is not None:
+            return ops.split_sources(structure, copied) or [copied[:0].unsqueeze(1)]
         return ops.split_messages(structure, messages[name]) or [messages[name][:0].unsqueeze(1)]
 
     @cache
@@ -146,4 +149,24 @@ def _by_degree(part: Part, messages: Messages, reducer: ColumnsOfNodes) -> dict[
                         f"{tuple(values.shape[1:])} for degree {degree} in column {name!r}: reduce over dimension 1"
                     )
     with explained(reducer, "reduce function", part):
-        return {name: ops.join_rows(structure, [made[name] for made in results]) for name in results[0]}
+        joined = {name: ops.join_rows(structure, [made[name] for made in results]) for name in results[0]}
+        return {name: _initial_without_edges(part, name, column) for name, column in joined.items()}
+
+
+def _copied_from_sources(part: Part, messages: Messages, name: str) -> Tensor | None:
+    """Return the column that message ``name`` is a copy of, where it is one of the sources without gradient."""
+    function = messages.builtin.get(name)
+    if function is None or (function.op, function.lhs_kind) != ("copy", "u") or function.lhs not in part.src:
+        return None
+    column = part.src[function.lhs]
+    plain = isinstance(column, Tensor) and column.layout == torch.strided and not column.requires_grad
+    return column if plain else None
+
+
+def _initial_without_edges(part: Part, name: str, column: Tensor) -> Tensor:
+    """Return a reduced column in which destinations without edges are initial, where the frame says how."""
+    frame = part.flow.dst_layer.data
+    if not frame.has_initializer(name):
+        return column
+    alone = (part.structure.in_degrees == 0).nonzero().squeeze(1)
+    return column.index_copy(0, alone, frame.initial(name, len(alone), column))

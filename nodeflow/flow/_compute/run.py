@@ -60,14 +60,15 @@ def flow_compute(
             a list of them. A function is called once per distinct in-degree; destinations without edges get 0. When
             no destination has an edge it is called once, with no nodes and degree 1, to learn the columns.
         update: any callable or module that takes ``nodes`` and returns columns; None for none.
-        v: distinct local ids of the destinations to compute; the other rows stay (0 in a new column).
+        v: distinct local ids of the destinations to compute; the other rows stay (initial in a new column, see
+        ``Frame.set_initializer``).
 
     The reduced columns and those returned by ``update`` are stored in the destination layer's frame. If anything
     raises, no frame has changed. Raises ValueError or TypeError for functions that do not fit together, KeyError for
     unknown columns, IndexError for unknown flows or nodes. An error in one of the functions gets notes that say where.
     """
     chosen = _flow(batch, flow)
-    part = Part.whole(chosen) if v is ALL else Part.of_destinations(chosen, _distinct(v, "v", chosen.num_dst, "node"))
+    part = Part.whole(chosen) if v is ALL else Part.of_destinations(chosen, distinct(v, "v", chosen.num_dst, "node"))
     with atomic(batch):
         run(part, message, reduce, update)
 
@@ -86,7 +87,7 @@ def flow_send_and_recv(
     given.
     """
     chosen = _flow(batch, flow)
-    ids = np.arange(chosen.num_edges) if edges is ALL else _distinct(edges, "edges", chosen.num_edges, "edge")
+    ids = np.arange(chosen.num_edges) if edges is ALL else distinct(edges, "edges", chosen.num_edges, "edge")
     with atomic(batch):
         run(Part.of_edges(chosen, ids), message, reduce, update)
 
@@ -94,7 +95,8 @@ def flow_send_and_recv(
 def apply_layers(batch: NodeFlow, layer: RangeLike, func: ColumnsOfNodes, v: SomeIds = ALL) -> None:
     """Apply ``func`` to the nodes of a layer (a number, a slice or ``ALL``) and store the columns it returns.
 
-    ``v``: distinct local ids of the nodes to apply it to; the other rows stay (0 in a new column).
+    ``v``: distinct local ids of the nodes to apply it to; the other rows stay (initial in a new column, see
+        ``Frame.set_initializer``).
     """
     numbers = _numbers(layer, "layer", batch.num_layers)
     with atomic(batch):
@@ -119,7 +121,7 @@ def apply_flows(
             if edges is ALL:
                 part = Part.whole(chosen)
             else:
-                part = Part.of_edges(chosen, _distinct(edges, "edges", chosen.num_edges, "edge"))
+                part = Part.of_edges(chosen, distinct(edges, "edges", chosen.num_edges, "edge"))
             columns = dict(Messages(part, [func]))
             chosen.data.update(written(chosen.data, columns, part.edges, part.data.where))
 
@@ -234,7 +236,7 @@ def _apply_layer(batch: NodeFlow, number: int, func: object, v: SomeIds) -> None
     layer, where = batch.layers[number], f"layer {number}"
     if not callable(func):
         raise TypeError(f"func must be a function or module that takes nodes, got {describe(func)}")
-    ids = np.arange(layer.num_nodes) if v is ALL else _distinct(v, "v", layer.num_nodes, "node")
+    ids = np.arange(layer.num_nodes) if v is ALL else distinct(v, "v", layer.num_nodes, "node")
     rows = torch.from_numpy(ids).to(batch.device)
     part_rows = None if v is ALL else rows
     nodes = NodeBatch(columns_at(layer.data, where, part_rows), lambda: rows, len(rows))
@@ -249,7 +251,7 @@ def _flow(batch: NodeFlow, flow: FlowLike | RangeLike) -> Flow:
     return batch.flows[flow]
 
 
-def _distinct(value: object, name: str, upper: int, what: str) -> Ints:
+def distinct(value: object, name: str, upper: int, what: str) -> Ints:
     """Return ``value`` as ids; raises ValueError for an id that occurs twice."""
     ids = as_ids(value, name, upper, what)
     again = np.ones(len(ids), np.bool_)

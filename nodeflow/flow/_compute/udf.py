@@ -79,17 +79,24 @@ class EdgeBatch:
     Columns are gathered when asked for; an unknown name raises KeyError that lists the known ones.
     """
 
-    __slots__ = ("_ends", "data", "dst", "src")
+    __slots__ = ("_count", "_ends", "_ids", "data", "dst", "src")
 
-    def __init__(self, src: Columns, dst: Columns, data: Columns, ends: tuple[Tensor, Tensor]) -> None:
-        self.src, self.dst, self.data, self._ends = src, dst, data, ends
+    def __init__(
+        self, src: Columns, dst: Columns, data: Columns, ends: Callable[[], tuple[Tensor, Tensor]],
+        ids: Callable[[], Tensor], count: int,
+    ) -> None:  # fmt: skip
+        self.src, self.dst, self.data, self._ends, self._ids, self._count = src, dst, data, ends, ids, count
 
     def edges(self) -> tuple[Tensor, Tensor]:
-        """Return ``(src, dst)``: local ids of the ends, int64 ``[len(edges)]`` each."""
-        return self._ends
+        """Return ``(src, dst)``: local ids of the ends, int64 ``[len(edges)]`` each (ids of the graph on a graph)."""
+        return self._ends()
+
+    def edge_ids(self) -> Tensor:
+        """Return the local ids of the edges, int64 ``[len(edges)]`` (ids of the graph on a graph)."""
+        return self._ids()
 
     def __len__(self) -> int:
-        return len(self._ends[0])
+        return self._count
 
     def __repr__(self) -> str:
         return f"EdgeBatch({len(self)} edges; src from {self.src}; dst from {self.dst}; data from {self.data})"
@@ -107,6 +114,11 @@ class NodeBatch:
 
     def __init__(self, data: Columns, nodes: Callable[[], Tensor], count: int, mailbox: Columns | None = None) -> None:
         self.data, self._nodes, self._count, self._mailbox = data, nodes, count, mailbox
+
+    @property
+    def has_mailbox(self) -> bool:
+        """Whether there are messages: in reduce functions."""
+        return self._mailbox is not None
 
     @property
     def mailbox(self) -> Columns:

@@ -1,0 +1,334 @@
+"""NodeFlow: the sampled layers and blocks of DGL 0.4, by its names, id spaces and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import ALL, _All, as_ids, as_index, check_one_of, describe
+from nodeflow.compat.dgl._frames import Scheme, Space, as_initializer, in_place, schemes
+from nodeflow.compat.dgl._functions import Registered, of_edges, of_nodes
+from nodeflow.compat.dgl._graph import DEFAULT, DGLGraph
+from nodeflow.compat.dgl._matrices import ones
+from nodeflow.compat.dgl._queries import BaseGraph, as_vector
+from nodeflow.flow import NodeFlow as Batch
+from nodeflow.graph import Frame, Graph
+
+Names = Sequence[Sequence[str]] | _All | None
+
+
+class NodeFlow(BaseGraph):
+    """Layers of nodes of a parent graph, and blocks of edges between them; samplers make it.
+
+    Nodes and edges have ids that are consecutive over all layers and blocks, layer 0 first. The queries of ``DGLGraph``
+    take and return these. The last layer holds the seeds. Numbers of layers and blocks may be negative.
+
+    ``batch`` is the ``nodeflow.NodeFlow`` behind it, whose frames are the same.
+    """
+
+    is_readonly = True
+
+    def __init__(self, parent: DGLGraph, nfobj: Batch) -> None:
+        graph = parent.graph  # draws with probabilities of their own come from another one
+        self._parent, self.batch = parent, nfobj if nfobj.parent is graph else nfobj.with_parent(graph)
+        self._registered = Registered(nfobj.num_flows)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The structure over all layers, by the ids of this NodeFlow."""
+        return self.batch.as_graph()
+
+    @cached_property
+    def _starts(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return self.batch.layer_offsets(), self.batch.flow_offsets()
+
+    def _layer(self, layer_id: int) -> int:
+        return as_index(layer_id, "layer_id", self.num_layers)
+
+    def _block(self, block_id: int) -> int:
+        return as_index(block_id, "block_id", self.num_blocks)
+
+    def _blocks(self, block_id: Any) -> range:
+        return range(self.num_blocks) if isinstance(block_id, _All) else range(i := self._block(block_id), i + 1)
+
+    def _local(self, ids: Any, name: str, part: int, *, edges: bool = False) -> Any:
+        """Ids of a layer's nodes, or of a block's edges, as rows of its frame; raises IndexError for other ids."""
+        if isinstance(ids, _All):
+            return ALL
+        starts, what = self._starts[edges], "edge" if edges else "node"
+        first, end = starts[part], starts[part + 1]
+        return as_ids(as_vector(ids), name, end, what, lower=first) - first
+
+    # ---- sizes and ids
+
+    @property
+    def num_layers(self) -> int:
+        """Number of layers."""
+        return self.batch.num_layers
+
+    @property
+    def num_blocks(self) -> int:
+        """Number of blocks."""
+        return self.batch.num_flows
+
+    @property
+    def layers(self) -> _View:
+        """``nf.layers[i].data`` are the columns of layer i."""
+        return _View(lambda: [layer.data for layer in self.batch.layers])
+
+    @property
+    def blocks(self) -> _View:
+        """``nf.blocks[i].data`` are the columns of block i."""
+        return _View(lambda: [flow.data for flow in self.batch.flows])
+
+    def layer_size(self, layer_id: int) -> int:
+        """Return the number of nodes of a layer."""
+        return self.batch.layer_sizes[self._layer(layer_id)]
+
+    def block_size(self, block_id: int) -> int:
+        """Return the number of edges of a block."""
+        return self.batch.flow_sizes[self._block(block_id)]
+
+    def layer_nid(self, layer_id: int) -> Tensor:
+        """Return the ids of the nodes of a layer, int64."""
+        return self.batch.layers(layer_id)
+
+    def layer_parent_nid(self, layer_id: int) -> Tensor:
+        """Return the ids in the parent graph of the nodes of a layer, int64."""
+        return self.batch.layers[layer_id].parent_nid.cpu()
+
+    def block_eid(self, block_id: int) -> Tensor:
+        """Return the ids of the edges of a block, int64."""
+        return self.batch.flows(block_id)
+
+    def block_parent_eid(self, block_id: int) -> Tensor:
+        """Return the ids in the parent graph of the edges of a block, int64; -1 for a self-loop that was added."""
+        return self.batch.flows[block_id].parent_eid.cpu()
+
+    def layer_in_degree(self, layer_id: int) -> Tensor:
+        """Return the numbers of edges that enter the nodes of a layer, int64."""
+        return self.batch.in_degrees(layer_id).cpu()
+
+    def layer_out_degree(self, layer_id: int) -> Tensor:
+        """Return the numbers of edges that leave the nodes of a layer, int64."""
+        return self.batch.out_degrees(layer_id).cpu()
+
+    def map_to_parent_nid(self, nid: Any) -> Tensor:
+        """Return the ids in the parent graph of nodes, int64."""
+        return self.batch.map_to_parent_nid(as_vector(nid)).cpu()
+
+    def map_to_parent_eid(self, eid: Any) -> Tensor:
+        """Return the ids in the parent graph of edges, int64; -1 for a self-loop that was added."""
+        return self.batch.map_to_parent_eid(as_vector(eid)).cpu()
+
+    def map_from_parent_nid(self, layer_id: int, parent_nids: Any, remap_local: bool = False) -> Tensor:
+        """Return the ids that nodes of the parent graph have in a layer, int64; -1 for those that are not in it.
+
+        With ``remap_local`` ids are rows of the layer.
+        """
+        found = self.batch.map_from_parent_nid(
+            layer_id, as_vector(parent_nids), remap_local=remap_local, allow_missing=True
+        )
+        return found.cpu()
+
+    def block_edges(self, block_id: int, remap_local: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        """Return ``(src, dst, eid)`` of a block, int64, by destination; with ``remap_local`` local ids."""
+        i = self._block(block_id)
+        src, dst = (end.cpu() for end in self.batch.flows[i].edges())
+        eid = torch.arange(len(src))
+        if remap_local:
+            return src, dst, eid
+        nodes, edges = self._starts
+        return src + nodes[i], dst + nodes[i + 1], eid + edges[i]
+
+    def block_adjacency_matrix(self, block_id: int, ctx: torch.device | str) -> tuple[Tensor, None]:
+        """Return the sparse tensor of ones ``[layer i + 1, layer i]`` with an entry per edge, and None."""
+        i = self._block(block_id)
+        src, dst, _ = self.block_edges(i, remap_local=True)
+        return ones(torch.stack([dst, src]), (self.layer_size(i + 1), self.layer_size(i)), ctx), None
+
+    def block_incidence_matrix(self, block_id: int, typestr: str, ctx: torch.device | str) -> tuple[Tensor, None]:
+        """Return the sparse tensor of ones ``[nodes, edges]`` with an entry per edge, and None.
+
+        The nodes are those that the edges enter ("in", layer i + 1) or leave ("out", layer i).
+        """
+        check_one_of(typestr, "typestr", ("in", "out"))
+        i = self._block(block_id)
+        src, dst, eid = self.block_edges(i, remap_local=True)
+        end, layer = (dst, i + 1) if typestr == "in" else (src, i)
+        return ones(torch.stack([end, eid]), (self.layer_size(layer), self.block_size(i)), ctx), None
+
+    # ---- columns
+
+    def node_attr_schemes(self, layer_id: int) -> dict[str, Scheme]:
+        """Return shape and dtype of every column of a layer."""
+        return schemes(self.batch.layers[layer_id].data)
+
+    def edge_attr_schemes(self, block_id: int) -> dict[str, Scheme]:
+        """Return shape and dtype of every column of a block."""
+        return schemes(self.batch.flows[block_id].data)
+
+    def set_n_initializer(
+        self, initializer: Callable[..., Tensor], layer_id: Any = ALL, field: str | None = None
+    ) -> None:
+        """Set the function of (shape, dtype, device, range) that fills rows of new columns that nobody sets."""
+        layers = range(self.num_layers) if isinstance(layer_id, _All) else [self._layer(layer_id)]
+        for i in layers:
+            self.batch.layers[i].data.set_initializer(as_initializer(initializer), field)
+
+    def set_e_initializer(
+        self, initializer: Callable[..., Tensor], block_id: Any = ALL, field: str | None = None
+    ) -> None:
+        """Set the function of (shape, dtype, device, range) that fills rows of new columns that nobody sets."""
+        for i in self._blocks(block_id):
+            self.batch.flows[i].data.set_initializer(as_initializer(initializer), field)
+
+    def copy_from_parent(
+        self, node_embed_names: Names = ALL, edge_embed_names: Names = ALL, ctx: torch.device | str | None = None
+    ) -> None:
+        """Replace the columns of layers and blocks by columns of the parent graph.
+
+        Args:
+            node_embed_names: a list of names for every layer, ALL for all columns, None to leave the layers alone.
+            edge_embed_names: likewise for every block. Self-loops that were added get zeros.
+            ctx: the device; None: where the parent's columns are.
+
+        A frame of the parent without columns replaces nothing. Raises ValueError for a list of another length.
+        """
+        g = self._parent
+        nodes, edges = (
+            _chosen(node_embed_names, g.ndata, self.num_layers),
+            _chosen(edge_embed_names, g.edata, self.num_blocks),
+        )
+        device = _device(ctx, g.ndata if nodes else g.edata)
+        moved = self.batch if device is None or device == self.batch.device else self.batch.to(device)
+        moved.copy_from_parent(nodes, edges)
+        for chosen, parts in ((nodes, moved.layers), (edges, moved.flows)):
+            for i, names in chosen.items():
+                for name in [name for name in parts[i].data if name not in names]:
+                    del parts[i].data[name]
+        self.batch = moved
+
+    def copy_to_parent(self, node_embed_names: Names = ALL, edge_embed_names: Names = ALL) -> None:
+        """Write columns of layers and blocks into the parent's, in place; arguments are those of ``copy_from_parent``.
+
+        Of several layers that hold a node, the one nearest to the seeds has the last word.
+        """
+        sides = (node_embed_names, self.batch.layers), (edge_embed_names, self.batch.flows)
+        chosen = [
+            {i: list(parts[i].data) for i in range(len(parts))} if isinstance(names, _All) else
+            _chosen(names, None, len(parts)) for names, parts in sides
+        ]  # fmt: skip
+        self.batch.copy_to_parent(*chosen)
+
+    # ---- message passing
+
+    def register_message_func(self, func: Any, block_id: Any = ALL) -> None:
+        """Set the message function of a block, or of all, for calls without one."""
+        self._registered.set("message", func, self._blocks(block_id))
+
+    def register_reduce_func(self, func: Any, block_id: Any = ALL) -> None:
+        """Set the reduce function of a block, or of all, for calls without one."""
+        self._registered.set("reduce", func, self._blocks(block_id))
+
+    def register_apply_node_func(self, func: Any, block_id: Any = ALL) -> None:
+        """Set the function that is applied to the destinations of a block, or of all, by calls without one."""
+        self._registered.set("apply node", func, self._blocks(block_id))
+
+    def register_apply_edge_func(self, func: Any, block_id: Any = ALL) -> None:
+        """Set the function that ``apply_block`` applies to a block, or to all, without one."""
+        self._registered.set("apply edge", func, self._blocks(block_id))
+
+    def apply_layer(self, layer_id: int, func: Any = DEFAULT, v: Any = ALL, inplace: bool = False) -> None:
+        """Apply a function to the nodes of a layer, or to the nodes ``v`` of it, and store what it returns.
+
+        The function registered for block i is that of layer i + 1.
+        """
+        i = self._layer(layer_id)
+        if isinstance(func, str) and func == DEFAULT:
+            func = None if i == 0 else self._registered.chosen("apply node", func, i - 1)
+        if func is None:
+            how = f"pass one, or register one for block {i - 1}" if i else "pass one, for there is no block before it"
+            raise ValueError(f"there is no function for layer {i}: {how}")
+        with in_place(self.batch.layers[i].data, inplace):
+            self.batch.apply_layers(i, of_nodes(func), self._local(v, "v", i))
+
+    def apply_block(self, block_id: int, func: Any = DEFAULT, edges: Any = ALL, inplace: bool = False) -> None:
+        """Apply a function to edges of a block (ids, or a pair of their ends) and store what it returns."""
+        i = self._block(block_id)
+        func = self._registered.chosen("apply edge", func, i)
+        if isinstance(edges, tuple):
+            u, w = edges
+            edges = self.edge_ids(u, w, return_uv=True)[2]
+        with in_place(self.batch.flows[i].data, inplace):
+            self.batch.apply_flows(i, of_edges(func), self._local(edges, "edges", i, edges=True))
+
+    def block_compute(
+        self, block_id: int, message_func: Any = DEFAULT, reduce_func: Any = DEFAULT, apply_node_func: Any = DEFAULT,
+        v: Any = ALL, inplace: bool = False,
+    ) -> None:  # fmt: skip
+        """Compute layer i + 1, or the nodes ``v`` of it, from messages along block i."""
+        i = self._block(block_id)
+        chosen = self._registered.chosen
+        message, reduce = chosen("message", message_func, i), chosen("reduce", reduce_func, i)
+        update, rows = chosen("apply node", apply_node_func, i), self._local(v, "v", i + 1)
+        with in_place(self.batch.layers[i + 1].data, inplace and rows is not ALL):
+            self.batch.flow_compute(i, of_edges(message), of_nodes(reduce), of_nodes(update), rows)
+
+    def prop_flow(
+        self, message_funcs: Any = DEFAULT, reduce_funcs: Any = DEFAULT, apply_node_funcs: Any = DEFAULT,
+        flow_range: Any = ALL, inplace: bool = False,
+    ) -> None:  # fmt: skip
+        """Run ``block_compute`` over blocks: ALL, one number, or a slice of consecutive ones.
+
+        Each argument is one function, or a list with one for every block of the NodeFlow.
+        """
+        blocks = range(self.num_blocks)[flow_range] if isinstance(flow_range, slice) else self._blocks(flow_range)
+        if blocks.step != 1:
+            raise ValueError(f"flow_range must take consecutive blocks, got {flow_range}")
+        given = (message_funcs, reduce_funcs, apply_node_funcs)
+        for functions in given:
+            if isinstance(functions, list) and len(functions) != self.num_blocks:
+                raise ValueError(f"a list must have a function per block ({self.num_blocks}), got {len(functions)}")
+        for i in blocks:
+            message, reduce, update = (each[i] if isinstance(each, list) else each for each in given)
+            self.block_compute(i, message, reduce, update, inplace=inplace)
+
+    def __repr__(self) -> str:
+        return f"dgl.{self.batch!r}"
+
+
+class _View(Sequence[Space]):
+    """The frames of layers or blocks."""
+
+    def __init__(self, frames: Callable[[], list[Frame]]) -> None:
+        self._frames = frames
+
+    def __getitem__(self, index: Any) -> Any:
+        frames = self._frames()
+        return Space(frames[as_index(index, "number", len(frames))])
+
+    def __len__(self) -> int:
+        return len(self._frames())
+
+
+def _chosen(names: Names, parent: Frame | None, count: int) -> dict[int, list[str]]:
+    """The names of the columns of every layer or block that takes part in a copy."""
+    if names is None or (parent is not None and len(parent) == 0):
+        return {}
+    if isinstance(names, _All):
+        return {i: list(parent or ()) for i in range(count)}
+    if not isinstance(names, (list, tuple)) or len(names) != count or any(isinstance(each, str) for each in names):
+        raise ValueError(f"names must be a list of {count} lists of columns, got {describe(names)}")
+    return {i: list(each) for i, each in enumerate(names)}
+
+
+def _device(ctx: torch.device | str | None, frame: Frame) -> torch.device | None:
+    """The device of a copy: ``ctx``, else that of the parent's columns, else None."""
+    if ctx is not None:
+        return torch.device(ctx)
+    return next((column.device for column in frame.values()), None)

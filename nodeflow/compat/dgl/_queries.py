@@ -1,0 +1,144 @@
+"""Questions about edges and degrees, which graphs and NodeFlows of DGL 0.4 answer by the same methods."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import ALL, as_ids, check_one_of, describe
+from nodeflow.graph import Graph
+
+
+def as_vector(value: Any) -> Any:
+    """Return one id as a list of one; several ids as they are."""
+    return [int(value)] if isinstance(value, (int, np.integer)) or getattr(value, "ndim", 1) == 0 else value
+
+
+def _formed(edges: tuple[Tensor, Tensor, Tensor], form: str) -> Any:
+    check_one_of(form, "form", ("uv", "all", "eid"))
+    return edges if form == "all" else edges[2] if form == "eid" else edges[:2]
+
+
+class BaseGraph(ABC):
+    """The questions. Ids are those of ``graph``: of the nodes and edges of a graph, or NodeFlow ids."""
+
+    @property
+    @abstractmethod
+    def graph(self) -> Graph:
+        """The structure, as a graph of nodeflow."""
+
+    def number_of_nodes(self) -> int:
+        """Return the number of nodes."""
+        return self.graph.num_nodes
+
+    number_of_src_nodes = number_of_dst_nodes = __len__ = number_of_nodes
+
+    def number_of_edges(self) -> int:
+        """Return the number of edges."""
+        return self.graph.num_edges
+
+    @property
+    def is_multigraph(self) -> bool:
+        """Whether several edges join some pair of nodes."""
+        src, dst = self.graph.edges()
+        return len(torch.unique(src * max(self.graph.num_nodes, 1) + dst)) < len(src)
+
+    def has_node(self, vid: int) -> bool:
+        """Return whether a node exists."""
+        return 0 <= int(vid) < self.graph.num_nodes
+
+    __contains__ = has_node
+
+    def has_nodes(self, vids: Any) -> Tensor:
+        """Return 1 for nodes that exist and 0 for others, int64 ``[k]``."""
+        ids = torch.as_tensor(as_vector(vids))
+        return ((ids >= 0) & (ids < self.graph.num_nodes)).long()
+
+    def has_edge_between(self, u: int, v: int) -> bool:
+        """Return whether there is an edge from ``u`` to ``v``."""
+        return bool(self.graph.has_edges([int(u)], [int(v)]))
+
+    def has_edges_between(self, u: Any, v: Any) -> Tensor:
+        """Return 1 where there is an edge ``u[i] -> v[i]`` and 0 elsewhere, int64 ``[k]``; one node goes with all."""
+        return self.graph.has_edges(*self._pairs(u, v)).long()
+
+    def predecessors(self, v: int) -> Tensor:
+        """Return the sources of the in-edges of a node."""
+        return self.graph.in_edges([int(v)])[0]
+
+    def successors(self, v: int) -> Tensor:
+        """Return the destinations of the out-edges of a node."""
+        return self.graph.out_edges([int(v)])[1]
+
+    def edge_id(self, u: int, v: int, force_multi: bool | None = None, return_array: bool = False) -> Any:
+        """Return the id of the edge from ``u`` to ``v``; with ``return_array`` those of all such edges, int64 ``[k]``.
+
+        Raises ValueError where there is not one edge, unless ``return_array``.
+        """
+        if return_array if force_multi is None else force_multi:
+            return self.graph.edge_ids([int(u)], [int(v)], return_uv=True)[2]
+        return int(self.edge_ids(int(u), int(v)))
+
+    def edge_ids(self, u: Any, v: Any, force_multi: bool | None = None, return_uv: bool = False) -> Any:
+        """Return the ids of the edges ``u[i] -> v[i]``, int64 ``[k]``; one node goes with all.
+
+        With ``return_uv``: ``(src, dst, eid)`` of all edges between the pairs. Raises ValueError for a pair without
+        edge or with several, unless ``return_uv``.
+        """
+        src, dst = self._pairs(u, v)
+        if return_uv if force_multi is None else force_multi:
+            return self.graph.edge_ids(src, dst, return_uv=True)
+        lowest = self.graph.edge_ids(src, dst)  # raises for a pair without edges
+        if len(self.graph.edge_ids(src, dst, return_uv=True)[2]) > len(lowest):
+            raise ValueError("several edges join one of the pairs: pass return_uv=True for all of them")
+        return lowest
+
+    def find_edges(self, eid: Any) -> tuple[Tensor, Tensor]:
+        """Return ``(src, dst)`` of edges, int64 ``[k]`` each."""
+        return self.graph.find_edges(as_vector(eid))
+
+    def in_edges(self, v: Any, form: str = "uv") -> Any:
+        """Return the in-edges of nodes, node by node: ``(src, dst)``, with "all" ``(src, dst, eid)``, or "eid"."""
+        return _formed(self.graph.in_edges(as_vector(v)), form)
+
+    def out_edges(self, v: Any, form: str = "uv") -> Any:
+        """Return the out-edges of nodes, node by node: ``(src, dst)``, with "all" ``(src, dst, eid)``, or "eid"."""
+        return _formed(self.graph.out_edges(as_vector(v)), form)
+
+    def all_edges(self, form: str = "uv", order: str | None = None) -> Any:
+        """Return all edges in the order of their ids; with ``order="srcdst"`` by source, then destination."""
+        src, dst = self.graph.edges()
+        eid = torch.arange(len(src))
+        if order == "srcdst":
+            eid = torch.from_numpy(np.lexsort((dst.numpy(), src.numpy())))
+        elif order not in (None, "eid"):
+            raise ValueError(f"order must be 'srcdst', 'eid' or None, got {describe(order)}")
+        return _formed((src[eid], dst[eid], eid), form)
+
+    def in_degree(self, v: int) -> int:
+        """Return the number of in-edges of a node."""
+        return int(self.graph.in_degrees([int(v)]))
+
+    def in_degrees(self, v: Any = ALL) -> Tensor:
+        """Return the numbers of in-edges of nodes (default all), int64 ``[k]``."""
+        return self.graph.in_degrees(as_vector(v))
+
+    def out_degree(self, v: int) -> int:
+        """Return the number of out-edges of a node."""
+        return int(self.graph.out_degrees([int(v)]))
+
+    def out_degrees(self, v: Any = ALL) -> Tensor:
+        """Return the numbers of out-edges of nodes (default all), int64 ``[k]``."""
+        return self.graph.out_degrees(as_vector(v))
+
+    def _pairs(self, u: Any, v: Any) -> tuple[Any, Any]:
+        """Two arrays of nodes of equal length; one node stands for all."""
+        src, dst = (as_ids(as_vector(x), name, self.graph.num_nodes) for x, name in ((u, "u"), (v, "v")))
+        if 1 not in (len(src), len(dst)):
+            return src, dst
+        size = max(len(src), len(dst)) if len(src) and len(dst) else 0
+        return np.broadcast_to(src, size), np.broadcast_to(dst, size)

@@ -1,0 +1,157 @@
+"""The samplers of DGL 0.4: iterables of NodeFlows over batches of seeds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import as_count, as_ids, as_int, check_one_of, describe
+from nodeflow._runtime import keys
+from nodeflow.compat.dgl._draws import LayerDraws, NeighborDraws
+from nodeflow.compat.dgl._graph import DGLGraph
+from nodeflow.compat.dgl._nodeflow import NodeFlow
+from nodeflow.graph import Graph
+from nodeflow.loader import NodeFlowLoader
+from nodeflow.random import Random, derive_key
+from nodeflow.sampling import SamplerBase
+from nodeflow.sampling._sampler import check_size, check_sizes
+
+_ORDER = 0x6F72646572  # keeps the order of the seeds apart from the draws
+
+
+class _NodeFlows:
+    """NodeFlows of consecutive batches of seeds; each iteration over it draws afresh, in the same order of seeds."""
+
+    def __init__(
+        self, g: DGLGraph, batch_size: int, neighbor_type: str, seed_nodes: Any, shuffle: bool, num_workers: int,
+        prefetch: bool,
+    ) -> None:  # fmt: skip
+        if not isinstance(g, DGLGraph):
+            raise TypeError(f"g must be a nodeflow.compat.dgl.DGLGraph, got {describe(g)}")
+        check_one_of(neighbor_type, "neighbor_type", ("in", "out"))
+        self.g, self.batch_size = g, as_count(batch_size, "batch_size", 1)
+        self._direction, self._prefetch = neighbor_type, bool(prefetch)
+        self._num_workers = as_count(num_workers, "num_workers", 1)
+        size = g.number_of_nodes()
+        seeds = np.arange(size) if seed_nodes is None else as_ids(seed_nodes, "seed_nodes", size)
+        self._key, self._iterations = derive_key(*keys.take()), 0
+        if shuffle:
+            seeds = seeds[Random(derive_key(self._key, _ORDER)).permutation(len(seeds)).numpy()]
+        self.seed_nodes: Tensor = torch.from_numpy(seeds)
+
+    def _sampler(self, graph: Graph) -> SamplerBase:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[NodeFlow]:
+        """Draw NodeFlows in the order of the seeds; they do not depend on the number of workers."""
+        loader = NodeFlowLoader(
+            self._sampler(self.g.graph), self.seed_nodes, self.batch_size, prefetch=2 if self._prefetch else 0,
+            num_workers=min(self._num_workers, os.cpu_count() or 1),
+        )  # fmt: skip
+        loader.set_epoch(self._iterations)
+        self._iterations += 1
+        return (NodeFlow(self.g, batch) for batch in loader)
+
+
+class NeighborSampler(_NodeFlows):
+    """Draws neighbours of the seeds, neighbours of these, and so on; iterating gives a NodeFlow per batch of seeds.
+
+    The last layer holds the seeds, in their order. Each other layer holds the neighbours drawn for the next one, sorted
+    by id. The edges into a node keep the order of the graph.
+
+    Args:
+        g: the graph.
+        batch_size: seeds per NodeFlow; the last one may have fewer.
+        expand_factor: neighbours drawn for every node, without replacement; all of them where there are no more, and
+            for -1.
+        num_hops: number of blocks.
+        neighbor_type: "in" draws sources of in-edges, "out" destinations of out-edges.
+        transition_prob: an edge column by name, or numbers ``[num_edges]``, that draws are proportional to. It is read
+            when an iteration begins. An edge with 0 is never drawn.
+        seed_nodes: ids; None: all nodes.
+        shuffle: put the seeds in a random order, once.
+        num_workers, prefetch: NodeFlows drawn in parallel, and whether they are drawn ahead.
+        add_self_loop: give every node an edge to itself, last, unless it drew one: the graph's where it has one, else a
+            new one with the parent id -1.
+
+    Raises TypeError or ValueError for wrong arguments.
+
+    >>> from nodeflow.compat import dgl
+    >>> g = dgl.DGLGraph([(0, 2), (1, 2), (2, 0)])
+    >>> (nf,) = NeighborSampler(g, 1, 9, num_hops=2, seed_nodes=[2])
+    >>> [nf.layer_parent_nid(i).tolist() for i in range(3)]
+    [[2], [0, 1], [2]]
+    """
+
+    def __init__(
+        self, g: DGLGraph, batch_size: int, expand_factor: int | None = None, num_hops: int = 1,
+        neighbor_type: str = "in", transition_prob: Any = None, seed_nodes: Any = None, shuffle: bool = False,
+        num_workers: int = 1, prefetch: bool = False, add_self_loop: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(g, batch_size, neighbor_type, seed_nodes, shuffle, num_workers, prefetch)
+        number = check_size(as_int(expand_factor, "expand_factor"), "expand_factor")
+        self._fanouts = [number] * as_count(num_hops, "num_hops", 1)
+        self._prob, self._add_self_loop = transition_prob, bool(add_self_loop)
+
+    def _sampler(self, graph: Graph) -> SamplerBase:
+        prob = self._prob
+        if prob is not None and not isinstance(prob, str):
+            indptr, indices, edge_ids = graph.csc()
+            graph = Graph(indptr, indices, edge_ids=edge_ids, edata={"transition_prob": prob}, ndata=graph.ndata)
+            prob = "transition_prob"
+        return NeighborDraws(
+            graph, self._fanouts, prob=prob, direction=self._direction, seed=self._key,
+            add_self_loop=self._add_self_loop,
+        )  # fmt: skip
+
+
+class LayerSampler(_NodeFlows):
+    """Draws a set of neighbours for a whole layer at a time; iterating gives a NodeFlow per batch of seeds.
+
+    The nodes of a layer are drawn with replacement, equally likely, from the neighbours of the next layer, and are kept
+    once, sorted by id. A block has all edges between its two layers.
+
+    Args:
+        layer_sizes: number of draws for every layer but the last: ``layer_sizes[-1]`` is for the one before the seeds.
+        node_prob: must be None, as in version 0.4: ``nodeflow.LayerSampler(score=...)`` draws with other probabilities.
+        g, batch_size, neighbor_type, seed_nodes, shuffle, num_workers, prefetch: see ``NeighborSampler``.
+
+    >>> from nodeflow.compat import dgl
+    >>> g = dgl.DGLGraph([(0, 2), (1, 2), (1, 3)])
+    >>> (nf,) = LayerSampler(g, 2, [100], seed_nodes=[2, 3])
+    >>> nf.layer_parent_nid(0), nf.block_parent_eid(0)
+    (tensor([0, 1]), tensor([0, 1, 2]))
+    """
+
+    def __init__(
+        self, g: DGLGraph, batch_size: int, layer_sizes: Any, neighbor_type: str = "in", node_prob: None = None,
+        seed_nodes: Any = None, shuffle: bool = False, num_workers: int = 1, prefetch: bool = False,
+    ) -> None:  # fmt: skip
+        if node_prob is not None:
+            raise ValueError("node_prob must be None, as in DGL 0.4: see nodeflow.LayerSampler(score=...)")
+        super().__init__(g, batch_size, neighbor_type, seed_nodes, shuffle, num_workers, prefetch)
+        self._layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False)
+
+    def _sampler(self, graph: Graph) -> SamplerBase:
+        return LayerDraws(graph, self._layer_sizes, direction=self._direction, seed=self._key)
+
+
+def create_full_nodeflow(g: DGLGraph, num_layers: int, add_self_loop: bool = False) -> NodeFlow:
+    """Return the NodeFlow of all nodes as seeds, with all their in-edges, of ``num_layers`` blocks.
+
+    A layer other than the last holds the nodes that have an edge into the next layer. Raises ValueError for a graph
+    without nodes.
+
+    >>> from nodeflow.compat import dgl
+    >>> nf = create_full_nodeflow(dgl.DGLGraph([(0, 1), (1, 2)]), 2)
+    >>> [nf.layer_parent_nid(i).tolist() for i in range(3)]
+    [[0], [0, 1], [0, 1, 2]]
+    """
+    if g.number_of_nodes() == 0:
+        raise ValueError("a graph without nodes has no NodeFlow")
+    return next(iter(NeighborSampler(g, g.number_of_nodes(), -1, num_layers, add_self_loop=add_self_loop)))

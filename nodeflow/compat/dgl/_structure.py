@@ -1,0 +1,74 @@
+"""The structure of a graph from what DGL 0.4 takes: edge lists, scipy matrices, networkx graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nodeflow._base.checks import describe
+from nodeflow.convert import from_scipy
+from nodeflow.graph import Graph
+
+
+def structure_of(data: Any) -> Graph:
+    """Return the graph of ``data``, with edge ids in its order: see ``DGLGraph``. Raises TypeError for other data."""
+    if data is None:
+        return Graph.from_edges([], [], num_nodes=0)
+    if isinstance(data, Graph):
+        return data
+    if isinstance(data, (list, tuple)):
+        return _of_edge_list(data)
+    if hasattr(data, "tocoo"):
+        return from_scipy(_square(data))
+    return of_networkx(data)
+
+
+def _of_edge_list(edges: Any) -> Graph:
+    pair = isinstance(edges, tuple) and len(edges) == 2
+    src, dst = edges if pair else zip(*edges, strict=True) if len(edges) else ([], [])
+    src, dst = np.asarray(src), np.asarray(dst)
+    if len(src) and min(src.min(), dst.min()) != 0:
+        raise ValueError(f"nodes of an edge list must start from 0, got {min(src.min(), dst.min())} as the lowest")
+    return Graph.from_edges(src, dst)
+
+
+def _square(matrix: Any) -> Any:
+    """Return a scipy matrix with as many rows as columns; those that are missing are empty."""
+    size = max(matrix.shape)
+    if matrix.shape != (size, size):
+        matrix = matrix.tocoo(copy=True)
+        matrix.resize(size, size)
+    return matrix
+
+
+def of_networkx(data: Any, *, relabel: bool = False) -> Graph:
+    """Return the graph of a networkx graph, or of what ``networkx.DiGraph`` takes.
+
+    Edge ids are the attribute ``id`` of the edges where they have it, else networkx's order. An undirected edge becomes
+    two. ``relabel`` numbers the nodes in sorted order; else they must be 0 to n - 1.
+    """
+    import networkx
+
+    if not isinstance(data, networkx.Graph):
+        try:
+            data = networkx.DiGraph(data)
+        except Exception as error:
+            raise TypeError(
+                f"a graph is made of an edge list, a scipy matrix or a networkx graph, got {describe(data)}"
+            ) from error
+    if relabel:
+        data = networkx.convert_node_labels_to_integers(data, ordering="sorted")
+    edges = list(directed(data).edges(data=True))
+    ends = np.array([(u, v) for u, v, _ in edges]).reshape(-1, 2)
+    if len(ends) and ends.dtype.kind not in "iu":
+        raise TypeError("networkx nodes must be the integers 0 to n - 1; DGLGraph().from_networkx(...) numbers others")
+    src, dst = ends.astype(np.int64).T
+    named = len(edges) > 0 and "id" in edges[0][2]
+    ids = [attributes["id"] for _, _, attributes in edges] if named else None
+    return Graph.from_edges(src, dst, num_nodes=data.number_of_nodes(), edge_ids=ids)
+
+
+def directed(data: Any) -> Any:
+    """Return a networkx graph with every undirected edge in both directions."""
+    return data if data.is_directed() else data.to_directed()

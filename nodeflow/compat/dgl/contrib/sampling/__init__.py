@@ -1,0 +1,16 @@
+"""The samplers of DGL 0.4 that make NodeFlows."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from nodeflow.compat.dgl._elsewhere import SAMPLING, refuse
+from nodeflow.compat.dgl._samplers import LayerSampler as LayerSampler
+from nodeflow.compat.dgl._samplers import NeighborSampler as NeighborSampler
+from nodeflow.compat.dgl.contrib.sampling import sampler as sampler
+
+__all__ = ["LayerSampler", "NeighborSampler", "sampler"]
+
+
+def __getattr__(name: str) -> NoReturn:
+    refuse(SAMPLING, "dgl.contrib.sampling", name)

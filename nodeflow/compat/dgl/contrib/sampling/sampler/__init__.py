@@ -1,0 +1,16 @@
+"""The module of the samplers, which has ``create_full_nodeflow`` too."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from nodeflow.compat.dgl._elsewhere import SAMPLING, refuse
+from nodeflow.compat.dgl._samplers import LayerSampler as LayerSampler
+from nodeflow.compat.dgl._samplers import NeighborSampler as NeighborSampler
+from nodeflow.compat.dgl._samplers import create_full_nodeflow as create_full_nodeflow
+
+__all__ = ["LayerSampler", "NeighborSampler", "create_full_nodeflow"]
+
+
+def __getattr__(name: str) -> NoReturn:
+    refuse(SAMPLING, "dgl.contrib.sampling.sampler", name)

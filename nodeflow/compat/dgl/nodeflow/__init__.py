@@ -1,0 +1,5 @@
+"""The NodeFlow of DGL 0.4."""
+
+from nodeflow.compat.dgl._nodeflow import NodeFlow as NodeFlow
+
+__all__ = ["NodeFlow"]

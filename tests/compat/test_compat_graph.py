@@ -1,0 +1,301 @@
+"""``DGLGraph`` of ``nodeflow.compat.dgl``: what it is made of, queries, frames, message passing, growing."""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+
+import networkx
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from _support.old_nodeflow import Edges, edge_lists, summed
+from hypothesis import given
+
+import nodeflow
+import nodeflow.compat.dgl as dgl
+import nodeflow.compat.dgl.function as fn
+from nodeflow.compat.dgl import DGLGraph, _elsewhere
+
+
+def pairs(g: DGLGraph) -> list[tuple[int, int]]:
+    src, dst = g.all_edges()
+    return list(zip(src.tolist(), dst.tolist(), strict=True))
+
+
+# ---------------------------------------------------------------------------------------------------------- structure
+
+
+def test_what_a_graph_is_made_of() -> None:
+    edges = [(0, 1), (2, 0), (0, 1), (1, 1)]
+    src, dst = zip(*edges, strict=True)
+    coo = scipy.sparse.coo_matrix((np.ones(4), (src, dst)), shape=(3, 3))
+    for data in (edges, (src, dst), (torch.tensor(src), torch.tensor(dst)), coo):
+        g = DGLGraph(data)
+        assert pairs(g) == edges
+        assert g.number_of_nodes() == 3
+        assert g.is_multigraph
+    csr = scipy.sparse.csr_matrix([[0, 1, 1], [0, 0, 0]])  # a matrix that is not square is filled up
+    assert (pairs(DGLGraph(csr)), len(DGLGraph(csr))) == ([(0, 1), (0, 2)], 3)
+    shared = DGLGraph(DGLGraph(edges, node_frame={"x": torch.zeros(3)}))
+    assert (pairs(shared), list(shared.ndata)) == (edges, [])
+    whole = nodeflow.Graph.from_edges(src, dst, ndata={"x": torch.ones(3)})
+    assert (pairs(DGLGraph(whole)), list(DGLGraph(whole).ndata)) == (edges, ["x"])
+    assert DGLGraph(whole).graph is whole
+    for wrong, error in ((5, TypeError), ([(1, 2)], ValueError)):
+        with pytest.raises(error):
+            DGLGraph(wrong)
+    with pytest.raises(ValueError, match="outside of this layer"):
+        DGLGraph(edges, batch_num_nodes=[3])
+
+
+def test_networkx() -> None:
+    given = networkx.DiGraph()
+    given.add_nodes_from(range(4))
+    given.add_edge(2, 3, id=2, a=6)
+    given.add_edge(0, 1, id=0, a=5)
+    given.add_edge(1, 2, id=1, a=2)
+    assert pairs(DGLGraph(given)) == [(0, 1), (1, 2), (2, 3)]
+    assert sorted(pairs(DGLGraph(networkx.path_graph(3)))) == [(0, 1), (1, 0), (1, 2), (2, 1)]
+    assert pairs(DGLGraph({0: [1], 1: [2]})) == [(0, 1), (1, 2)]
+    named = networkx.DiGraph([("b", "c"), ("a", "b")])
+    networkx.set_node_attributes(named, {"a": 1.0, "b": 2.0, "c": 3.0}, "x")
+    networkx.set_edge_attributes(named, {("b", "c"): 4.0, ("a", "b"): 5.0}, "w")
+    with pytest.raises(TypeError, match="integers 0 to n - 1"):
+        DGLGraph(named)
+    g = DGLGraph()
+    g.from_networkx(named, ["x"], ["w"])  # in sorted order
+    assert g.ndata["x"].tolist() == [1.0, 2.0, 3.0]
+    ends = dict(zip(pairs(g), g.edata["w"].tolist(), strict=True))
+    assert ends == {(0, 1): 5.0, (1, 2): 4.0}
+    g.from_networkx(given, edge_attrs=["a"])
+    assert g.edata["a"].tolist() == [5, 2, 6]
+
+
+@given(edges=edge_lists())
+def test_queries(edges: Edges) -> None:
+    g = DGLGraph()
+    g.add_nodes(edges.num_nodes)
+    for u, v in zip(edges.src, edges.dst, strict=True):
+        g.add_edge(u, v)
+    every, n = list(zip(edges.src, edges.dst, strict=True)), edges.num_nodes
+    assert pairs(g) == every
+    assert g.is_multigraph == (len(set(every)) < len(every))
+    assert g.in_degrees().tolist() == [edges.dst.count(v) for v in range(n)]
+    assert g.out_degrees().tolist() == [edges.src.count(v) for v in range(n)]
+    assert g.out_degrees(0).tolist() == [edges.src.count(0)]
+    for v in range(n):
+        ids = [e for e in range(len(every)) if edges.dst[e] == v]
+        src, dst, eid = g.in_edges(v, "all")
+        assert (eid.tolist(), src.tolist(), dst.tolist()) == (ids, [edges.src[e] for e in ids], [v] * len(ids))
+        assert g.out_edges([v], "eid").tolist() == [e for e in range(len(every)) if edges.src[e] == v]
+    for u in range(n):
+        assert g.has_edges_between(u, list(range(n))).tolist() == [int((u, v) in every) for v in range(n)]
+        for v in range(n):
+            ids = [e for e, pair in enumerate(every) if pair == (u, v)]
+            assert g.edge_id(u, v, return_array=True).tolist() == ids
+            if len(ids) == 1:
+                assert g.edge_id(u, v) == ids[0]
+            else:
+                with pytest.raises(ValueError, match="no edge" if not ids else "several edges"):
+                    g.edge_ids(u, v)
+    by_ends = g.all_edges("eid", "srcdst").tolist()
+    assert by_ends == sorted(range(len(every)), key=lambda e: (*every[e], e))
+    dense = np.zeros((n, n))
+    np.add.at(dense, (edges.dst, edges.src), 1)
+    np.testing.assert_array_equal(g.adjacency_matrix().to_dense().numpy(), dense)
+    np.testing.assert_array_equal(g.adjacency_matrix_scipy(transpose=True, return_edge_ids=False).toarray(), dense.T)
+    stored = g.adjacency_matrix_scipy()
+    assert sorted(stored.data.tolist()) == list(range(len(every)))
+    into, out, both = (g.incidence_matrix(end).to_dense() for end in ("in", "out", "both"))
+    np.testing.assert_array_equal((into @ out.T).numpy(), dense)
+    assert torch.equal(both, into - out)
+
+
+def test_growing_keeps_columns() -> None:
+    g = DGLGraph()
+    g.set_n_initializer(lambda shape, dtype, ctx, ids: torch.full(shape, 9.0, dtype=dtype), "x")
+    g.add_nodes(2)
+    g.ndata["x"] = torch.tensor([1.0, 2.0])
+    g.add_nodes(2, {"y": torch.tensor([[3.0], [4.0]])})
+    g.add_edges([0, 1], 3, {"w": torch.tensor([5.0, 6.0])})
+    assert g.ndata["x"].tolist() == [1.0, 2.0, 9.0, 9.0]
+    assert g.ndata["y"].tolist() == [[0.0], [0.0], [3.0], [4.0]]
+    g.add_edge(3, 0)
+    assert g.edata["w"].tolist() == [5.0, 6.0, 0.0]
+    assert (pairs(g), len(g.nodes), len(g.edges), 3 in g, 4 in g) == ([(0, 3), (1, 3), (3, 0)], 4, 3, True, False)
+    g.add_edges([], [])
+    for wrong in ({"x": torch.zeros(2)}, {"x": torch.zeros(1, 2)}, {"x": torch.zeros(1).long()}):
+        with pytest.raises(ValueError, match="column 'x'"):
+            g.add_nodes(1, wrong)
+    assert len(g) == 4
+    assert not g.is_readonly
+    g.readonly()
+    with pytest.raises(ValueError, match="read-only"):
+        g.add_nodes(1)
+    g.readonly(False)
+    with pytest.raises(IndexError, match="node ids go from 0 to 3"):
+        g.add_edge(0, 4)
+    with pytest.raises(ValueError, match="one entry per edge"):
+        g.add_edges([0, 1], [0, 1, 2])
+
+
+def test_sorted_edges() -> None:
+    edges = [(2, 0), (1, 0), (0, 0), (1, 0)]
+    assert DGLGraph(edges).in_edges(0, "eid").tolist() == [0, 1, 2, 3]
+    g = DGLGraph(edges, sort_csr=True, edge_frame={"w": torch.arange(4.0)})
+    assert g.in_edges(0, "eid").tolist() == [2, 1, 3, 0]
+    assert pairs(g) == edges
+    whole = nodeflow.Graph.from_edges([1, 0], [0, 0], ndata={"x": torch.ones(2)}, edata={"w": torch.arange(2)})
+    both = DGLGraph(whole, sort_csr=True)
+    assert (both.in_edges(0, "eid").tolist(), both.ndata["x"].tolist(), both.edata["w"].tolist()) == (
+        [1, 0],
+        [1, 1],
+        [0, 1],
+    )
+    g.update_all(fn.copy_edge("w", "m"), lambda n: {"first": n.mailbox["m"][:, 0]})
+    assert g.ndata["first"].tolist() == [2.0, 0.0, 0.0]
+
+
+# ------------------------------------------------------------------------------------------------------------- frames
+
+
+def test_rows_of_frames() -> None:
+    g = DGLGraph([(0, 1), (1, 2), (0, 1)])
+    g.nodes[[0, 2]].data["x"] = torch.tensor([1.0, 2.0])
+    assert g.ndata["x"].tolist() == [1.0, 0.0, 2.0]
+    assert g.nodes[:].data is g.ndata
+    assert g.nodes[2].data["x"].tolist() == [2.0]
+    assert g.nodes().tolist() == [0, 1, 2]
+    old = g.ndata["x"]
+    g.set_n_repr({"x": torch.tensor([7.0])}, 1, inplace=True)
+    assert (g.ndata["x"] is old, old.tolist()) == (True, [1.0, 7.0, 2.0])
+    g.edges[0, 1].data["w"] = torch.tensor([3.0, 4.0])  # both edges of the pair
+    assert g.edata["w"].tolist() == [3.0, 0.0, 4.0]
+    g.set_e_repr({"w": torch.zeros(3)})
+    assert g.get_e_repr([1])["w"].tolist() == [0.0]
+    assert g.pop_e_repr("w").tolist() == [0.0] * 3
+    assert (g.edge_attr_schemes(), g.node_attr_schemes()) == ({}, {"x": ((), torch.float32)})
+    assert g.to("cpu") is g
+    for wrong in (slice(0, 2), slice(1, None)):
+        with pytest.raises(ValueError, match="full slice"):
+            g.nodes[wrong]
+    with pytest.raises(ValueError, match="some rows only"):
+        del g.nodes[[0]].data["x"]
+    assert repr(g).startswith("DGLGraph(num_nodes=3, num_edges=3, ndata_schemes={'x'")
+
+
+# ----------------------------------------------------------------------------------------------------------- messages
+
+
+@given(edges=edge_lists())
+def test_update_all_and_pull(edges: Edges) -> None:
+    g = DGLGraph()
+    g.add_nodes(edges.num_nodes)
+    g.add_edges(edges.src, edges.dst)
+    g.ndata["h"] = torch.arange(2.0 * edges.num_nodes).view(-1, 2) + 1
+    g.edata["w"] = torch.arange(1.0, len(edges.src) + 1)
+    h = g.ndata["h"].numpy()
+    total = summed(list(zip(edges.src, edges.dst, strict=True)), h, edges.num_nodes)
+    alone = g.in_degrees() == 0
+    g.set_n_initializer(lambda shape, dtype, ctx, ids: torch.full(shape, -1.0, dtype=dtype), "u")
+    pulled = list(range(0, edges.num_nodes, 2))
+    if edges.src:
+        g.update_all(fn.copy_src("h", "m"), fn.sum("m", "s"), lambda n: {"t": n.data["s"] * 2})
+        np.testing.assert_allclose(g.ndata["s"].numpy(), total)
+        np.testing.assert_allclose(g.ndata["t"].numpy(), total * 2)
+        g.update_all(lambda e: {"m": e.src["h"]}, lambda n: {"u": n.mailbox["m"].sum(1)})
+        np.testing.assert_allclose(g.ndata["u"].numpy(), np.where(alone.numpy()[:, None], -1, total))
+        weights = np.zeros((edges.num_nodes, 2))
+        np.add.at(weights, edges.dst, h[edges.src] * np.arange(1, len(edges.src) + 1)[:, None])
+        g.update_all(fn.src_mul_edge("h", "w", "m"), fn.sum("m", "sw"))
+        np.testing.assert_allclose(g.ndata["sw"].numpy(), weights)
+    else:  # there is nothing to reduce
+        g.update_all(fn.copy_src("h", "m"), fn.sum("m", "s"), lambda n: {"t": n.data["h"] * 2})
+        assert (set(g.ndata), g.ndata["t"].tolist()) == ({"h", "t"}, (h * 2).tolist())
+    g.pull(pulled + pulled[:1], fn.copy_src("h", "m"), fn.sum("m", "p"), lambda n: {"q": n.data["h"]})
+    assert g.ndata["q"][pulled].tolist() == h[pulled].tolist()
+    if "p" in g.ndata:
+        expected = np.zeros_like(total)
+        expected[pulled] = total[pulled]
+        np.testing.assert_allclose(g.ndata["p"].numpy(), expected)
+    else:
+        assert bool(alone[pulled].all())
+
+
+def test_functions_see_edges_in_the_order_of_their_ids() -> None:
+    g = DGLGraph([(0, 2), (1, 0), (2, 1), (0, 1)])
+    seen = []
+
+    def note(edges: dgl.EdgeBatch) -> dict[str, torch.Tensor]:
+        seen.append([ids.tolist() for ids in edges.edges()])
+        return {"m": torch.arange(float(len(edges)))}
+
+    g.apply_edges(note)
+    assert seen == [[[0, 1, 2, 0], [2, 0, 1, 1], [0, 1, 2, 3]]]
+    assert g.edata["m"].tolist() == [0.0, 1.0, 2.0, 3.0]
+    g.update_all(note, fn.sum("m", "s"))
+    assert (seen[1], g.ndata["s"].tolist()) == (seen[0], [1.0, 5.0, 0.0])
+    g.apply_edges(note, [3, 0])
+    assert (seen[2], g.edata["m"].tolist()) == ([[0, 0], [1, 2], [3, 0]], [1.0, 1.0, 2.0, 0.0])
+    g.apply_edges(fn.u_add_v("s", "s", "both"), ([0], [2]))
+    assert g.edata["both"].tolist() == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_registered_functions_of_a_graph() -> None:
+    g = DGLGraph([(0, 1), (1, 2)], node_frame={"h": torch.tensor([1.0, 2.0, 3.0])})
+    with pytest.raises(ValueError, match="register_message_func"):
+        g.update_all()
+    g.apply_nodes()  # nothing is registered, nothing happens
+    g.register_message_func(fn.copy_src("h", "m"))
+    g.register_reduce_func(fn.sum("m", "h"))
+    g.register_apply_node_func(lambda nodes: {"h": nodes.data["h"] * 10})
+    g.register_apply_edge_func(lambda edges: {"e": edges.src["h"]})
+    g.apply_edges()
+    g.pull(2)
+    assert (g.edata["e"].tolist(), g.ndata["h"].tolist()) == ([1.0, 2.0], [1.0, 2.0, 20.0])
+    g.apply_nodes(v=0)
+    g.update_all()
+    assert g.ndata["h"].tolist() == [0.0, 100.0, 20.0]
+    old = g.ndata["h"]
+    g.pull([1], apply_node_func=None, inplace=True)
+    assert (g.ndata["h"] is old, old.tolist()) == (True, [0.0, 0.0, 20.0])
+
+
+def test_gradients_flow_through_a_graph() -> None:
+    g = DGLGraph([(0, 1), (0, 2), (1, 2)])
+    h = torch.tensor([[1.0], [2.0], [3.0]], requires_grad=True)
+    g.ndata["h"] = h
+    g.update_all(fn.copy_src("h", "m"), fn.sum("m", "s"))
+    g.pull([2], fn.copy_src("s", "m"), fn.sum("m", "t"))
+    g.ndata["t"].sum().backward()
+    assert h.grad is not None
+    assert h.grad.tolist() == [[1.0], [0.0], [0.0]]  # only 0 -> 1 -> 2; node 0 receives nothing
+
+
+def test_what_there_is_not_says_where_to_go() -> None:
+    g = DGLGraph([(0, 1)])
+    for owner, name, hint in (
+        (g, "send", "update_all"), (g, "subgraph", r"transform\.subgraph"), (dgl, "DGLHeteroGraph", "edge types"),
+        (dgl, "heterograph", "edge types"), (dgl.contrib.sampling, "EdgeSampler", "LinkSampler"),
+        (dgl.contrib.sampling.sampler, "EdgeSampler", "LinkSampler"), (dgl.contrib, "DistGraphStore", "distributed"),
+    ):  # fmt: skip
+        with pytest.raises(AttributeError, match=rf"{hint}.*coming-from-dgl"):
+            getattr(owner, name)
+    for owner in (g, dgl, dgl.contrib):
+        with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+            owner.nonsense  # type: ignore[union-attr]  # noqa: B018
+    with pytest.raises(ImportError, match=r"nodeflow\.nn"):
+        from nodeflow.compat.dgl.nn.pytorch import GraphConv  # noqa: F401
+    with pytest.raises(ImportError, match=r"nodeflow\.datasets"):
+        from nodeflow.compat.dgl.data import load_data  # noqa: F401
+
+
+def test_where_to_go_exists() -> None:
+    tables = _elsewhere.PACKAGE, _elsewhere.SAMPLING, _elsewhere.CONTRIB, _elsewhere.GRAPH
+    advice = " ".join(text for table in tables for text in table.values())
+    names = set(re.findall(r"nodeflow\.([\w.]*\w)", advice))
+    assert len(names) > 10
+    for name in names:
+        reduce(getattr, name.split("."), nodeflow)
