@@ -57,6 +57,7 @@ def signature(
     """Write arrays as ``NDArray``."""
 
     def readable(text: str | None) -> str | None:
+        text = text and re.sub(r"=\s?<[^<>]*>", "=...", text)  # a default that is no expression, as <factory>
         return text and _ARRAY.sub(r"~numpy.typing.NDArray[\1]", text)
 
     return readable(args), readable(result)
