@@ -51,6 +51,14 @@ def plot_curves(
         title: above the picture.
 
     Raises ImportError without matplotlib.
+
+    >>> import tempfile
+    >>> from nodeflow.training import EpochRecord
+    >>> records = [EpochRecord(epoch, 1 / epoch, 0.1 * epoch, 1.0, 1000.0, 5000.0) for epoch in (1, 2, 3)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plot_curves({"sage": records}, Path(folder) / "curves.png", metric="accuracy")
+    ...     print([path.name for path in Path(folder).iterdir()])
+    ['curves.png']
     """
     figure = require_matplotlib()(figsize=(8, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -82,6 +90,11 @@ def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, *, max_nodes
 
     Raises TypeError for anything but a NodeFlow, ValueError for a NodeFlow with more than ``max_nodes`` nodes,
     ImportError without matplotlib.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> figure = plot_node_flow(NeighborSampler(Graph.from_edges([0, 1], [1, 2]), fanouts=[1, 1])([2]))
+    >>> [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    ['layer 0', 'layer 1', 'layer 2']
     """
     from nodeflow.flow import NodeFlow
 
@@ -138,6 +151,12 @@ def plot_parts(report: PartsReport, path: Path | str | None = None) -> Figure:
         path: where to write the picture (PNG, SVG or PDF, by its ending), or None.
 
     Raises TypeError for anything but a report, ImportError without matplotlib.
+
+    >>> from nodeflow.distributed import PartsReport
+    >>> report = PartsReport(4, 4, 2, (2, 2), (2, 2), (1, 1), (1, 1), None)
+    >>> figure = plot_parts(report)
+    >>> len(figure.axes) > 0
+    True
     """
     from nodeflow.distributed import PartsReport
 

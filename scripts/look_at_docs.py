@@ -21,8 +21,18 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTHS = (400, 1400)
-OPTIONS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
---disable-component-update --disable-sync --allow-file-access-from-files --remote-debugging-pipe""".split()
+OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--allow-file-access-from-files",
+    "--remote-debugging-pipe",
+)
 OVERFLOW = """(() => {
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= width) return [];
@@ -120,7 +130,9 @@ def main(arguments: list[str]) -> int:
     if program is None:
         sys.exit("needs Chromium: apt-get install chromium")
     site = options.site.resolve()
-    every = sorted(p.relative_to(site).with_suffix("").as_posix() for p in site.rglob("*.html") if "_static" not in p.parts)
+    every = sorted(
+        p.relative_to(site).with_suffix("").as_posix() for p in site.rglob("*.html") if "_static" not in p.parts
+    )
     browser, wide = Browser(program), 0
     try:
         for width in WIDTHS:
@@ -141,7 +153,9 @@ def main(arguments: list[str]) -> int:
                         browser.picture(options.pictures / f"{stem}-{width}-{'dark' if dark else 'light'}.png")
     finally:
         browser.close()
-    print(f"{len(options.pages or every)} pages at {' and '.join(map(str, WIDTHS))} pixels: {wide} wider than the window")
+    print(
+        f"{len(options.pages or every)} pages at {' and '.join(map(str, WIDTHS))} pixels: {wide} wider than the window"
+    )
     return 1 if wide else 0
 
 

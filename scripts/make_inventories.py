@@ -58,8 +58,9 @@ NAMES = {
     """,
     "numpy": """
         class reference/generated/$.html#$ numpy.ndarray numpy.dtype numpy.memmap
-        class reference/arrays.scalars.html#$ numpy.int64 numpy.int32 numpy.uint64 numpy.float64 numpy.float32 numpy.bool
-        class reference/arrays.scalars.html#$ numpy.signedinteger numpy.integer numpy.generic numpy.number numpy.uint8
+        class reference/arrays.scalars.html#$ numpy.int64 numpy.int32 numpy.uint64 numpy.float64 numpy.float32
+        class reference/arrays.scalars.html#$ numpy.signedinteger numpy.integer numpy.generic numpy.number
+        class reference/arrays.scalars.html#$ numpy.uint8 numpy.bool
         data reference/typing.html#$ numpy.typing.NDArray
         function reference/generated/$.html#$ numpy.load numpy.savez numpy.save numpy.unique
     """,
@@ -78,7 +79,9 @@ NAMES = {
         class api/figure_api.html#$ matplotlib.figure.Figure
     """,
 }
-_HEAD = "# Sphinx inventory version 2\n# Project: {}\n# Version: \n# The remainder of this file is compressed using zlib.\n"
+_HEAD = (
+    "# Sphinx inventory version 2\n# Project: {}\n# Version: \n# The remainder of this file is compressed using zlib.\n"
+)
 
 
 def entries(project: str) -> list[tuple[str, str, str]]:

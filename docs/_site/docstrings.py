@@ -13,14 +13,17 @@ from sphinx.util.inspect import TypeAliasForwardRef
 
 _ROW = re.compile(r"\s*\|(.*)\|\s*$")
 _NAMES = re.compile(r"^( *)(\w+(?:, \w+)+)(?=: )")
-_ARRAY = re.compile(r"~?numpy\.ndarray\[(?:tuple\[[^\[\]]*\]|~?typing\.Any), ~?numpy\.dtype\[([^\[\]]*)\]\]")
+_ARRAY = re.compile(
+    r"~?numpy\.ndarray\[(?:tuple\[[^\[\]]*\]|~?typing\.Any), "
+    r"~?numpy\.dtype\[([^\[\]]*)\]\]"
+)
 
 
 def before_napoleon(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Keep Napoleon from taking words for a type.
 
-    It takes those before a colon in the first line of a property, and of several arguments that share a line, ``a, b:``,
-    all but the last. The latter get their spaces back in ``spaced``.
+    It takes those before a colon in the first line of a property. Of several arguments that share a line, ``a, b:``, it
+    takes all but the last; these get their spaces back in ``spaced``.
     """
     lines[:] = [_NAMES.sub(lambda m: m[1] + m[2].replace(", ", ","), line) for line in lines]
     if what in ("property", "attribute", "data"):

@@ -125,7 +125,7 @@ def write_used_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         if not guides:
             mark.parent.remove(mark)
             continue
-        paragraph = nodes.paragraph("", "", nodes.strong(text="Used in: "), classes=["used-in"])
+        paragraph = nodes.paragraph("", "", nodes.strong(text="Used in: "), classes=["used-in", "no-search"])
         for i, guide in enumerate(guides):
             uri = app.builder.get_relative_uri(docname, guide)
             words = app.env.titles[guide].astext()

@@ -6,9 +6,10 @@ import ast
 import inspect
 import re
 from functools import cache
+from itertools import pairwise
 
 import nodeflow
-from _site.public_names import PublicName, members, own_bases, public_bases, public_names, rooms
+from _site.public_names import PublicName, members, public_bases, public_names, rooms
 from nodeflow._base import types
 
 
@@ -29,7 +30,7 @@ def page_of_name(public: PublicName) -> str:
     """Return the page of one public name."""
     lines = [":orphan:", "", *title(public.name)]
     if public.room:
-        lines += [f"In :py:mod:`nodeflow.{public.room}`:", ""]
+        lines += [f"From the room :py:mod:`nodeflow.{public.room}`:", ""]
     top = public.name in nodeflow.__all__
     code = f"from nodeflow{'' if top else f'.{public.room}'} import {public.name}"
     lines += [".. code-block:: python", "", f"   {code}", ""]
@@ -79,11 +80,11 @@ def type_aliases() -> dict[str, tuple[str, str]]:
     """Return the aliases of types by name, each with what it stands for and its docstring."""
     body = ast.parse(inspect.getsource(types)).body
     found: dict[str, tuple[str, str]] = {}
-    for node, after in zip(body, body[1:], strict=False):
+    for node, after in pairwise(body):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(after, ast.Expr):
             value = node.value.value if isinstance(node.value, ast.Constant) else ast.unparse(node.value or after)
-            found[node.target.id] = (re.sub(r"\bnp\.", "numpy.", str(value)), " ".join(str(ast.literal_eval(after.value)).split()))
+            found[node.target.id] = (
+                re.sub(r"\bnp\.", "numpy.", str(value)),
+                " ".join(str(ast.literal_eval(after.value)).split()),
+            )
     return found
-
-
-__all__ = ["own_bases", "page_of_name", "page_of_room", "page_of_types", "reference_pages", "type_aliases"]

@@ -69,16 +69,17 @@ def with_notebook_links(text: str, source: str) -> str:
     return json.dumps(notebook, indent=1, ensure_ascii=False)
 
 
-def entries(index: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the headings of the start page that have a table of pages, and the pages in the order of the table.
+def entries(index: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the headings of the start page that have a table of pages, and the pages, each with the words of its link.
 
-    Links of the first column count. So a page that the start page lists is in the navigation.
+    Links of the first column count, in their order. So a page that the start page lists is in the navigation.
     """
     for part in re.split(r"^## ", index, flags=re.MULTILINE)[1:]:
         heading, _, body = part.partition("\n")
         rows = [row.split("|")[1] for row in body.splitlines() if row.startswith("| ")]
-        links = [match[2] for row in rows for match in _LINK.finditer(row) if match[3] is None]
-        pages = [link for link in dict.fromkeys(links) if link.endswith((".md", ".ipynb", "/"))]
+        links = [(match[2], match[1][1:-1]) for row in rows for match in _LINK.finditer(row) if match[3] is None]
+        pages = {link: words[0].upper() + words[1:] for link, words in reversed(links) if link.endswith((".md", "/"))}
+        pages = dict(reversed(pages.items()))
         if pages:
             yield heading.strip(), pages
 
@@ -87,10 +88,10 @@ def navigation(index: str) -> str:
     """Return hidden tables of contents in MyST, one per heading of the start page."""
     blocks = []
     for heading, pages in entries(index):
-        places = [place_of(posixpath.normpath(posixpath.join("docs", page))) for page in pages]
-        names = [place.rsplit(".", 1)[0] for place in places if place]
+        places = {place_of(posixpath.normpath(posixpath.join("docs", page))): words for page, words in pages.items()}
+        names = [f"{words} <{place.rsplit('.', 1)[0]}>" for place, words in places.items() if place]
         if heading == "Guides":
-            names.insert(0, "readme")
+            names.insert(0, "Overview and installation <readme>")
         blocks.append(_toctree(names, f":caption: {heading}"))
     notebooks = sorted(place_of(f"notebooks/{path.name}") or "" for path in (ROOT / "notebooks").glob("*.ipynb"))
     blocks.insert(1, _toctree([name.rsplit(".", 1)[0] for name in notebooks], ":caption: Notebooks"))
@@ -147,6 +148,3 @@ def _pages() -> dict[str, bytes]:
             text += f"\n{_toctree([*(f'reference/nodeflow.{room}' for room in rooms()), 'reference/types'])}\n"
         found[place] = text.encode()
     return found
-
-
-__all__ = ["OTHER_PAGES", "ROOT", "entries", "place_of", "stage", "with_links"]
