@@ -179,6 +179,27 @@ def test_formulas_are_typeset() -> None:
     assert count > 0
 
 
+_NUMBER = re.compile(r"\| *[-+−]?\d[\d.,]*(?: ±[^|]*)? *\|")
+_FIGURES = re.compile(r"\*Figures of 20\d\d-\d\d-\d\d, nodeflow \d+\.\d+\.\d+, .*\[machine\]\(.*#the-machine\): .+\*")
+
+
+def tables(text: str) -> list[tuple[list[str], str]]:
+    """The tables of a page, each as its rows and the first line after it."""
+    found = re.findall(r"((?:^\|.*\n)+)\n?(.*)", _FENCED.sub("", text), re.MULTILINE)
+    return [(rows.splitlines()[2:], after) for rows, after in found]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "python benchmarks/" in page.read_text("utf-8")], ids=str)
+def test_figures_say_where_they_come_from(page: Path) -> None:
+    """Below a table most of whose rows have numbers: day, version, machine and command."""
+    silent = [
+        rows[0]
+        for rows, after in tables(page.read_text(encoding="utf-8"))
+        if sum(_NUMBER.search(row) is not None for row in rows) >= len(rows) / 2 and not _FIGURES.fullmatch(after)
+    ]
+    assert silent == []
+
+
 # --------------------------------------------------------------------------------------------------------- scripts
 
 
