@@ -127,11 +127,14 @@ def _maker(name: str, doc: str, spellings: tuple[tuple[str, ...], ...], build: C
     def make(*args: str, **keywords: str) -> _F:
         return build(*_arguments(name, spellings, args, keywords))
 
-    parameters = [inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD) for word in spellings[0]]
+    made = build(*spellings[0])
+    parameters = [
+        inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=str) for word in spellings[0]
+    ]
     make.__name__ = make.__qualname__ = name
-    example = f"{name}({', '.join(repr(word) for word in spellings[0])})"
-    make.__doc__ = f"{doc}\n\n>>> {example}\n{build(*spellings[0])!r}\n"
-    vars(make)["__signature__"] = inspect.Signature(parameters)
+    make.__doc__ = f"{doc}\n\n>>> {name}({', '.join(map(repr, spellings[0]))})\n{made!r}\n"
+    make.__annotations__ = {**dict.fromkeys(spellings[0], str), "return": type(made)}
+    vars(make)["__signature__"] = inspect.Signature(parameters, return_annotation=type(made))
     return make
 
 

@@ -15,6 +15,7 @@ from _site.public_names import lookup, private_paths, private_words, public_name
 from _site.reference_pages import type_aliases
 
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
+_NO_GUIDES = ("index", "changelog", "license", "tests")
 _PLAIN = (nodes.reference, nodes.title, addnodes.pending_xref, addnodes.desc_signature, addnodes.toctree)
 
 
@@ -38,7 +39,8 @@ def link_mentions(app: Sphinx, doctree: nodes.document) -> None:
     found: set[str] = set()
     for literal in list(doctree.findall(nodes.literal)):
         text = literal.astext()
-        full = lookup(text, _room_of(literal) if here == "reference" else "") or _external(app, text)
+        own = targets().get(f"{here.removeprefix('reference/')}.{text}")  # a member of the class that the page is about
+        full = own or lookup(text, _room_of(literal) if here == "reference" else "") or _external(app, text)
         if full is None or _inside(literal, _PLAIN):
             continue
         found.add(full)
@@ -52,7 +54,7 @@ def link_mentions(app: Sphinx, doctree: nodes.document) -> None:
         if "python" in block.get("language", "") or block.get("language") in ("pycon", "ipython3"):
             words = (word for word in _WORD.findall(block.astext()) if re.search("[A-Z_]", word))
             found |= {full for word in words if (full := lookup(word))}
-    if not here.startswith("reference"):
+    if not here.startswith("reference") and here not in _NO_GUIDES:
         _mentions(app.env)[here] = found
 
 
@@ -128,7 +130,7 @@ def write_used_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         paragraph = nodes.paragraph("", "", nodes.strong(text="Used in: "), classes=["used-in", "no-search"])
         for i, guide in enumerate(guides):
             uri = app.builder.get_relative_uri(docname, guide)
-            words = app.env.titles[guide].astext()
+            words = "README" if guide == "readme" else app.env.titles[guide].astext()
             paragraph += [nodes.Text(", " if i else ""), nodes.reference("", words, refuri=uri, internal=True)]
         mark.replace_self(paragraph)
 
