@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: train test test-slow docs lint types format clean
+.PHONY: train test test-slow docs lint types format notebooks clean
 
 train: $(VENV)/.run
 	$(BIN)/nodeflow train --output runs/debian
@@ -31,6 +31,9 @@ types: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+notebooks: $(VENV)/.dev
+	$(BIN)/python scripts/run_notebooks.py
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'

@@ -6,15 +6,17 @@ python benchmarks/distributed.py --check
 ``--data``: "debian", or folders as ``nodeflow.datasets.read_folder`` reads them; the reverse of every edge is added,
 and features are multiplied by a random matrix to ``--width`` columns. The graph is cut into a temporary folder.
 Processes are connected over loopback (gloo), with one thread of torch each. The batch of a process is ``--batch-size``
-over the number of processes, so that a step has the same seeds with any number.
+over the number of processes, so that a step has the same seeds with any number; in the table of times it is
+``--batch-size``, as for a loader.
 
 - communication: an epoch of sampling with features, per step and process, by the method of the cut, the shares of the
   seeds, and the share of the rows that every process keeps a copy of (those of the largest degree).
 - cut: sums over all edges (``PartPropagation``), by place of edges: partners, mirrors, and bytes of one pass.
 - time: epochs of sampling alone and of training steps (GraphSAGE), in rounds in turn; medians. The base is one process
-  with the whole graph that may use one core. "in exchanges" has the seconds that the slowest process spends in
-  exchanges of draws and rows, also where it waits for others; with a thread that draws ahead they overlap with the
-  rest. "in gradients": likewise, the means of gradients, which are taken after the backward pass here.
+  with the whole graph that may use one core. Several processes have a core each where there are as many. "in
+  exchanges" has the seconds that the slowest process spends in exchanges of draws and rows, also where it waits for
+  others; with a thread that draws ahead they overlap with the rest. "in gradients": likewise, the means of gradients,
+  which are taken after the backward pass here.
 - accuracy: losses of the same training with 1, 2 and 4 processes, and the accuracy of full passes over the test nodes.
 - check: one hash over the hashes of all batches of an epoch, shares put together.
 """
@@ -53,7 +55,7 @@ class Bench:
         self.options, self.data, self.groups = options, data, groups
 
     def common(self, size: int, **more: Any) -> dict[str, Any]:
-        """The settings of a loader of one of ``size`` processes."""
+        """The settings of a loader of one of ``size`` processes, which share the seeds of a step."""
         options = self.options
         return {
             "seeds": self.data.file("train"), "batch_size": max(options.batch_size // size, 1), "share": "even",
@@ -124,11 +126,14 @@ class Bench:
                 row += [f"{case.rate:,.0f}", f"{case.rate / bases[case.train]:.2f}", case.percent("exchanges")]
             rows.append([*row, training.percent("gradients")])
         show(titles, rows)
-        print(f"\nmedians of {self.options.rounds} epochs; times the faster of the two rows of one core")
+        print(f"\n{self.options.batch_size} seeds per step and process; medians of {self.options.rounds} epochs; "
+              "times the faster of the two rows of one core")  # fmt: skip
 
     def _cases(self) -> Iterable[Case]:
         owned = {"share": "owned", "hot": self.options.hot}
+        cores = os.cpu_count() or 1
         for size, group in self.groups.items():
+            bound = {"batch_size": self.options.batch_size, "bind": 1 < size <= cores}
             graphs: list[tuple[str, str, dict[str, Any]]] = [("whole in each", self.data.whole(), {})]
             if size == 1:
                 graphs.insert(0, ("whole, one core", self.data.whole(), {"core": 0}))
@@ -139,7 +144,8 @@ class Bench:
             for name, folder, more in graphs:
                 for workers in (0, 1):
                     for train in (False, True):
-                        options = self.common(size, folder=folder, workers=workers, train=train, columns=train, **more)
+                        options = self.common(size, folder=folder, workers=workers, train=train, columns=train)
+                        options |= bound | more
                         yield Case(group, name, options | {"group": size})
 
     def accuracy(self) -> None:
@@ -226,7 +232,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=METHODS, help="of the cut; cut and check take the first two")
     parser.add_argument("--hot", type=float, default=0.1, help="share of the rows that every process keeps")
     parser.add_argument("--fanouts", nargs="+", type=int, default=[10, 10])
-    parser.add_argument("--batch-size", type=int, default=1024, help="seeds of a step, of all processes together")
+    parser.add_argument("--batch-size", type=int, default=1024, help="seeds of a step; for times, of each process")
     parser.add_argument("--width", type=int, default=128, help="columns of features")
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--epochs", type=int, default=5, help="of the training for accuracy")
@@ -240,7 +246,7 @@ def main() -> None:
             for name in options.data:
                 data = Data(name, options.width, Path(place))
                 print(f"\n{data.dataset.name}: {data.graph.num_nodes:,} nodes, {data.graph.num_edges:,} edges, rows of "
-                      f"{options.width} float32, fanouts {options.fanouts}, {options.batch_size} seeds per step; "
+                      f"{options.width} float32, fanouts {options.fanouts}, {options.batch_size} seeds; "
                       f"{platform.machine()}, {os.cpu_count()} cores", flush=True)  # fmt: skip
                 bench = Bench(options, data, groups)
                 for table in ["check"] if options.check else options.tables:

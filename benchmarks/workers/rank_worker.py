@@ -143,8 +143,10 @@ def full_pass(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def timed(options: dict[str, Any]) -> dict[str, Any]:
-    """Time an epoch; ``core`` is the only core that the process may use, None: all."""
+    """Time an epoch; ``core`` is the only core that the process may use, ``bind`` that of its rank; else it has all."""
     core, epoch = options.pop("core", None), options.pop("epoch")
+    if options.pop("bind", False):
+        core = dist.get_rank()
     if CORES is not None:
         os.sched_setaffinity(0, CORES if core is None else {sorted(CORES)[core]})
     run, seeds = run_of(options), 0

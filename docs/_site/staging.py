@@ -78,8 +78,10 @@ def entries(index: str) -> Iterator[tuple[str, dict[str, str]]]:
         heading, _, body = part.partition("\n")
         rows = [row.split("|")[1] for row in body.splitlines() if row.startswith("| ")]
         links = [(match[2], match[1][1:-1]) for row in rows for match in _LINK.finditer(row) if match[3] is None]
-        pages = {link: words[0].upper() + words[1:] for link, words in reversed(links) if link.endswith((".md", "/"))}
-        pages = dict(reversed(pages.items()))
+        pages: dict[str, str] = {}
+        for link, words in links:
+            if link.endswith((".md", ".ipynb", "/")):
+                pages.setdefault(link, words[0].upper() + words[1:])
         if pages:
             yield heading.strip(), pages
 
@@ -93,8 +95,6 @@ def navigation(index: str) -> str:
         if heading == "Guides":
             names.insert(0, "Overview and installation <readme>")
         blocks.append(_toctree(names, f":caption: {heading}"))
-    notebooks = sorted(place_of(f"notebooks/{path.name}") or "" for path in (ROOT / "notebooks").glob("*.ipynb"))
-    blocks.insert(1, _toctree([name.rsplit(".", 1)[0] for name in notebooks], ":caption: Notebooks"))
     others = [place.rsplit(".", 1)[0] for source, place in OTHER_PAGES.items() if source != "README.md"]
     return "\n\n".join([*blocks, _toctree(others, ":caption: The project")])
 

@@ -25,3 +25,17 @@ def as_bytes(value: object, name: str) -> int:
         units = ", ".join(_UNITS)
         raise ValueError(f"{name} must be a number and a unit ({units}) such as '256 MB', got {describe(value)}")
     return as_count(int(float(found[1]) * _UNITS[found[2]]), name, 1)
+
+
+def bytes_text(size: float) -> str:
+    """Return an amount of memory as text, in decimal units with three digits.
+
+    >>> bytes_text(999), bytes_text(1_536), bytes_text(256_000_000)
+    ('999 B', '1.54 kB', '256 MB')
+    """
+    unit, scale = "B", 1.0
+    for name in ("kB", "MB", "GB", "TB"):
+        if size < 999.5 * scale:
+            break
+        unit, scale = name, 1000 * scale
+    return f"{size / scale:.3g} {unit}"

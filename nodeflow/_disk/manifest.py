@@ -49,7 +49,7 @@ class Manifest:
             text = path.read_text()
         except (FileNotFoundError, NotADirectoryError):
             why = "it has no " + MANIFEST if folder.exists() else "it does not exist"
-            raise FileNotFoundError(f"{folder} is no folder of a {kind}: {why}") from None
+            raise FileNotFoundError(f"{folder} has no {kind} in it: {why}") from None
         try:
             found = json.loads(text)
             manifest = cls(
@@ -59,10 +59,10 @@ class Manifest:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} is damaged or foreign: {error!r}") from None
         if manifest.kind != kind:
-            raise ValueError(f"{folder} is a folder of a {manifest.kind!r}, not of a {kind!r}")
+            raise ValueError(f"{folder} holds {manifest.kind!r}, not {kind!r}")
         if manifest.version != version:
             raise ValueError(
-                f"{folder} has version {manifest.version} of the layout of a {kind}, this nodeflow reads {version}"
+                f"{folder} has version {manifest.version} of the layout of {kind!r}, this nodeflow reads {version}"
             )
         for array in manifest.arrays.values():
             check_array(folder, array, contents=contents)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Protocol, runtime_checkable
 
@@ -10,6 +12,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow._rows.csr import csr_positions, csr_tensor
 from nodeflow._runtime.buffers import as_tensor, reused
@@ -146,6 +149,33 @@ def _gather(column: Tensor, ids: Tensor) -> Tensor:
     if bad >= 0:
         raise IndexError(f"there is no row {int(ids[bad])} in a column of {len(column)} rows")
     return as_tensor(out, column.dtype, (len(ids), *column.shape[1:]))
+
+
+def as_words(rows: Tensor, row: int, out: Tensor) -> tuple[Array, int, Array]:
+    """Return two contiguous tensors with rows of ``row`` bytes as words of one type, and the words of a row."""
+    kind = next(kind for kind in _WORDS if (row | rows.data_ptr() | out.data_ptr()) % kind.itemsize == 0)
+    words, target = (as_array(part).reshape(-1).view(kind) for part in (rows, out))
+    return words, row // kind.itemsize, target
+
+
+def new_rows(count: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Return ``count`` rows of undefined content, ``[count, *shape]``, in memory that is used again if it is much."""
+    size = count * math.prod(shape) * dtype.itemsize
+    if size < _LARGE:
+        return torch.empty((count, *shape), dtype=dtype, device="cpu")
+    return as_tensor(reused((size,), np.uint8), dtype, (count, *shape))
+
+
+def put_rows(parts: Iterable[tuple[Tensor, Ints]], count: int) -> Tensor:
+    """Return ``count`` rows, of which each part ``(rows, places)`` has those at its places; all on the CPU."""
+    parts = list(parts)
+    shape, dtype = tuple(parts[0][0].shape[1:]), parts[0][0].dtype
+    out, row = new_rows(count, shape, dtype), math.prod(shape) * dtype.itemsize
+    for rows, places in parts:
+        if row and len(rows):
+            source, width, target = as_words(rows.contiguous(), row, out)
+            kernels.caching.copy_rows(source, width, np.arange(len(rows)), target, places)
+    return out
 
 
 def whole_column(column: Tensor | Rows) -> Tensor:

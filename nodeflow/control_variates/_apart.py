@@ -13,6 +13,7 @@ from nodeflow._rows.rows import as_array, fetch_rows, from_numpy
 from nodeflow.graph._commit_apart import change_apart, settle_apart
 from nodeflow.graph._fetch_apart import fetch_apart
 from nodeflow.graph._held import Peers
+from nodeflow.graph._routes import Routes
 from nodeflow.propagation import PartPropagation
 
 _WHAT = "the history"
@@ -58,10 +59,11 @@ class Apart:
         peers, parcels = self.peers, [[np.array([step])] for _ in range(self.peers.size)]
         for i, column in columns.items():
             ids, rows = pushed.get(i, (torch.zeros(0, dtype=torch.int64), column[:0]))
-            owner = torch.from_numpy(peers.owners(ids.cpu().numpy()))
+            nodes = ids.cpu().numpy()
+            routes = Routes(peers.owners(nodes), peers.size)
             for r, parcel in enumerate(parcels):
-                own = owner == r
-                parcel += [ids.cpu()[own].numpy(), as_array(rows.cpu()[own].contiguous())]
+                own = routes.to(r)
+                parcel += [nodes[own], as_array(rows.cpu()[torch.from_numpy(own)].contiguous())]
         found = peers.exchange("rows that were pushed", parcels)
         steps = [int(arrays[0][0]) for arrays in found]
         if len(set(steps)) > 1:

@@ -12,6 +12,8 @@ from torch import Tensor
 from nodeflow._base.checks import as_count, as_ids, check_one_of, check_type
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._disk.store import Shapes, Store, write_rows
+from nodeflow._display.columns import column_table
+from nodeflow._display.html import page
 from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow.control_variates._apart import Apart, Pushed
 from nodeflow.control_variates._inputs import finite, part_propagation, sums_of_inputs
@@ -321,6 +323,13 @@ class History(KeptRows):
         owner = {"propagation": self.propagation.fingerprint}
         words = {"propagation": "of another graph, edge weights, direction or filter"}
         return Store(folder, "history", _LAYOUT, shapes, owner, words, settled=self._apart is None)
+
+    def _repr_html_(self) -> str:
+        where = "" if self._files is None else f", in {self._files.folder}"
+        words = f"{self.graph.num_nodes:,} nodes, sums {'stored' if self.stored else 'on demand'}{where}"
+        # the buffers as they are in this process; that reads no row of another one, and no whole file
+        buffers = {name: tensor for name, tensor in self.named_buffers() if name != "step"}
+        return page("History", words, column_table([("", buffers)]))
 
     def extra_repr(self) -> str:
         """Return the layers, number of nodes, sums and folder, for ``repr``."""

@@ -12,6 +12,7 @@ from nodeflow._base.types import Array
 from nodeflow.distributed._held import HeldPart
 from nodeflow.graph._held import Peers
 from nodeflow.graph._queries import Between
+from nodeflow.graph._routes import Routes
 
 
 def edges_between(peers: Peers, held: HeldPart, u: Ints, v: Ints) -> tuple[Ints, Ints]:
@@ -27,25 +28,22 @@ def edges_between(peers: Peers, held: HeldPart, u: Ints, v: Ints) -> tuple[Ints,
             "process may hold an edge between two nodes"
         )
     owner = peers.owners(distinct[1 if lie == "in" else 0])
-    begin, order = kernels.csr.sort_by_destination(owner, peers.size)
-    asked = [distinct[:, order[begin[r] : begin[r + 1]]] for r in range(peers.size)]
-    questions = peers.exchange("pairs of nodes", [[pairs] if pairs.size else [] for pairs in asked])
-    answers = [list(_found(held, arrays[0])) if arrays else [] for arrays in questions]
+    routes = Routes(owner, peers.size)
+    questions = peers.exchange("pairs of nodes", routes.parcels(*distinct))
+    answers = [list(_found(held, *arrays)) if arrays else [] for arrays in questions]
     found = [arrays for arrays in peers.exchange("edges between nodes", answers) if arrays]
     counts, ids = (np.concatenate([np.zeros(0, np.int64), *(arrays[i] for arrays in found)]) for i in range(2))
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    indptr, at = kernels.csr.csr_rows(ends, place[index.reshape(-1)])
+    indptr, at = kernels.csr.csr_rows(ends, routes.back()[index.reshape(-1)])
     return indptr, ids[at]
 
 
-def _found(held: HeldPart, pairs: Array) -> tuple[Ints, Ints]:
-    """The number of edges held here of each pair ``[2, k]``, and their parent ids."""
+def _found(held: HeldPart, u: Ints, v: Ints) -> tuple[Ints, Ints]:
+    """The number of edges held here from each ``u[i]`` to ``v[i]``, and their parent ids."""
     inward = held.parts.edges == "in"
     arrays: tuple[Ints, Array, Any] = held.csc() if inward else held.csr()
     indptr, other, ids = arrays
-    near, far = (pairs[1], pairs[0]) if inward else (pairs[0], pairs[1])
+    near, far = (v, u) if inward else (u, v)
     rows, row = np.unique(held.parts.places(near), return_inverse=True)
     ends, position = kernels.csr.csr_rows(indptr, rows)
     edges = held.whole.edge_ids[position if ids is None else ids[position]]

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow import _kernels as kernels
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_pairs, first_true
 from nodeflow._base.types import Array, FileLike, IdsLike
 from nodeflow._runtime import living
@@ -22,6 +21,7 @@ from nodeflow.graph import Graph
 from nodeflow.graph._fetch_apart import fetch_apart
 from nodeflow.graph._frame import GraphFrame
 from nodeflow.graph._held import WholeIds
+from nodeflow.graph._routes import Routes
 
 
 class DistributedGraph(Graph):
@@ -164,12 +164,11 @@ class DistributedGraph(Graph):
         peers, parts = self._peers, self.parts
         with peers.together(name, exchanges=3):
             wanted = np.arange(self.num_nodes) if isinstance(v, _All) else as_ids(v, "v", self.num_nodes)
-            begin, order = kernels.csr.sort_by_destination(peers.owners(nodes), peers.size)
-            sent = [order[begin[r] : begin[r + 1]] for r in range(peers.size)]
-            told = peers.exchange(f"numbers of edges for {name}", [[nodes[at], counts[at]] for at in sent])
+            sent = Routes(peers.owners(nodes), peers.size).parcels(nodes, counts)
             degrees = np.zeros(len(self._held.part.masters), np.int64)
-            for ids, some in told:
-                degrees[parts.places(ids)] += some
+            for arrays in peers.exchange(f"numbers of edges for {name}", sent):
+                if arrays:
+                    degrees[parts.places(arrays[0])] += arrays[1]
             held = torch.from_numpy(degrees)
             return fetch_apart(peers, name, wanted, peers.owners, lambda ids: held[torch.from_numpy(parts.places(ids))])
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from nodeflow._base.types import Array
+from nodeflow._rows.rows import new_rows
 
 Bytes = NDArray[np.uint8]
 _KINDS = [np.dtype(kind) for kind in (
@@ -25,7 +27,7 @@ def pack(arrays: Sequence[Array]) -> Bytes:
     for array in arrays:
         head += [_KINDS.index(array.dtype), array.ndim, *array.shape]
     sizes = [-(-array.nbytes // _ALIGNED) * _ALIGNED for array in arrays]
-    packed = np.empty(8 * len(head) + sum(sizes), np.uint8)
+    packed: Bytes = new_rows(8 * len(head) + sum(sizes), (), torch.uint8).numpy()
     packed[: 8 * len(head)] = np.array(head, np.int64).view(np.uint8)
     at = 8 * len(head)
     for array, size in zip(arrays, sizes, strict=True):

@@ -15,6 +15,7 @@ from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow.distributed._graph import DistributedGraph
 from nodeflow.distributed._owned_rows import OwnedRows
 from nodeflow.graph._fetch_apart import fetch_apart
+from nodeflow.graph._routes import Routes
 from nodeflow.storage._pulls import Pulls, added, check_finite, gradients
 
 
@@ -222,9 +223,9 @@ class DistributedTable:
 
         Raises ValueError, on all processes, where their versions or learning rates differ.
         """
-        owner, parcels = self._peers.owners(ids), []
+        routes, parcels = Routes(self._peers.owners(ids), self._peers.size), []
         for r in range(self._peers.size):
-            own = np.flatnonzero(owner == r)
+            own = routes.to(r)
             sent = rows.index_select(0, torch.from_numpy(own)).contiguous()
             parcels.append([np.array(told, np.float64), ids[own], as_array(sent)])
         found = self._peers.exchange(what, parcels)

@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 
 from nodeflow._base.checks import Ints
+from nodeflow._rows.rows import new_rows
 from nodeflow.distributed._packing import Bytes
 from nodeflow.distributed._peers import PeerError
 from nodeflow.distributed._watch import Watch
@@ -63,8 +64,8 @@ class GroupTransport:
     def send(self, parcels: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
         """Send ``parcels[r]`` to process r; return what each process sent, ``sizes[r]`` bytes."""
         sent = [len(parcel) for parcel in parcels]
-        mine = torch.from_numpy(np.concatenate(parcels))
-        theirs = torch.from_numpy(np.empty(sum(sizes), np.uint8))
+        mine, theirs = (new_rows(size, (), torch.uint8) for size in (sum(sent), sum(sizes)))
+        np.concatenate(parcels, out=mine.numpy())
         self._run(lambda: dist.all_to_all_single(theirs, mine, list(sizes), sent, group=self._group))
         return [part.numpy() for part in theirs.split(list(sizes))]
 

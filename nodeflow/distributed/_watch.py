@@ -104,7 +104,7 @@ def _beats(watch: weakref.ref[Watch], over: threading.Event) -> None:
 
 @atexit.register
 def _end_threads() -> None:
-    """End all threads, for one that the interpreter ends while it is inside the store takes the process down with it."""
+    """End all threads: one that the interpreter ends while it is inside the store aborts the process."""
     for over in list(_threads.values()):
         over.set()
     for thread in list(_threads):

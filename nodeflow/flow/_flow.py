@@ -12,6 +12,7 @@ from nodeflow._base.checks import check_num_rows, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.rows import first_rows, take_rows
 from nodeflow.flow import _matrices as matrices
+from nodeflow.flow._html import flow_html
 from nodeflow.flow._layer import Layer, rows_between
 from nodeflow.flow._move import Move
 from nodeflow.flow._validate import check_flow
@@ -318,6 +319,9 @@ class Flow(Frozen):
     to_scipy = matrices.to_scipy
     to_torch_sparse = matrices.to_torch_sparse
     incidence = matrices.incidence
+
+    def _repr_html_(self) -> str:
+        return flow_html(self)
 
     def __len__(self) -> int:
         return self.num_edges

@@ -8,6 +8,7 @@ from torch import Tensor
 from nodeflow._base.checks import LARGEST, as_count, as_ids, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike
+from nodeflow.flow._html import layer_html
 from nodeflow.flow._move import Move
 from nodeflow.flow._validate import check_layer
 from nodeflow.graph import Frame
@@ -106,6 +107,9 @@ class Layer(Frozen):
             return torch.full_like(parent_nid, -1)
         at = torch.searchsorted(ids, parent_nid).clamp_(max=len(ids) - 1)
         return torch.where(ids[at] == parent_nid, order[at], -1)
+
+    def _repr_html_(self) -> str:
+        return layer_html(self)
 
     def __len__(self) -> int:
         return self.num_nodes

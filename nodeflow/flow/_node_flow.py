@@ -15,9 +15,11 @@ from nodeflow.flow import _parent as parent_graph
 from nodeflow.flow._compute import run
 from nodeflow.flow._dgl_names import HERE
 from nodeflow.flow._flow import Flow
+from nodeflow.flow._html import node_flow_html
 from nodeflow.flow._layer import Layer
 from nodeflow.flow._move import Move, once
 from nodeflow.flow._pickle import pack, unpack
+from nodeflow.flow._plot import plot
 from nodeflow.flow._views import FlowView, FrameView, LayerView
 from nodeflow.graph import Frame
 
@@ -308,6 +310,7 @@ class NodeFlow(Frozen):
         return batch
 
     validate = _validate.validate
+    plot = plot
 
     if not TYPE_CHECKING:  # which would take any name for an attribute
 
@@ -315,6 +318,9 @@ class NodeFlow(Frozen):
             if name in HERE:
                 raise AttributeError(f"a NodeFlow has no {name!r}: it is {HERE[name]} here", name=name, obj=self)
             return object.__getattribute__(self, name)  # raises the error of a property that failed, or the usual one
+
+    def _repr_html_(self) -> str:
+        return node_flow_html(self)
 
     def __len__(self) -> int:
         return self.num_layers

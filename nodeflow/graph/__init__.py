@@ -8,6 +8,9 @@ Where to change something:
 - ``_frame``: columns of layers, flows and graphs.
 - ``_columns`` and ``_edges`` serve samplers: columns as numbers, and edge arrays. ``_numbering`` gives the nodes of a
   batch their local ids.
+- A graph that lies on several processes: ``_held`` says what a process holds and how it asks the others, ``_routes``
+  which entries go where, ``_fetch_apart`` fetches rows from their owners, ``_commit_apart`` changes them on all or on
+  none.
 """
 
 from nodeflow.graph._frame import Frame

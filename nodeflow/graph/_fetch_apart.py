@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
-from nodeflow._rows.rows import as_array, from_numpy
+from nodeflow._rows.rows import as_array, fetch_rows, from_numpy
 from nodeflow.graph._held import Peers
+from nodeflow.graph._routes import Routes
 
 
 def fetch_apart(
@@ -29,23 +29,19 @@ def fetch_apart(
         before: called with all ids that are asked of this process, distinct, before ``held``. It may exchange.
     """
     distinct, index = _distinct(ids)
-    begin, order = kernels.csr.sort_by_destination(owners(distinct), peers.size)
-    wanted = distinct[order]
-    asked = [wanted[begin[r] : begin[r + 1]] for r in range(peers.size)]
-    questions = peers.exchange(f"ids of {what}", [[part] if len(part) else [] for part in asked])
+    routes = Routes(owners(distinct), peers.size)
+    questions = peers.exchange(f"ids of {what}", routes.parcels(distinct))
     if before is not None:
         before(np.unique(np.concatenate([part[0] for part in questions if part] or [distinct[:0]])))
     answers = [[as_array(held(part[0]).cpu().contiguous())] if part else [] for part in questions]
     found = peers.exchange(f"rows of {what}", answers)
-    empty = held(wanted[:0])
-    if out is None:
-        out = empty.new_empty((len(ids), *empty.shape[1:]), device="cpu")
+    empty = held(distinct[:0]).cpu()
+    rows = empty
     if len(ids):
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        rows = torch.cat([from_numpy(arrays[0], empty.dtype) for arrays in found if arrays])
-        torch.index_select(rows, 0, torch.from_numpy(place if index is None else place[index]), out=out)
-    return out
+        rows = routes.joined([from_numpy(arrays[0], empty.dtype) if arrays else None for arrays in found])
+    if index is not None:
+        rows = fetch_rows(rows, torch.from_numpy(index))
+    return rows if out is None else out.copy_(rows)
 
 
 def _distinct(ids: Ints) -> tuple[Ints, Ints | None]:

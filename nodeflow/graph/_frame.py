@@ -11,6 +11,8 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_count, check_num_rows, check_type, describe
 from nodeflow._base.types import ColumnLike, ColumnsLike
+from nodeflow._display.columns import column_table
+from nodeflow._display.html import page
 from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.packing import Piece, Pool, restored
 from nodeflow._rows.rows import Rows, from_numpy
@@ -111,6 +113,9 @@ class Frame(MutableMapping[str, Tensor]):
     def __repr__(self) -> str:
         words = ", ".join(f"{name} {_kind(column)} {list(column.shape)}" for name, column in self._columns.items())
         return f"Frame({self._num_rows} rows: {words or 'no columns'})"
+
+    def _repr_html_(self) -> str:
+        return page("Frame", f"{self._num_rows:,} rows", column_table([("", self)]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # a column that is a view of a large tensor leaves the rest of it behind

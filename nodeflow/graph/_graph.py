@@ -19,6 +19,8 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_indptr, check_pairs, check_range
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, ColumnsLike, FileLike, IdsLike
+from nodeflow._display.columns import column_table
+from nodeflow._display.html import page
 from nodeflow._runtime import living
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._folder import open_graph, read_manifest, save_graph
@@ -26,6 +28,7 @@ from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._held import Held, Peers, WholeIds
 from nodeflow.graph._hints import check_arrays, holds_text
 from nodeflow.graph._names import NodeNames, listed
+from nodeflow.graph._plot import plot
 from nodeflow.graph._queries import Between, degrees, edges_of
 from nodeflow.graph._storage import Stored, by_id, integers, permutation, read_only, stored, stored_indptr
 
@@ -373,6 +376,12 @@ class Graph(Frozen):
         src, dst = as_ids(u, "u", self.num_nodes), as_ids(v, "v", self.num_nodes)
         check_pairs(src, dst, "u and v", "pair of nodes")
         return Between(src, dst, *self.csc())
+
+    plot = plot
+
+    def _repr_html_(self) -> str:
+        words = f"{self.num_nodes:,} nodes, {self.num_edges:,} edges"
+        return page(type(self).__name__, words, column_table([("nodes", self.ndata), ("edges", self.edata)], "frame"))
 
     def __repr__(self) -> str:
         columns = [f"{kind}: {', '.join(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]

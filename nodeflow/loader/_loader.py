@@ -13,6 +13,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_count, as_ids, as_int, check_type, describe
 from nodeflow._base.types import Array, ColumnsLike, NumbersLike, SeedsLike
+from nodeflow._display.html import page, table
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow import NodeFlow
 from nodeflow.flow._build import empty_node_flow
@@ -406,6 +407,15 @@ class NodeFlowLoader:
         if not self.shuffle:
             return torch.arange(len(self.seeds), device="cpu")
         return Random(derive_key(_SHUFFLE, self.seed, epoch)).permutation(len(self.seeds))
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "sampler": repr(self.sampler), "seeds": f"{len(self.seeds):,}", "batch size": f"{self.batch_size:,}",
+            "batches": f"{len(self):,}", "shuffle": self.shuffle,
+            "next": f"epoch {max(self.epoch, 0)}, batch {self.batch_number}",
+            "process": f"{self.rank} of {self.world_size}",
+        }  # fmt: skip
+        return page("NodeFlowLoader", "", table(("setting", "value"), rows.items()))
 
     def __repr__(self) -> str:
         share = "" if self.world_size == 1 else f" for process {self.rank} of {self.world_size}"

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_array, check_num_rows
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import MaskLike
@@ -16,6 +15,7 @@ from nodeflow._rows.rows import as_array as as_words
 from nodeflow._rows.rows import from_numpy
 from nodeflow.graph import Graph
 from nodeflow.graph._held import Peers
+from nodeflow.graph._routes import Routes
 
 
 class ExchangePlan(Frozen):
@@ -30,13 +30,12 @@ class ExchangePlan(Frozen):
     Raises TypeError for a graph that lies on one process.
     """
 
-    __slots__ = ("_asked", "_begin", "_order", "_peers", "nodes", "num_masters")
+    __slots__ = ("_asked", "_peers", "_routes", "nodes", "num_masters")
     nodes: Ints
     num_masters: int
     _peers: Peers
     _asked: list[Ints]
-    _begin: Ints
-    _order: Ints
+    _routes: Routes
 
     def __init__(self, graph: Graph) -> None:
         peers = graph.peers
@@ -47,17 +46,13 @@ class ExchangePlan(Frozen):
             ends = np.unique(np.concatenate([held.part.rows, held.part.src.astype(np.int64)]))
             owner = peers.owners(ends)
             mirrors, owner = ends[owner != peers.rank], owner[owner != peers.rank]
-            begin, order = kernels.csr.sort_by_destination(owner, peers.size)
-            wanted = mirrors[order]
-            questions = [
-                [wanted[begin[r] : begin[r + 1]]] if begin[r + 1] > begin[r] else [] for r in range(peers.size)
-            ]
-            asked = peers.exchange("ids of mirrors", questions)
+            routes = Routes(owner, peers.size)
+            asked = peers.exchange("ids of mirrors", routes.parcels(mirrors))
         places = [held.parts.places(ids[0]) if ids else np.zeros(0, np.int64) for ids in asked]
         masters = np.array(held.part.masters)
         self._set(
             nodes=np.concatenate([masters, mirrors]), num_masters=len(masters), _peers=peers, _asked=places,
-            _begin=begin, _order=order,
+            _routes=routes,
         )  # fmt: skip
 
     @property
@@ -70,7 +65,7 @@ class ExchangePlan(Frozen):
         """Numbers of the processes that rows travel to or from."""
         return [
             r for r in range(self._peers.size)
-            if r != self._peers.rank and (len(self._asked[r]) or self._begin[r + 1] > self._begin[r])
+            if r != self._peers.rank and (len(self._asked[r]) or len(self._routes.to(r)))
         ]  # fmt: skip
 
     def broadcast(self, rows: Tensor, *, changed: MaskLike | None = None, into: Tensor | None = None) -> Tensor:
@@ -97,7 +92,7 @@ class ExchangePlan(Frozen):
         out = rows.new_empty((self.num_mirrors, *rows.shape[1:])) if into is None else into
         for r, arrays in enumerate(found):
             if arrays:
-                at = self._order[self._begin[r] : self._begin[r + 1]]
+                at = self._routes.to(r)
                 at = at if mask is None else at[np.unpackbits(arrays[1], count=len(at)).astype(np.bool_)]
                 out[torch.from_numpy(at)] = from_numpy(arrays[0], rows.dtype).to(rows.device)
         return out
@@ -118,10 +113,7 @@ class ExchangePlan(Frozen):
             check_num_rows(rows.shape, "rows", self.num_mirrors, "mirror")
             check_num_rows(into.shape, "into", self.num_masters, "node that this process owns")
             mask = self._mask(changed, self.num_mirrors, "changed")
-            sent = [
-                self._picked(rows, self._order[self._begin[r] : self._begin[r + 1]], mask)
-                for r in range(self._peers.size)
-            ]
+            sent = [self._picked(rows, self._routes.to(r), mask) for r in range(self._peers.size)]
             found = self._peers.exchange("sums of mirrors", sent, _kind(rows, mask))
         for r, arrays in enumerate(found):
             if arrays:

@@ -40,6 +40,8 @@ from nodeflow.sampling._bernoulli import BernoulliSampler
 from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._cluster import ClusterSampler, partition
+from nodeflow.sampling._estimate import Estimate
+from nodeflow.sampling._frontier import Inclusion
 from nodeflow.sampling._induced import induced
 from nodeflow.sampling._labor import LaborSampler
 from nodeflow.sampling._layerwise import FastGCNSampler, LadiesSampler, LayerSampler
@@ -65,8 +67,10 @@ __all__ = [
     "DrawingRows",
     "Drawn",
     "Edges",
+    "Estimate",
     "FastGCNSampler",
     "FullSampler",
+    "Inclusion",
     "LaborSampler",
     "LadiesSampler",
     "LayerCandidates",

@@ -14,6 +14,7 @@ from nodeflow._base.checks import Ints, describe
 from nodeflow._base.types import Array
 from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow.graph._held import Peers
+from nodeflow.graph._routes import Routes, narrowed
 from nodeflow.random import Random
 from nodeflow.sampling._assemble import check_choice, parent_eid
 from nodeflow.sampling._base import Call
@@ -34,16 +35,15 @@ def choose_apart(sampler: Sampler, peers: Peers, dst: Tensor, step: Step) -> Cho
     """
     with peers.together(f"drawing edges of flow {step.flow}", exchanges=2):
         nodes = dst.numpy()
-        owner = peers.owners(nodes)
-        begin, order = kernels.csr.sort_by_destination(owner, peers.size)
-        questions = _questions(sampler, peers, step, nodes[order], begin, order)
+        routes = Routes(peers.owners(nodes), peers.size)
+        questions = _questions(sampler, peers, step, nodes, routes)
         asked = peers.exchange("destinations that draw", questions)
         answers = [_answer(sampler, step, arrays, own=r == peers.rank) for r, arrays in enumerate(asked)]
         found = peers.exchange("edges that were drawn", answers)
-        return _joined([_Drawn.of(arrays) for arrays in found if arrays], begin, order)
+        return _joined([_Drawn.of(arrays) for arrays in found if arrays], routes)
 
 
-def _questions(sampler: Sampler, peers: Peers, step: Step, nodes: Ints, begin: Ints, order: Ints) -> list[Arrays]:
+def _questions(sampler: Sampler, peers: Peers, step: Step, nodes: Ints, routes: Routes) -> list[Arrays]:
     """What is sent to every process: the keys of the step, its destinations, and what the draw must know of them."""
     call, times = step.inputs, np.zeros(0)
     if isinstance(call, Call):
@@ -57,14 +57,16 @@ def _questions(sampler: Sampler, peers: Peers, step: Step, nodes: Ints, begin: I
     number = np.array([] if step.batch_number is None else [step.batch_number], np.int64)
     left_out = sampler.reader.left_out
     lies = None if left_out is None else peers.edge_owners(left_out)
-    contexts = [np.zeros(0, np.int64) if c is None else c.numpy()[order] for c in (step.contexts, step.roots)]
+    contexts = [np.zeros(0, np.int64) if c is None else c.numpy() for c in (step.contexts, step.roots)]
     questions: list[Arrays] = []
     for r in range(peers.size):
-        own = slice(begin[r], begin[r + 1])
+        own = routes.to(r)
         out = np.zeros(0, np.int64) if left_out is None or lies is None else left_out[lies == r]
         # who is asked for nothing is told nothing; this process always asks itself, so that there is an answer
-        asks = begin[r + 1] > begin[r] or r == peers.rank
-        questions.append([keys, number, nodes[own], *(c[own] for c in contexts), times, out] if asks else [])
+        asks = len(own) > 0 or r == peers.rank
+        questions.append(
+            [keys, number, nodes[own], *(c[own] if len(c) else c for c in contexts), times, out] if asks else []
+        )
     return questions
 
 
@@ -132,7 +134,7 @@ class _Drawn(NamedTuple):
         columns = [as_array(column.cpu().contiguous()) for _, column in given]
         counts = np.diff(choice.indptr)
         if narrow:
-            counts, src, eid = (_narrow(a, size) for a, size in (
+            counts, src, eid = (narrowed(a, size) for a, size in (
                 (counts, len(src)), (src, graph.num_nodes), (eid, graph.num_edges)))  # fmt: skip
         return cls(counts, src, eid, weight, _NEEDS_WEIGHT[choice.needs_weight], columns, names)
 
@@ -148,7 +150,7 @@ class _Drawn(NamedTuple):
         return cls(counts, src, eid, weight, int(flags[0]), columns, names)
 
 
-def _joined(drawn: list[_Drawn], begin: Ints, order: Ints) -> Choice:
+def _joined(drawn: list[_Drawn], routes: Routes) -> Choice:
     """The edges of all destinations, from those that each process sent, in the order of the destinations.
 
     Where a process chose no edges, its answer may lack weights and columns that the others have.
@@ -160,10 +162,8 @@ def _joined(drawn: list[_Drawn], begin: Ints, order: Ints) -> Choice:
         raise ValueError(f"a Choice must have the same columns on all processes, got {names} and {other[0]}")
     counts = np.concatenate(every)
     indptr, index = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)]), None
-    if np.count_nonzero(np.diff(begin)) > 1:  # else they are in order
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        indptr, index = kernels.csr.csr_rows(indptr, place)
+    if not routes.in_order:
+        indptr, index = kernels.csr.csr_rows(indptr, routes.back())
 
     def taken(arrays: Arrays) -> Array:
         joined: Array = np.concatenate(arrays)
@@ -185,8 +185,3 @@ def _joined(drawn: list[_Drawn], begin: Ints, order: Ints) -> Choice:
         indptr, None, src, None if weight is None else (lambda: weight), needs_weight=needed,
         eid=torch.from_numpy(eid), edata=columns,
     )  # fmt: skip
-
-
-def _narrow(ids: Array, upper: int) -> Array:
-    """Ids of at most ``upper`` in the narrowest type that travels: half of the bytes for most graphs."""
-    return ids.astype(np.int32 if upper < 2**31 else np.int64, copy=False)

@@ -14,11 +14,15 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, check_type, with_article
 from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import SeedsLike
+from nodeflow._base.types import Floats, NumbersLike, SeedsLike
+from nodeflow._display.html import page, table
 from nodeflow.flow import NodeFlow
+from nodeflow.flow._build import empty_node_flow
+from nodeflow.flow._types import NamesLike
 from nodeflow.graph import Graph
 from nodeflow.graph._held import together
 from nodeflow.random import derive_key, hash_ids
+from nodeflow.sampling._estimate import Estimate, mean_sizes, with_bytes
 
 _SHARE = 0x7368617265  # keeps the draws of a share apart from those of a flow with the same key
 
@@ -208,6 +212,9 @@ class SamplerBase(ABC):
         settings = "".join(f", {name}={value!r}" for name, value in self.settings.items())
         return f"{type(self).__name__}({self.graph}{settings})"
 
+    def _repr_html_(self) -> str:
+        return page(type(self).__name__, repr(self.graph), table(("setting", "value"), self.settings.items()))
+
     def __call__(
         self, seeds: SeedsLike, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None
     ) -> NodeFlow:
@@ -241,6 +248,60 @@ class SamplerBase(ABC):
         A loader draws batches ahead in its threads. It completes each batch in the caller's thread, when it is taken.
         """
         return batch
+
+    def estimate(
+        self, seeds: SeedsLike, *, ndata: NamesLike = None, times: NumbersLike | None = None, pilot: int = 0
+    ) -> Estimate:
+        """Return how many nodes, edges and bytes a batch of ``seeds`` is expected to have, per layer and flow.
+
+        Samplers whose destinations draw uniformly among their own edges have a formula: ``NeighborSampler`` and
+        ``FullSampler`` (not with ``prob=`` or ``disjoint=True``), ``BernoulliSampler``, and ``LaborSampler`` with
+        ``iterations=0`` and ``method="poisson"``. Nothing is drawn then. The last two flows and layers are exact in a
+        graph without parallel edges. For the layers before, nodes are taken to be in a layer independently of each
+        other (``docs/plots.md`` has the formula, and how near it comes). Cost: about that of reading all edges of
+        the nodes that may be reached, once per flow.
+
+        Args:
+            seeds: as for a call.
+            ndata: node columns of the graph whose bytes are counted, chosen as in ``NodeFlow.copy_from_parent``: a list
+                of names for all layers, or a dict as ``{0: ["feat"], -1: ["label"]}``. Sparse columns count with the
+                mean size of their rows. None: ids only.
+            times: a time for every seed, for samplers that take times.
+            pilot: number of batches to draw; the estimate is the mean of their sizes. They are batches of the epochs
+                -1, -2, ..., which training does not draw. 0: the formula.
+
+        Raises TypeError where there is no formula and ``pilot`` is 0, ValueError for a ``pilot`` below 0, and for
+        ``seeds`` and ``ndata`` what a call and a copy raise.
+
+        >>> from nodeflow import NeighborSampler
+        >>> graph = Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 1], ndata={"feat": torch.zeros(4, 100)})
+        >>> NeighborSampler(graph, [2, 2]).estimate([0], ndata={0: ["feat"]})
+        layer   nodes    bytes      flow   edges    bytes
+            0     3.7   1.5 kB         0     2.7   53.3 B
+            1     3.0     24 B         1     2.0     32 B
+            2     1.0      8 B
+        1.61 kB in all, expected
+        """
+        count = as_count(pilot, "pilot")
+        if not count:
+            nodes, edges = self.expected_sizes(self._seeds(seeds)[0])
+            return with_bytes(nodes, edges, empty_node_flow(self.graph, self.num_flows), ndata, 0)
+        nodes, edges, last = mean_sizes(lambda i: self.draw_batch(seeds, Call(-1 - i, i, times=times)), count)
+        return with_bytes(nodes, edges, last, ndata, count)
+
+    def expected_sizes(self, seeds: Ints) -> tuple[Floats, Floats]:
+        """Return the expected numbers of nodes ``[L + 1]`` and edges ``[L]`` of a batch of checked seeds.
+
+        Raises TypeError, with the reason, where there is no formula for them.
+        """
+        raise self.no_formula("what a seed draws depends on more than the edges of single nodes")
+
+    def no_formula(self, reason: str) -> TypeError:
+        """Return the error of ``estimate`` for a sampler or setting without a formula."""
+        return TypeError(
+            f"{type(self).__name__} has no formula for the size of a batch: {reason}; pass pilot=5 to draw five "
+            "batches and take their mean"
+        )
 
     @abstractmethod
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import as_number
+from nodeflow._base.checks import Ints, as_number
 from nodeflow._base.types import EdgeFilter, NumbersLike, PerFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._edges import Edges
+from nodeflow.sampling._frontier import Inclusion
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, as_list, check_sizes
 
@@ -73,10 +74,19 @@ class BernoulliSampler(RowSampler):
             edge_filter=edge_filter, weight=weight, seed=seed,
         )  # fmt: skip
 
+    def inclusion(self, rows: Ints, degree: Ints, flow: int) -> Inclusion:
+        """Return how often rows draw their edges: each with the probability p of the flow."""
+        _, _, rejection = kernels.bernoulli.log_rejection(self.reader.edges.indptr, rows, *self._rate(flow))
+        prob = -np.expm1(rejection)
+        return Inclusion(degree * prob, prob)
+
+    def _rate(self, flow: int) -> tuple[int, float]:
+        """The fanout of a flow, and the rate where there is one instead."""
+        return -1 if self.fanouts is None else self.fanouts[flow], 0.0 if self.rates is None else self.rates[flow]
+
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Keep edges of every row with the probability that flow ``step.flow`` has."""
-        fanout = -1 if self.fanouts is None else self.fanouts[step.flow]
-        rate = 0.0 if self.rates is None else self.rates[step.flow]
+        fanout, rate = self._rate(step.flow)
         begin, degree, rejection = kernels.bernoulli.log_rejection(edges.indptr, rows.numbers, fanout, rate)
         key = np.uint64(step.random.key)
         indptr, positions, src = kernels.bernoulli.draw_bernoulli(

@@ -15,6 +15,7 @@ from nodeflow.graph._edges import NOTHING, Edges
 from nodeflow.graph._numbering import Numbering
 from nodeflow.random import derive_key
 from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._frontier import Inclusion
 from nodeflow.sampling._neighbor import inverse_rate
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, check_sizes
@@ -140,6 +141,16 @@ class LaborSampler(RowSampler):
         if self.method == "sequential" and self.iterations == 0:
             edges, size = self.reader.edges, self.graph.num_nodes
             self._repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, edges.indices, size)
+
+    def inclusion(self, rows: Ints, degree: Ints, flow: int) -> Inclusion:
+        """Return how often rows draw their edges: one number of a source decides for all destinations."""
+        if self.iterations != 0 or self.method != "poisson" or self.layer_dependency or self.reuse:
+            raise self.no_formula(
+                'the formula is for iterations=0, method="poisson", layer_dependency=False and reuse=False'
+            )
+        prob = np.minimum(self.fanouts[flow] / np.maximum(degree, 1), 1)
+        prob = prob if self.fanouts[flow] >= 0 else np.ones(len(rows))
+        return Inclusion(degree * prob, prob, shared=True)
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Draw about, or with "sequential" exactly, ``fanouts[step.flow]`` neighbours for every row."""

@@ -18,6 +18,7 @@ from nodeflow.graph import Graph
 from nodeflow.graph._columns import edge_integers, edge_numbers
 from nodeflow.graph._edges import NOTHING, Edges
 from nodeflow.sampling._base import Draw
+from nodeflow.sampling._frontier import Inclusion
 from nodeflow.sampling._proportional import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes, sample_layers, seed_contexts
@@ -175,6 +176,21 @@ class NeighborSampler(RowSampler):
         if self._proportional is not None:
             number[torch.from_numpy(self._proportional.column == 0)] = 0
         return number
+
+    def inclusion(self, rows: Ints, degree: Ints, flow: int) -> Inclusion:
+        """Return how often rows draw their edges: k of d without replacement, or k times one of d with it."""
+        if self.prob is not None:
+            raise self.no_formula("with prob= the edges of a node have different probabilities")
+        if self.disjoint:
+            raise self.no_formula("with disjoint=True every seed has a neighbourhood of its own")
+        count = self._counts[flow][rows % self.reader.edges.rows_per_node]
+        some = np.maximum(degree, 1)
+        if self.replace:
+            edges, prob = count * (degree > 0), -np.expm1(count * np.log1p(-np.minimum(1 / some, 1 - 1e-16)))
+        else:
+            edges, prob = np.minimum(count, degree), np.minimum(count / some, 1)
+        every = count < 0
+        return Inclusion(np.where(every, degree, edges).astype(np.float64), np.where(every, 1.0, prob))
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Draw ``fanouts[step.flow]`` neighbours for every row."""

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array
+from nodeflow._base.types import Array, Floats
 from nodeflow.graph._edges import Edges, contains
 from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._frontier import Inclusion, expected_sizes
 from nodeflow.sampling._sampler import Sampler, Step
 
 
@@ -109,6 +110,35 @@ class RowSampler(Sampler):
         """
 
     by_row = True
+
+    def inclusion(self, rows: Ints, degree: Ints, flow: int) -> Inclusion:
+        """Return how often rows draw their edges in a flow, for ``estimate``.
+
+        A subclass that has a formula implements it. A class that overrides ``draw_rows`` overrides this too: that of
+        its base class is not asked.
+
+        Args:
+            rows: numbers of rows in ``self.reader.edges``, int64 ``[n]``.
+            degree: their numbers of edges, int64 ``[n]``.
+            flow: the number of the flow.
+
+        Raises TypeError where there is no formula.
+        """
+        raise self.no_formula("it does not say with what probability a row draws its edges")
+
+    def expected_sizes(self, seeds: Ints) -> tuple[Floats, Floats]:
+        """Return the expected numbers of nodes ``[L + 1]`` and edges ``[L]`` of a batch of checked seeds."""
+        if self.graph.peers is not None:
+            raise self.no_formula("its graph lies on several processes, and none of them has all edges")
+        if self.reader.edges.patch is not None:
+            raise self.no_formula("it leaves out edges of single nodes")
+        order = [set(vars(kind)) for kind in type(self).__mro__]
+        said = next(i for i, names in enumerate(order) if "inclusion" in names)
+        if any(names & {"draw_rows", "choose", "_sample"} for names in order[:said]):
+            raise self.no_formula("it draws in a way of its own, and does not say how often rows draw their edges")
+        return expected_sizes(
+            self.reader.edges, seeds, self.num_flows, self.inclusion, include_dst=self.include_dst, reuse=self.reuse
+        )
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose edges of the destinations ``dst`` for flow ``step.flow``."""

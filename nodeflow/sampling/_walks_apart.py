@@ -12,6 +12,7 @@ from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow.graph._edges import NOTHING, Edges
 from nodeflow.graph._held import Held, Peers
+from nodeflow.graph._routes import Routes, narrowed
 from nodeflow.sampling._reader import Reader
 
 Answer = Callable[[Edges, Ints, list[Array]], Array]
@@ -88,11 +89,10 @@ class _Owners:
 
     def _asked(self, what: str, answer: Answer, nodes: Ints, *more: Ints) -> Ints:
         peers, first = self._peers, not self._edges
-        begin, order = kernels.csr.sort_by_destination(peers.owners(nodes), peers.size)
-        parcels = []
+        routes, parcels = Routes(peers.owners(nodes), peers.size), []
         for r in range(peers.size):
-            own = order[begin[r] : begin[r + 1]]
-            parcel = [_narrow(column[own]) for column in (nodes, *more)] + [self._left_out[r]] * first
+            own = routes.to(r)
+            parcel = [narrowed(column[own]) for column in (nodes, *more)] + [self._left_out[r]] * first
             parcels.append(parcel if any(map(len, parcel)) else [])
         questions = peers.exchange(f"{what}: questions", parcels)
         if first:
@@ -100,9 +100,7 @@ class _Owners:
         asked = zip(self._edges, questions, strict=True)
         answers = [[answer(edges, q[0].astype(np.int64), q[1:])] if q else [] for edges, q in asked]
         found = peers.exchange(f"{what}: answers", answers)
-        result = np.empty(len(nodes), np.int64)
-        result[order] = np.concatenate([NOTHING, *(arrays[0] for arrays in found if arrays)])
-        return result
+        return routes.joined_array([arrays[0] for arrays in found if arrays])
 
     def _edges_for(self, arrays: list[Array]) -> Edges:
         """The edges held here without those that a process leaves out, which its first question names."""
@@ -113,7 +111,7 @@ class _Owners:
 
 def _degrees(edges: Edges, nodes: Ints, _: list[Array]) -> Array:
     patched, copies = patch_of(edges)
-    return _narrow(kernels.walk_steps.degrees(edges.indptr, patched, copies.indptr, edges.rows_of(nodes)))
+    return narrowed(kernels.walk_steps.degrees(edges.indptr, patched, copies.indptr, edges.rows_of(nodes)))
 
 
 def _neighbors(edges: Edges, nodes: Ints, more: list[Array]) -> Array:
@@ -126,8 +124,3 @@ def _neighbors(edges: Edges, nodes: Ints, more: list[Array]) -> Array:
 def patch_of(edges: Edges) -> tuple[Ints, Edges]:
     """Return the rows of which edges are left out, ascending, and copies of these rows without them."""
     return (NOTHING, edges) if edges.patch is None else (edges.patch.rows, edges.patch.edges)
-
-
-def _narrow(values: Ints) -> Array:
-    """Whole numbers from 0 in 32 bits where they fit: half of the bytes."""
-    return values.astype(np.int32) if values.max(initial=0) < 2**31 else values

@@ -15,7 +15,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_ids, check_type
 from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import NumbersLike
-from nodeflow._rows.rows import Rows, as_array, fetch_rows, is_collective
+from nodeflow._rows.rows import Rows, as_words, fetch_rows, is_collective
 from nodeflow.storage._files import room_for
 from nodeflow.storage._heat import hottest
 from nodeflow.storage._sparse_files import SparseFileRows
@@ -201,10 +201,3 @@ class RecentlyUsed:
 
     def __repr__(self) -> str:
         return f"RecentlyUsed({len(self._node)} of {self.shape[0]} rows, {self.rows!r})"
-
-
-def as_words(rows: Tensor, row: int, out: Tensor) -> tuple[np.ndarray, int, np.ndarray]:
-    """Return two contiguous tensors with rows of ``row`` bytes as words of one type, and the words of a row."""
-    kind = next(kind for kind in _WORDS if (row | rows.data_ptr() | out.data_ptr()) % kind.itemsize == 0)
-    words, target = (as_array(part).reshape(-1).view(kind) for part in (rows, out))
-    return words, row // kind.itemsize, target

@@ -19,15 +19,13 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_count, as_ids, check_type, describe
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import numpy_type, read_header
-from nodeflow._rows.rows import Rows, as_array
-from nodeflow._runtime.buffers import as_tensor, reused
+from nodeflow._rows.rows import Rows, as_array, new_rows
 from nodeflow._runtime.mapped import find_map, part_of_file
 from nodeflow._runtime.workers import Workers
 
 _BLOCKS = 512, 4096  # bytes of which reads past the page cache must be multiples, by device
 _SCRATCH = 2**20  # bytes of the largest single read
 _SHARE = 16  # pieces that are worth a thread
-_SMALL = 2**16  # bytes of a result below which new memory costs less than finding memory that is used again
 _SAFETENSORS = {
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
     "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
@@ -256,10 +254,7 @@ def room_for(count: int, rows: Rows, out: Tensor | None) -> Tensor:
     """
     shape, dtype = (count, *rows.shape[1:]), rows.dtype
     if out is None:
-        size = math.prod(shape) * dtype.itemsize
-        if size < _SMALL:
-            return torch.empty(shape, dtype=dtype, device="cpu")
-        return as_tensor(reused((size,), np.uint8), dtype, shape)
+        return new_rows(count, shape[1:], dtype)
     check_type(out, "out", Tensor, "a tensor")
     if out.shape != shape or out.dtype != dtype or not out.is_contiguous() or out.device.type != "cpu":
         raise ValueError(f"out must be a contiguous CPU tensor {dtype} {list(shape)}, got {describe(out)}")

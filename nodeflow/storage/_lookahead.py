@@ -15,14 +15,14 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, check_type
 from nodeflow._base.types import NumbersLike
-from nodeflow._rows.rows import Rows, fetch_rows, is_collective
+from nodeflow._rows.rows import Rows, as_words, fetch_rows, is_collective
 from nodeflow._runtime.buffers import as_tensor, reused
 from nodeflow._runtime.workers import Workers
 from nodeflow.flow import NodeFlow
 from nodeflow.flow._build import empty_node_flow
 from nodeflow.flow._parent import node_columns
 from nodeflow.loader import NodeFlowLoader
-from nodeflow.storage._cached import as_words, row_bytes, rows_in
+from nodeflow.storage._cached import row_bytes, rows_in
 from nodeflow.storage._heat import as_heat
 from nodeflow.storage._plan import Plan
 

@@ -14,8 +14,8 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_ids, check_type, describe
 from nodeflow._base.types import FileLike, IdsLike, NumbersLike
 from nodeflow._disk.arrays import create_array, numpy_type
-from nodeflow._rows.rows import Rows, fetch_rows, is_collective
-from nodeflow.storage._cached import as_words, row_bytes, rows_in
+from nodeflow._rows.rows import Rows, as_words, fetch_rows, is_collective
+from nodeflow.storage._cached import row_bytes, rows_in
 from nodeflow.storage._files import open, room_for
 from nodeflow.storage._heat import hottest
 

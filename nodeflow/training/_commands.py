@@ -20,8 +20,9 @@ import torch
 
 from nodeflow._base.checks import as_ids
 from nodeflow._disk.manifest import MANIFEST
+from nodeflow._display.axes import require_matplotlib
 from nodeflow.datasets import Dataset
-from nodeflow.plot import plot_curves, require_matplotlib
+from nodeflow.plot import plot_curves
 from nodeflow.storage import build_graph
 from nodeflow.training._arguments import given_settings
 from nodeflow.training._checkpoints import FREE, Checkpoints

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 START = """
+import atexit
 import sys
 import torch
 import torch.distributed as dist
@@ -17,6 +18,7 @@ import torch.distributed as dist
 torch.set_num_threads(1)
 rank, size, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=size)
+atexit.register(dist.destroy_process_group)  # else a thread of gloo may abort the process at its end
 """
 
 

@@ -18,6 +18,7 @@ ROOMS = (
     "_rows",
     "_disk",
     "_text",
+    "_display",
     "random",
     "fn",
     "graph",

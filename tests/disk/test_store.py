@@ -304,7 +304,7 @@ def test_folders_of_others(tmp_path: Path) -> None:
         Store(tmp_path / "a", "thing", 1, SHAPES, {"name": "mag"})
     with pytest.raises(ValueError, match="holds a thing of another author"):
         Store(tmp_path / "a", "thing", 1, SHAPES, {"name": "mag"}, {"name": "of another author"})
-    with pytest.raises(ValueError, match="'thing', not of a 'soup'"):
+    with pytest.raises(ValueError, match="holds 'thing', not 'soup'"):
         Store(tmp_path / "a", "soup", 1, SHAPES, {})
     with pytest.raises(ValueError, match="version 1"):
         Store(tmp_path / "a", "thing", 2, SHAPES, {"name": "papers"})

@@ -258,9 +258,7 @@ def test_a_machine_needs_its_own_part_only(tmp_path: Path, renumber: bool) -> No
     shutil.rmtree(folder / "part-1")
     parts = GraphParts.open(folder, verify=True)
     assert parts.part(2).part == parts.part(-1).part == 2
-    with pytest.raises(
-        ValueError, match=r"part 1 is missing: .*part-1 is no folder of a graph part: it does not exist"
-    ):
+    with pytest.raises(ValueError, match=r"part 1 is missing: .*part-1 has no graph part in it: it does not exist"):
         parts.part(1)
     with pytest.raises(IndexError, match="part 3 is out of range: there are 3"):
         parts.part(3)
@@ -304,9 +302,9 @@ def test_damaged_files(tmp_path: Path) -> None:
         damaged("edge_place.npy", lambda data: data[:-3])
     with pytest.raises(ValueError, match=r"part-0/indptr\.npy is damaged, was cut off"):
         damaged("part-0/indptr.npy", lambda data: data[:-3]).part(0)
-    with pytest.raises(ValueError, match="is a folder of a 'graph part', not of a 'graph parts'"):
+    with pytest.raises(ValueError, match="holds 'graph part', not 'graph parts'"):
         GraphParts.open(folder / "part-0")
-    with pytest.raises(FileNotFoundError, match="is no folder of a graph parts"):
+    with pytest.raises(FileNotFoundError, match="has no graph parts in it"):
         GraphParts.open(tmp_path)
     with pytest.raises(ValueError, match="sizes and arrays do not fit together"):
         damaged("manifest.json", lambda data: data.replace(b'"num_edges": 30', b'"num_edges": 31'))

@@ -21,6 +21,7 @@ from nodeflow import NeighborSampler
 
 INDEX = ROOT / "docs" / "index.md"
 PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if p.name != "index.md")
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^()\s#]*)(?:#([^()\s]*))?\)")
 
@@ -107,11 +108,13 @@ def test_types_in_signatures_are_explained() -> None:
 # ---------------------------------------------------------------------------------------------------------- pages
 
 
-def test_the_start_page_lists_every_page() -> None:
+def test_the_start_page_lists_every_page_and_notebook() -> None:
     """So every page is in the navigation of the site."""
     listed = {page for _, pages in entries(INDEX.read_text(encoding="utf-8")) for page in pages}
-    found = {(INDEX.parent / page / "README.md" if page.endswith("/") else INDEX.parent / page) for page in listed}
-    missing = [p for p in PAGES if p not in found and p.parent != ROOT / "docs" / "decisions"]
+    found = {
+        (INDEX.parent / page / "README.md" if page.endswith("/") else INDEX.parent / page).resolve() for page in listed
+    }
+    missing = [p for p in (*PAGES, *NOTEBOOKS) if p not in found and p.parent != ROOT / "docs" / "decisions"]
     assert [str(path.relative_to(ROOT)) for path in missing] == []
 
 
@@ -141,7 +144,7 @@ def test_links_lead_from_place_to_place() -> None:
     assert with_links("[a](../../README.md#b)", "docs/samplers/labor.md") == "[a](../readme.md#b)"
     assert with_links("[a](docs/nodeflow.md)", "README.md") == "[a](nodeflow.md)"
     assert with_links("[`x`](../nodeflow/nn/_conv.py)", "docs/custom-layers.md") == "`x`"  # is not on the site
-    assert with_links("[a](../docs/sampling.md)", "notebooks/tour.ipynb") == "[a](../sampling.md)"
+    assert with_links("[a](../docs/sampling.md)", "notebooks/01-what-a-nodeflow-is.ipynb") == "[a](../sampling.md)"
     assert with_links("[d](decisions/)", "docs/index.md") == "[d](decisions/README.md)"
     assert with_links("[a](https://example.org/x)", "README.md") == "[a](https://example.org/x)"
     code = "```text\n[a](docs/nodeflow.md)\n```"

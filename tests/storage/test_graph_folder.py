@@ -324,7 +324,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="does not exist"):
         Graph.open(tmp_path / "nowhere")
     (tmp_path / "mine").mkdir()
-    with pytest.raises(FileNotFoundError, match="no folder of a graph"):
+    with pytest.raises(FileNotFoundError, match="has no graph in it"):
         Graph.open(tmp_path / "mine")
 
 

@@ -196,13 +196,13 @@ def test_faults_in_a_folder_are_named(tmp_path: Path) -> None:
     broken(file, whole[:-1] + bytes([whole[-1] ^ 1]), "another checksum", verify=True)
     text = json.loads((folder / "manifest.json").read_text())
     broken("manifest.json", json.dumps({**text, "version": 9}).encode(), "version 9")
-    broken("manifest.json", json.dumps({**text, "kind": "graph"}).encode(), "folder of a 'graph'")
+    broken("manifest.json", json.dumps({**text, "kind": "graph"}).encode(), "holds 'graph'")
     broken("manifest.json", b"{", "damaged or foreign")
     facts = {**text["facts"], "num_partitions": 4}
     broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "do not fit together")
     broken("manifest.json", json.dumps({**text, "facts": {}}).encode(), "do not fit together")
     Partitions.open(folder, verify=True)
-    with pytest.raises(FileNotFoundError, match="no folder of a partitions"):
+    with pytest.raises(FileNotFoundError, match="has no partitions in it"):
         Partitions.open(tmp_path / "b")
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from nodeflow import FullSampler, Graph, NodeFlow, create_node_flow, flow_from_edges
+from nodeflow._display.axes import require_matplotlib
 from nodeflow.distributed import PartsReport
-from nodeflow.plot import plot_curves, plot_node_flow, plot_parts, require_matplotlib
+from nodeflow.plot import plot_curves, plot_node_flow, plot_parts
 from nodeflow.training import EpochRecord
 
 pytest.importorskip("matplotlib")
@@ -69,7 +70,7 @@ def test_a_node_flow_has_a_dot_per_node_and_an_arrow_per_edge(graph: Graph, tmp_
 
 
 def legend(figure: Any) -> list[str]:
-    return [text.get_text() for text in figure.legends[0].get_texts()]
+    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
 
 
 def dotted(figure: Any) -> list[tuple[list[float], list[float]]]:
@@ -132,13 +133,17 @@ def test_a_node_flow_with_little_in_it(seeds: list[int], graph: Graph, tmp_path:
     assert sum(len(dots.get_offsets()) for dots in figure.axes[0].collections) == 2 * len(seeds)
 
 
-def test_a_large_node_flow_is_refused() -> None:
-    graph = Graph.from_edges([0] * 3, [1, 2, 3])
+def test_a_large_node_flow_is_summarised() -> None:
+    """By a bar per layer, split by what the next layer holds too, and edges and degrees between the bars."""
+    graph = Graph.from_edges([0, 0, 0, 4], [1, 2, 3, 3])
     batch: NodeFlow = FullSampler(graph, 1)([1, 2, 3])
-    assert sum(batch.layer_sizes) == 7
-    with pytest.raises(ValueError, match="has more than 6 nodes, too many to draw; raise max_nodes"):
-        plot_node_flow(batch, max_nodes=6)
-    plot_node_flow(batch, max_nodes=7)
+    assert sum(batch.layer_sizes) == 8
+    assert len(plot_node_flow(batch, max_nodes=8).axes[0].collections) == 2  # nodes
+    axis = plot_node_flow(batch, max_nodes=7).axes[0]
+    kept, new, seeds = [[bar.get_height() for bar in bars] for bars in axis.containers]  # type: ignore[attr-defined]
+    assert (kept, new, seeds) == ([3], [2], [3])
+    words = [text.get_text() for text in axis.texts]
+    assert words == ["5", "3", "4 edges\nin-degree 1.33\n(largest 2)"]
 
 
 def test_without_matplotlib_the_error_says_how_to_install_it(

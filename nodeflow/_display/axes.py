@@ -1,0 +1,117 @@
+"""Matplotlib axes, and the colours, widths and labels of what is drawn on them. Matplotlib is imported when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_CLASSES = 10
+UNKNOWN = (0.6, 0.6, 0.6, 1.0)
+"""Colour of a node without a value, and of values that are no numbers."""
+
+
+def require_matplotlib() -> type[Figure]:
+    """Return matplotlib's ``Figure`` class; raises ImportError, with the command that installs matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("pictures need matplotlib; install it with: pip install matplotlib") from None
+    return Figure
+
+
+def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return ``ax``, or where it is None the axes of a new figure of ``size`` in inches.
+
+    The new figure belongs to ``matplotlib.pyplot``, so that a notebook shows it and ``pyplot.show()`` opens it. Raises
+    TypeError for anything that is no axes, ImportError without matplotlib.
+    """
+    require_matplotlib()
+    from matplotlib.axes import Axes
+
+    if ax is None:
+        from matplotlib import pyplot
+
+        return pyplot.subplots(figsize=size, layout="constrained")[1]
+    if not isinstance(ax, Axes):
+        raise TypeError(f"ax must be the axes of a matplotlib figure, or None for new ones, got {type(ax).__name__}")
+    return ax
+
+
+def colors_of(axis: Axes, values: Sequence[float | None], name: str) -> list[Any]:
+    """Return a colour (RGBA) per value, and add to the axes what explains them.
+
+    Whole numbers of at most 10 kinds are classes, each with an entry in the legend. Other numbers lie on a scale, which
+    is shown as a colour bar. None and values that are not finite are grey.
+
+    Args:
+        axis: the axes.
+        values: a number per node, or None.
+        name: the word beside the colours.
+    """
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    known = sorted({value for value in values if value is not None and np.isfinite(value)})
+    if len(known) <= _MOST_CLASSES and all(float(value).is_integer() for value in known):
+        table = {value: colormaps["tab10"](i) for i, value in enumerate(known)}
+        for value, color in table.items():
+            axis.scatter([], [], s=330, color=[color], label=f"{name} {int(value)}")
+        return [UNKNOWN if value is None else table.get(value, UNKNOWN) for value in values]
+    scale = Normalize(known[0], known[-1])
+    axis.figure.colorbar(ScalarMappable(scale, "viridis"), ax=axis, label=name, shrink=0.8)
+    shades = colormaps["viridis"]
+    return [UNKNOWN if value is None or not np.isfinite(value) else shades(scale(value)) for value in values]
+
+
+def whole_ticks(axis: Axes) -> None:
+    """Let the ticks below the axes be whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def ink(axis: Axes) -> Any:
+    """Return the colour of text beside the axes: black, or white where a dark style is in use."""
+    return axis.xaxis.label.get_color()
+
+
+def ink_on(color: Any) -> str:
+    """Return the colour of text, "white" or "black", that can be read on ``color``."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(color)
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.66 else "white"
+
+
+def line_widths(values: Sequence[float]) -> list[float]:
+    """Return line widths in points, from 0.4 to 4, in proportion to the sizes of numbers; 0.4 for one not finite.
+
+    >>> line_widths([0.0, -1.0, 2.0])
+    [0.4, 2.2, 4.0]
+    """
+    sizes = np.abs(np.asarray(values, float))
+    sizes = np.where(np.isfinite(sizes), sizes, 0)
+    most = sizes.max(initial=0) or 1
+    return [float(width) for width in 0.4 + 3.6 * sizes / most]
+
+
+def font_size(names: Sequence[str]) -> float:
+    """Return the size at which the longest of some names fits into a dot."""
+    return {0: 8.5, 1: 8.5, 2: 8.5, 3: 7.5, 4: 6}.get(max(map(len, names), default=1), 5)
+
+
+def legend_below(axis: Axes) -> None:
+    """Put a legend below the axes, with one entry per word; none where nothing has a word."""
+    kinds = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+    if kinds:
+        axis.legend(
+            kinds.values(), kinds, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=min(len(kinds), 3), fontsize=7,
+            frameon=False, markerscale=0.4,
+        )  # fmt: skip

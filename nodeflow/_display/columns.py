@@ -1,0 +1,76 @@
+"""What is shown of the columns of a frame: type, shape, bytes and first rows, without reading anything far away."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+import torch
+from torch import Tensor
+
+from nodeflow._base.sizes import bytes_text
+from nodeflow._display import html
+from nodeflow._rows.rows import Rows
+
+HEAD = ("column", "type", "shape", "bytes", "first rows")
+_ROWS, _NUMBERS = 3, 4  # of a column that are shown
+
+
+def column_table(frames: Iterable[tuple[str, Mapping[str, Tensor]]], owner: str = "") -> str:
+    """Return a table with a row per column of every ``(name of the frame, columns)``; "" where there is no column.
+
+    ``owner``: the word above the names of the frames; "" leaves them out.
+
+    A column that is no tensor is never asked for rows: they may lie on a disk or in other processes. A tensor that is
+    not in main memory shows its device in place of rows, so that nothing waits for an accelerator.
+    """
+    rows = ((name, *row) if owner else row for name, columns in frames for row in _rows(columns))
+    head = (owner, *HEAD) if owner else HEAD
+    return html.table(head, rows, numbers=[len(head) - 2])
+
+
+def row_bytes(column: Tensor | Rows) -> float:
+    """Return the memory that a row of a column takes on average, in bytes; nothing is fetched."""
+    if isinstance(column, Tensor):
+        return _bytes(column) / max(len(column), 1)
+    return float(math.prod(column.shape[1:]) * column.dtype.itemsize)
+
+
+def _rows(columns: Mapping[str, Tensor | Rows]) -> Iterator[tuple[str, str, str, str, str]]:
+    for name, column in list(columns.items()):  # a thread may set columns meanwhile
+        kind = str(column.dtype).removeprefix("torch.")
+        if isinstance(column, Tensor):
+            sparse = column.layout != torch.strided
+            size = bytes_text(_bytes(column))
+            yield name, f"sparse {kind}" if sparse else kind, _shape(column.shape), size, _first(column)
+        else:
+            size = bytes_text(math.prod(column.shape) * column.dtype.itemsize)
+            yield name, kind, _shape(column.shape), size, f"fetched by {type(column).__name__}"
+
+
+def _shape(shape: Iterable[int]) -> str:
+    return " × ".join(f"{size:,}" for size in shape)
+
+
+def _bytes(column: Tensor) -> int:
+    if column.layout == torch.sparse_csr:
+        return sum(part.nbytes for part in (column.crow_indices(), column.col_indices(), column.values()))
+    return column.nbytes
+
+
+def _first(column: Tensor) -> str:
+    if column.device.type != "cpu":
+        return f"on {column.device}"
+    if column.layout != torch.strided:
+        return f"{column.values().numel():,} entries"
+    if type(column) not in (Tensor, torch.nn.Parameter):
+        return type(column).__name__  # a subclass may stand for values that are elsewhere
+    top = column.detach()[:_ROWS]
+    width = math.prod(top.shape[1:])
+    words = [_numbers(row, width) for row in top.reshape(len(top), width)[:, :_NUMBERS].tolist()]
+    return ", ".join(words if column.ndim == 1 else [f"[{word}]" for word in words])
+
+
+def _numbers(row: list[float | complex], width: int) -> str:
+    words = [f"{value:.4g}" if isinstance(value, (float, complex)) else str(value) for value in row]
+    return " ".join([*words, "…"] if width > len(row) else words)

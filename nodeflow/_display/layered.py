@@ -1,0 +1,193 @@
+"""Drawings of layered graphs: every node and edge of a small one, and a summary of a large one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nodeflow._display.axes import colors_of, font_size, ink, ink_on, legend_below, line_widths
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Point = tuple[float, float]
+_INPUT, _SEED = "tab:blue", "tab:orange"
+
+
+@dataclass(frozen=True)
+class Layered:
+    """A layered graph to be drawn.
+
+    Attributes:
+        names: the text in each node, by layer; their number is the size of the layer.
+        hollow: by layer, whether its nodes are drawn hollow.
+        edges: ``(sources, destinations)``, as rows of their layers, by pair of layers.
+        same: by layer, pairs of a row and the row of the same node in the next layer.
+        colors: a number per node by layer, None for a layer without; None: colours tell seeds from the others.
+        color_name: the word beside the colours.
+        widths: a number per edge by pair of layers; None: all edges have one width.
+    """
+
+    names: list[list[str]]
+    hollow: list[bool]
+    edges: dict[tuple[int, int], tuple[list[int], list[int]]]
+    same: dict[int, list[tuple[int, int]]]
+    colors: list[list[float] | None] | None = None
+    color_name: str = ""
+    widths: dict[tuple[int, int], list[float]] | None = None
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of nodes of every layer."""
+        return [len(names) for names in self.names]
+
+    @property
+    def skips(self) -> bool:
+        """Whether an edge skips a layer."""
+        return any(j != i + 1 for i, j in self.edges)
+
+    @property
+    def margin(self) -> float:
+        """Space above and below the nodes, in rows."""
+        return 1.2 if self.skips else 0.7
+
+
+class FlowSummary(NamedTuple):
+    """A flow in a summary: its number of edges, the mean and largest in-degree, and the number of shared nodes.
+
+    ``shared`` is the number of nodes of the destination layer that are in the source layer too; None: unknown.
+    """
+
+    edges: int
+    mean_degree: float
+    largest_degree: int
+    shared: int | None
+
+
+class Summary(NamedTuple):
+    """A layered graph of which sizes are drawn: number of nodes of every layer, and the flows between them."""
+
+    sizes: list[int]
+    flows: list[FlowSummary]
+
+
+def figure_size(picture: Layered | Summary) -> tuple[float, float]:
+    """Return the size in inches at which a picture can be read."""
+    if isinstance(picture, Summary):
+        return 1.6 * len(picture.sizes) + 1, 3.4
+    return 1.5 * len(picture.names), 0.36 * (max(*picture.sizes, 1) + 2 * picture.margin) + 0.4
+
+
+def draw_layers(axis: Axes, picture: Layered | Summary) -> None:
+    """Draw a layered graph: every node and edge, or the summary."""
+    if isinstance(picture, Summary):
+        _draw_summary(axis, picture.sizes, picture.flows)
+    else:
+        _draw_layered(axis, picture)
+
+
+def _draw_layered(axis: Axes, picture: Layered) -> None:
+    """Draw every node as a dot, layers as columns, and every edge as an arrow."""
+    sizes = picture.sizes
+    tallest, last = max(*sizes, 1), len(sizes) - 1
+    points = [[(float(i), -row - (tallest - size) / 2) for row in range(size)] for i, size in enumerate(sizes)]
+    for i, pairs in picture.same.items():
+        for src, dst in pairs:
+            ends = zip(points[i][src], points[i + 1][dst], strict=True)
+            axis.plot(*ends, ":", color="0.6", linewidth=1.2, zorder=0, label="the same node")
+    _edges(axis, picture, points)
+    if picture.skips:
+        axis.plot([], [], color="tab:purple", label="skips layers")
+    faces = _faces(axis, picture)
+    for i, names in enumerate(picture.names):
+        seeds = i == last
+        hollow = picture.hollow[i] and picture.colors is None
+        plain = "seeds" if seeds and picture.colors is None else None
+        label = plain or ("without parent ids" if hollow else None)
+        rim = None if picture.colors is None else ink(axis) if seeds else "0.5"
+        _dots(axis, points[i], names, faces[i], hollow=hollow, seeds=seeds, label=label, rim=rim)
+    if picture.colors is not None:
+        axis.scatter([], [], s=330, facecolor="none", edgecolor=ink(axis), linewidth=2.5, label="seeds")
+    _layer_ticks(axis, len(sizes))
+    axis.xaxis.tick_top()  # the legend is below
+    axis.tick_params(axis="x", length=0)
+    axis.set_yticks([])
+    axis.set(xlim=(-0.3, last + 0.3), ylim=(1 - tallest - picture.margin, picture.margin))
+    legend_below(axis)
+
+
+def _faces(axis: Axes, picture: Layered) -> list[list[Any]]:
+    if picture.colors is None:
+        last = len(picture.names) - 1
+        return [[_SEED if i == last else _INPUT] * len(names) for i, names in enumerate(picture.names)]
+    held = zip(picture.names, picture.colors, strict=True)
+    values: list[list[float] | list[None]] = [[None] * len(n) if c is None else c for n, c in held]
+    flat = iter(colors_of(axis, [value for layer in values for value in layer], picture.color_name))
+    return [[next(flat) for _ in layer] for layer in values]
+
+
+def _edges(axis: Axes, picture: Layered, points: list[list[Point]]) -> None:
+    every = [] if picture.widths is None else [w for pair in picture.edges for w in picture.widths[pair]]
+    width = iter(line_widths(every))
+    tallest = max(*picture.sizes, 1)
+    for (i, j), (sources, destinations) in picture.edges.items():
+        for src, dst in zip(sources, destinations, strict=True):
+            start, end = points[i][src], points[j][dst]
+            # a line that skips layers goes around the nodes between, on its own side of the middle
+            bend = 0.0 if j == i + 1 else -0.3 if start[1] + end[1] > 1 - tallest else 0.3
+            arrow(axis, start, end, bend, "tab:purple" if bend else "0.5", next(width, 1.0))
+
+
+def arrow(axis: Axes, start: Point, end: Point, bend: float, color: str, width: float) -> None:
+    """Draw an arrow from one dot to another."""
+    style = {"arrowstyle": "-|>", "color": color, "shrinkA": 9.5, "shrinkB": 9.5, "linewidth": width}
+    axis.annotate("", end, start, arrowprops={**style, "connectionstyle": f"arc3,rad={bend}"})
+
+
+def _dots(
+    axis: Axes, points: Sequence[Point], names: list[str], faces: list[Any], *, hollow: bool, seeds: bool,
+    label: str | None, rim: str | None,
+) -> None:  # fmt: skip
+    if points:
+        x, y = zip(*points, strict=True)
+        empty = axis.get_facecolor()
+        inside = [empty] * len(names) if hollow else faces
+        edge = rim or (faces if not hollow or seeds else "0.5")
+        width = 2.5 if rim and seeds else 1
+        axis.scatter(x, y, s=330, facecolor=inside, edgecolor=edge, linewidth=width, zorder=2, label=label)
+    write_names(axis, points, names, ["0.5" if hollow else ink_on(face) for face in faces])
+
+
+def write_names(axis: Axes, points: Sequence[Point], names: list[str], inks: list[str]) -> None:
+    """Write a name into each dot."""
+    size = font_size(names)
+    for point, name, shade in zip(points, names, inks, strict=True):
+        axis.text(*point, name, ha="center", va="center", color=shade, fontsize=size, zorder=3, parse_math=False)
+
+
+def _layer_ticks(axis: Axes, count: int) -> None:
+    axis.set_xticks(range(count), [f"layer {i}" for i in range(count)], fontsize=9)
+    axis.tick_params(axis="x", length=0)
+    axis.spines[:].set_visible(False)
+
+
+def _draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[FlowSummary]) -> None:
+    """Draw a bar per layer, split by whether nodes are in the next layer too; between them, edges and in-degrees."""
+    last, most = len(sizes) - 1, max(*sizes, 1)
+    kept = [flow.shared or 0 for flow in flows]
+    new = [size - same for size, same in zip(sizes, kept, strict=False)]
+    if any(flow.shared is not None for flow in flows):
+        axis.bar(range(last), kept, 0.35, color="0.6", label="also in the next layer")
+    axis.bar(range(last), new, 0.35, bottom=kept, color=_INPUT, label="new in this layer")
+    axis.bar([last], [sizes[-1]], 0.35, color=_SEED, label="seeds")
+    for i, size in enumerate(sizes):
+        axis.text(i, size, f"{size:,}", ha="center", va="bottom", fontsize=9)
+    for i, flow in enumerate(flows):
+        words = f"{flow.edges:,} edges\nin-degree {flow.mean_degree:.3g}\n(largest {flow.largest_degree:,})"
+        axis.text(i + 0.5, 1.17 * most, words, ha="center", va="center", fontsize=7.5, linespacing=1.3)
+    _layer_ticks(axis, len(sizes))
+    axis.set(xlim=(-0.4, last + 0.4), ylim=(0, 1.32 * most), ylabel="nodes")
+    axis.spines["left"].set_visible(True)
+    axis.spines["left"].set_bounds(0, most)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, fontsize=8, frameon=False)

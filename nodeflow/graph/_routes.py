@@ -1,0 +1,72 @@
+"""Which entries go to which process, and where their answers are among those that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
+from nodeflow._base.types import Array
+from nodeflow._rows.rows import put_rows
+
+
+class Routes:
+    """The ways of some entries to the processes that own them, and of an answer for each entry back.
+
+    Entries of one process keep their order. Processes answer each with an answer per entry that went there, in that
+    order; answers are given here as a list by process.
+
+    Args:
+        owner: the process of every entry, int ``[k]``.
+        size: number of processes.
+    """
+
+    def __init__(self, owner: Ints, size: int) -> None:
+        self.size = size
+        self._begin, self.order = kernels.csr.sort_by_destination(owner, size)
+
+    def to(self, rank: int) -> Ints:
+        """Return the numbers of the entries of a process, ascending."""
+        entries: Ints = self.order[self._begin[rank] : self._begin[rank + 1]]
+        return entries
+
+    def parcels(self, *columns: Array) -> list[list[Array]]:
+        """Return, by process, its entries of some arrays ``[k, ...]``; nothing for a process without entries."""
+        own = [self.to(r) for r in range(self.size)]
+        return [[column[entries] for column in columns] if len(entries) else [] for entries in own]
+
+    @property
+    def in_order(self) -> bool:
+        """Whether answers, one process after the other, are in the order of the entries."""
+        return bool(np.count_nonzero(np.diff(self._begin)) <= 1)  # of one process alone
+
+    def back(self) -> Ints:
+        """Return where the answer for each entry is among all answers, one process after the other, int64 ``[k]``."""
+        place: Ints = np.empty_like(self.order)
+        place[self.order] = np.arange(len(self.order))
+        return place
+
+    def joined(self, answers: Sequence[Tensor | None]) -> Tensor:
+        """Return the answers ``[k, ...]`` in the order of the entries, from those of each process, or None of one.
+
+        Raises ValueError where no process has answered.
+        """
+        told = [(answer, self.to(r)) for r, answer in enumerate(answers) if answer is not None]
+        if not told:
+            raise ValueError("there is no answer")
+        return told[0][0] if len(told) == 1 else put_rows(told, len(self.order))
+
+    def joined_array(self, answers: Sequence[Array]) -> Ints:
+        """Return whole numbers ``[k]`` in the order of the entries, from those of the processes with entries."""
+        result = np.empty(len(self.order), np.int64)
+        result[self.order] = np.concatenate([self.order[:0], *answers])
+        return result
+
+
+def narrowed(values: Ints, upper: int | None = None) -> Array:
+    """Return whole numbers from 0 in 32 bits where they fit: half of the bytes. ``upper``: none is larger."""
+    most = values.max(initial=0) if upper is None else upper
+    return values.astype(np.int32 if most < 2**31 else np.int64, copy=False)

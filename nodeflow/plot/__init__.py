@@ -1,0 +1,25 @@
+"""Pictures, made with matplotlib: of NodeFlows, graphs, samplers, histories and training runs.
+
+``batch.plot()`` and ``graph.plot()`` draw one object. The functions here compare several, or need more than one. Those
+with ``ax`` draw on matplotlib axes and return them; without, they make a new ``pyplot`` figure. The others make a
+figure of several axes, write it to ``path`` if one is given, and return it.
+"""
+
+from nodeflow.plot._ages import plot_history_ages
+from nodeflow.plot._curves import plot_curves
+from nodeflow.plot._degrees import plot_degrees
+from nodeflow.plot._inclusion import plot_inclusion
+from nodeflow.plot._node_flow import plot_node_flow
+from nodeflow.plot._parts import plot_parts
+from nodeflow.plot._sizes import plot_layer_growth, plot_samplers
+
+__all__ = [
+    "plot_curves",
+    "plot_degrees",
+    "plot_history_ages",
+    "plot_inclusion",
+    "plot_layer_growth",
+    "plot_node_flow",
+    "plot_parts",
+    "plot_samplers",
+]

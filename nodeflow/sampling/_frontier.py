@@ -1,0 +1,130 @@
+"""Expected sizes of layers and flows where every row draws among its own edges, from probabilities of inclusion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
+from nodeflow._base.types import Floats
+from nodeflow.graph._edges import Edges
+
+_CHUNK = 2**22  # edges looked at together
+_CERTAIN = 1 - 1e-15
+
+
+class Inclusion(NamedTuple):
+    """How often rows draw their edges.
+
+    Attributes:
+        edges: expected number of edges that each row draws, float64 ``[n]``.
+        prob: probability that an edge of the row is drawn at least once, the same for all of them, float64 ``[n]``.
+        shared: whether one random number of a source decides about all edges from it, so that it is drawn where it is
+            drawn with the largest of their probabilities. Else edges of different rows are drawn independently.
+
+    >>> import numpy as np
+    >>> degrees = np.array([2.0, 8.0])  # each edge with probability 1 / 4
+    >>> Inclusion(edges=degrees / 4, prob=np.full(2, 0.25)).edges
+    array([0.5, 2. ])
+    """
+
+    edges: Floats
+    prob: Floats
+    shared: bool = False
+
+
+Includes = Callable[[Ints, Ints, int], Inclusion]
+"""A function of rows, their numbers of edges, and the number of the flow."""
+
+
+def expected_sizes(
+    edges: Edges, seeds: Ints, num_flows: int, includes: Includes, *, include_dst: bool, reuse: bool
+) -> tuple[Floats, Floats]:
+    """Return the expected numbers of nodes ``[L + 1]`` and edges ``[L]`` of a batch, in flow order.
+
+    Every node has a probability of being in a layer. That of the next layer towards the inputs follows from it, as if
+    nodes were in a layer independently of each other, and parallel edges were drawn independently:
+
+        P(u in layer i) = 1 - (1 - P(u in layer i + 1)) * product over edges u -> v of (1 - P(v in layer i + 1) * prob)
+
+    The first factor stands for ``include_dst``. The numbers of edges are sums of ``P(v) * edges(v)``. So the last two
+    flows and layers are exact (without parallel edges), since the seeds are certain.
+
+    Args:
+        edges: the edge arrays.
+        seeds: parent ids, repeats allowed.
+        num_flows: number of flows.
+        includes: how often rows draw their edges.
+        include_dst, reuse: settings of the sampler.
+
+    Cost: all edges of the nodes that may be in a layer, once per flow. Memory: 32 bytes a node, and some more for the
+    edges of a piece; where ``Inclusion.shared``, 40 bytes for every such edge.
+    """
+    per_node = edges.rows_per_node
+    count = edges.num_rows // per_node
+    asked = np.zeros(count)
+    asked[seeds] = 1
+    present, before = asked, np.zeros(count)
+    nodes, sizes = [present.sum()], []
+    drawn, total = np.zeros(edges.num_rows if reuse else 0), 0.0
+    for flow in reversed(range(num_flows)):
+        chance = present - before if reuse else present  # with reuse, a node draws when it is reached first
+        rows = edges.rows_of(np.flatnonzero(chance > 0))
+        degree = edges.indptr[rows + 1] - edges.indptr[rows]
+        found = includes(rows, degree, flow)
+        there = chance[rows // per_node]
+        total = float((there * found.edges).sum()) + (total if reuse else 0.0)
+        sizes.append(total)
+        prob = found.prob
+        if reuse:
+            drawn[rows] += there * prob
+            rows = np.flatnonzero(drawn > 0)
+            there, prob = np.ones(len(rows)), drawn[rows]
+        absent = (_absent_shared if found.shared else _absent)(edges, rows, there, prob, count)
+        own = asked if reuse else present if include_dst else np.zeros(count)
+        before, present = present, 1 - (1 - own) * absent
+        nodes.append(present.sum())
+    return np.array(nodes[::-1]), np.array(sizes[::-1])
+
+
+def _pieces(edges: Edges, rows: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the edges of some rows in pieces: the source of every edge, and the index of its row in ``rows``."""
+    ends = np.append(0, np.cumsum(edges.indptr[rows + 1] - edges.indptr[rows]))
+    start = 0
+    while start < len(rows):
+        stop = max(start + 1, int(np.searchsorted(ends, ends[start] + _CHUNK, side="right")) - 1)
+        indptr, positions = kernels.csr.csr_rows(edges.indptr, rows[start:stop])
+        yield edges.indices[positions], np.repeat(np.arange(start, stop), np.diff(indptr))
+        start = stop
+
+
+def _absent(edges: Edges, rows: Ints, there: Floats, prob: Floats, count: int) -> Floats:
+    """The probability of every node that no edge from it is drawn, where edges are drawn independently."""
+    log, chance = np.zeros(count), there * prob
+    with np.errstate(divide="ignore"):  # what is drawn for certain has the logarithm minus infinity
+        each = np.log1p(-np.minimum(chance, 1))
+    for source, row in _pieces(edges, rows):
+        log += np.bincount(source, weights=each[row], minlength=count)
+    absent: Floats = np.exp(log)
+    return absent
+
+
+def _absent_shared(edges: Edges, rows: Ints, there: Floats, prob: Floats, count: int) -> Floats:
+    """The same where the largest probability among the destinations in the layer decides."""
+    pieces = [(source, row) for source, row in _pieces(edges, rows)]
+    if not pieces:
+        return np.ones(count)
+    source, row = (np.concatenate(part) for part in zip(*pieces, strict=True))
+    order = np.lexsort((-prob[row], source))
+    source, row = source[order], row[order]
+    p, q = np.minimum(there[row], _CERTAIN), prob[row]
+    # in descending order of q, an edge decides if its destination is there and none before it is
+    log = np.cumsum(np.log1p(-p))
+    first = np.append(True, source[1:] != source[:-1])
+    earlier = np.concatenate([np.zeros(1), log[:-1]])
+    start = np.maximum.accumulate(np.where(first, np.arange(len(source)), 0))
+    decides = q * p * np.exp(earlier - earlier[start])
+    return np.ones(count) - np.bincount(source, weights=decides, minlength=count)
