@@ -38,6 +38,13 @@ def test_compare_prints_a_table(job: str, count: int, tmp_path: Path) -> None:
     assert all(float(row[1]) > 0 for row in rows)
 
 
+def test_the_loader_of_pyg_is_replaced() -> None:
+    pytest.importorskip("torch_geometric", reason="PyTorch Geometric is not installed")
+    rows = rows_of(run("pyg_loader.py", "--epochs", 1, "--rounds", 1, "--nodes", 1200, "--threads", 1), "| pyg_loader")
+    assert [row[0] for row in rows] == ["pyg_loader", "pyg_loader, 1 worker", "pyg_loader, 1 worker, trim_to_layer"]
+    assert len({row[4] for row in rows}) == 1  # workers and trim_to_layer change nothing
+
+
 def test_compare_with_another_version(tmp_path: Path) -> None:
     options = ["--scale", 8, *SMALL, "--rounds", 1, "--data", tmp_path, "--before", SCRIPTS.parent]
     rows = rows_of(run("compare.py", "step", *options))[1:]

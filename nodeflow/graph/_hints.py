@@ -8,7 +8,13 @@ from torch import Tensor, strided
 
 from nodeflow._base.checks import describe
 
-_CONVERTERS = {"scipy": "from_scipy", "networkx": "from_networkx", "torch_geometric": "from_pyg", "dgl": "from_dgl"}
+_CONVERTERS = {
+    "scipy": "from_scipy",
+    "networkx": "from_networkx",
+    "torch_geometric": "from_pyg",
+    "dgl": "from_dgl",
+    "igraph": "from_igraph",
+}
 
 
 def check_arrays(first: object, second: object, call: str, expected: str) -> None:
@@ -30,6 +36,8 @@ def _foreign(value: object) -> str | None:
     library = type(value).__module__.partition(".")[0]
     if library in _CONVERTERS:
         return f"for this object use nodeflow.convert.{_CONVERTERS[library]}(...)"
+    if type(value).__name__ in ("DataFrame", "Table"):
+        return "for a table of edges use nodeflow.convert.from_edge_table(...)"
     if isinstance(value, Tensor) and value.layout != strided:
         return "for a sparse adjacency use Graph.from_edges(*adjacency.to_sparse_coo().coalesce().indices())"
     return None

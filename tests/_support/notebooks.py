@@ -47,8 +47,8 @@ def printed(cell: dict[str, Any]) -> str:
 def comparable(cell: dict[str, Any]) -> str:
     """What a cell printed that must be the same in every run.
 
-    Of a cell with the tag "varies" (trained weights, say) all but numbers and spaces; of a cell with the tag
-    "optional", which needs a library that may not be installed, nothing.
+    Of a cell with the tag "varies" (trained weights, say) all but numbers and spaces; nothing of a cell with the tag
+    "optional", which needs a library that may not be installed.
     """
     text, tags = printed(cell), cell["metadata"].get("tags", [])
     if "optional" in tags:

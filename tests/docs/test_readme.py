@@ -110,10 +110,21 @@ def compare(block: Block, name: str, session: dict[str, Any]) -> None:
     session.update(test.globs)  # get_doctest works on a copy
 
 
+EXAMPLES = {
+    "nodeflow.convert._networkx": ["networkx"],
+    "nodeflow.convert._igraph": ["igraph"],
+    "nodeflow.convert._pyg": ["torch_geometric"],
+    "nodeflow.convert._pyg_loader": ["torch_geometric"],
+    "nodeflow.convert._pyg_node_flow": ["torch_geometric"],
+    "nodeflow.convert._tables": ["pandas"],
+}
+"""Libraries that examples of a module use, and that are not needed otherwise."""
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_in_docstrings(module: str) -> None:
-    if module == "nodeflow.convert":
-        pytest.importorskip("networkx")
+    for library in EXAMPLES.get(module, ()):
+        pytest.importorskip(library, reason=f"examples of {module} use {library}")
     own = {"__name__": "__example__"}  # so that classes of an example are not taken for classes of the package
     failures, _ = doctest.testmod(importlib.import_module(module), optionflags=doctest.ELLIPSIS, extraglobs=own)
     assert not failures, f"see the output above: {failures} examples of {module} print something else"

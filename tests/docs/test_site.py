@@ -30,8 +30,9 @@ _LINK = re.compile(r"\]\(([^()\s#]*)(?:#([^()\s]*))?\)")
 
 ELSEWHERE = {
     "nodeflow.convert.from_dgl": "needs DGL",
-    "nodeflow.convert.from_pyg": "needs PyTorch Geometric",
-    "nodeflow.convert.to_pyg": "needs PyTorch Geometric",
+    "nodeflow.convert.from_dgl_blocks": "needs DGL",
+    "nodeflow.convert.to_dgl": "needs DGL",
+    "nodeflow.convert.to_dgl_blocks": "needs DGL",
     "nodeflow.propagation.ExchangePlan": "needs several processes; docs/distributed/processes.md has one",
     "nodeflow.propagation.PartPropagation": "needs several processes; docs/distributed/processes.md has one",
 }

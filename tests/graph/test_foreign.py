@@ -109,6 +109,7 @@ INDEX = torch.tensor([[0, 1, 2], [1, 2, 0]])
         ([(0, 1), (1, 2)], r"Graph.from_edges\(src, dst\)"),
         (scipy.sparse.eye_array(3), r"use nodeflow.convert.from_scipy\(...\)"),
         (networkx.path_graph(3), r"use nodeflow.convert.from_networkx\(...\)"),
+        (pandas.DataFrame({"src": [0]}), r"use nodeflow.convert.from_edge_table\(...\)"),
         (torch.eye(3).to_sparse(), r"Graph.from_edges\(\*adjacency.to_sparse_coo\(\).coalesce\(\).indices\(\)\)"),
     ],
 )

@@ -1,0 +1,72 @@
+"""Columns as lists of attributes and back, and undirected edges as pairs of directed ones, for several libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, _All, describe
+from nodeflow._rows.rows import whole_column
+from nodeflow.graph import Frame
+
+Attributes: TypeAlias = Sequence[str] | Mapping[str, torch.dtype | None]
+"""Attributes that become columns: names, or a dict from names to types of numbers."""
+
+
+def check_names(names: object, argument: str) -> None:
+    """Raise TypeError for a single string where a list of names is expected."""
+    if isinstance(names, str):
+        raise TypeError(f"{argument} must be a list of names, got the string {names!r}; write [{names!r}]")
+
+
+def dtype_of(names: Attributes, name: str) -> torch.dtype | None:
+    """Return the type that the caller wants for a column; None lets the values tell it."""
+    return names[name] if isinstance(names, Mapping) else None
+
+
+def as_column(name: str, values: Sequence[Any], keys: Iterable[Any], what: str, dtype: torch.dtype | None) -> Tensor:
+    """Return the values of an attribute of all nodes or edges as a column.
+
+    ``keys`` name the nodes or edges (``what``) in errors. Raises TypeError for values that are no numbers, or lists of
+    different lengths.
+    """
+    try:
+        if len(values) and isinstance(values[0], (np.ndarray, Tensor)):
+            rows = torch.stack([torch.as_tensor(value, device="cpu") for value in values])
+            return rows if dtype is None else rows.to(dtype)
+        return torch.tensor(values, dtype=dtype, device="cpu")
+    except (TypeError, ValueError, RuntimeError) as error:
+        words = f"the {what} attribute {name!r} must hold numbers, or lists of numbers of one length"
+        for key, value in zip(keys, values, strict=True):
+            if not _is_like(value, values[0]):
+                raise TypeError(f"{words}, but {what} {key!r} has {describe(value)}") from None
+        raise TypeError(f"{words}, of a type that torch has: {error}") from None
+
+
+def _is_like(value: Any, first: Any) -> bool:
+    """Whether a value is of numbers and has as many of them as the first."""
+    array, other = (np.asarray(v, dtype=object) for v in (value, first))
+    return array.shape == other.shape and all(
+        isinstance(v, (bool, int, float, complex, np.generic)) for v in array.flat
+    )
+
+
+def lists_of(frame: Frame, names: Sequence[str] | _All) -> dict[str, list[Any]]:
+    """Return columns as lists with a number, or a list of numbers, per row."""
+    columns = {name: whole_column(frame[name]).detach() for name in (frame if isinstance(names, _All) else names)}
+    return {name: (c if c.layout == torch.strided else c.to_dense()).tolist() for name, c in columns.items()}
+
+
+def both_ways(src: Ints, dst: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return undirected edges as directed ones: ``(src, dst, position of the undirected edge)``.
+
+    The two directions of an edge are next to each other; a self-loop becomes one edge.
+    """
+    copies = np.where(src == dst, 1, 2)
+    edge = np.repeat(np.arange(len(src)), copies)
+    turned = np.concatenate([np.zeros(1, bool), edge[1:] == edge[:-1]])[: len(edge)]
+    return np.where(turned, dst[edge], src[edge]), np.where(turned, src[edge], dst[edge]), edge

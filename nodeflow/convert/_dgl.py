@@ -1,0 +1,169 @@
+"""Graphs from and to DGL, and NodeFlows from and to its message-flow graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import LARGEST, as_ids, check_type, describe
+from nodeflow._rows.rows import take_rows, whole_column
+from nodeflow.flow import Flow, Layer, NodeFlow
+from nodeflow.flow._parent import check_graph
+from nodeflow.graph import Frame, Graph
+from nodeflow.ops import Structure
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import dgl
+
+_ID, _WEIGHT = "_ID", "edge_weights"
+"""DGL's names of the columns of parent ids (``dgl.NID``, ``dgl.EID``) and of estimator weights (``LaborSampler``)."""
+
+
+def from_dgl(graph: dgl.DGLGraph) -> Graph:
+    """Return the graph of a homogeneous DGL graph, with its node and edge columns; ids of nodes and edges stay.
+
+    Raises TypeError for a graph with several types of nodes or edges: pass ``dgl.to_homogeneous(graph)``.
+    """
+    if getattr(graph, "is_block", False):
+        raise TypeError(
+            "graph is a message-flow graph of DGL (a block); from_dgl_blocks makes a NodeFlow of a list of them"
+        )
+    if not graph.is_homogeneous:
+        raise TypeError("graph has several types of nodes or edges; pass dgl.to_homogeneous(graph)")
+    src, dst = graph.edges(order="eid")
+    ndata, edata = dict(graph.ndata), dict(graph.edata)
+    return Graph.from_edges(src, dst, num_nodes=graph.num_nodes(), ndata=ndata, edata=edata)
+
+
+def to_dgl(graph: Graph) -> dgl.DGLGraph:
+    """Return a homogeneous DGL graph with the same ids of nodes and edges, and all columns.
+
+    Raises ImportError without DGL; its message says where to get it.
+    """
+    library = _library()
+    made = library.graph(graph.edges(), num_nodes=graph.num_nodes)
+    for frame, columns in ((made.ndata, graph.ndata), (made.edata, graph.edata)):
+        for name, column in columns.items():
+            frame[name] = whole_column(column)
+    return made
+
+
+def from_dgl_blocks(blocks: Sequence[dgl.DGLGraph], *, parent: Graph | None = None) -> NodeFlow:
+    """Return the NodeFlow of DGL's message-flow graphs, inputs first, as its samplers hand them out.
+
+    Source nodes of block i are layer i, its edges are flow i, and its destination nodes are layer i + 1. The columns
+    ``dgl.NID`` and ``dgl.EID`` become parent ids, and ``edge_weights`` (the name that ``dgl.dataloading.LaborSampler``
+    uses) estimator weights. All other columns stay. Edges are sorted by destination where they are not.
+
+    Args:
+        blocks: one or more blocks; the destinations of one are the sources of the next.
+        parent: the graph that the parent ids belong to.
+
+    Raises ValueError for blocks that do not follow one another, or whose columns of a shared layer differ; TypeError
+    for other objects; IndexError for a parent id that ``parent`` does not have.
+    """
+    if parent is not None:
+        check_graph(parent, "parent")
+    if not isinstance(blocks, Sequence) or not blocks or not all(getattr(b, "is_block", False) for b in blocks):
+        raise TypeError(f"blocks must be a list of one or more blocks of DGL, got {describe(blocks)}")
+    for i, (one, other) in enumerate(pairwise(blocks)):
+        if one.num_dst_nodes() != other.num_src_nodes():
+            raise ValueError(
+                f"the destinations of block {i} must be the sources of block {i + 1}, but there are "
+                f"{one.num_dst_nodes()} and {other.num_src_nodes()}"
+            )
+    sizes = [blocks[0].num_src_nodes(), *(block.num_dst_nodes() for block in blocks)]
+    layers = []
+    for i, size in enumerate(sizes):
+        sides = [block.srcdata for block in blocks[i : i + 1]] + [block.dstdata for block in blocks[i - 1 : i] if i]
+        columns = _joined(sides, i)
+        ids = columns.pop(_ID, None)
+        ids = None if ids is None else torch.from_numpy(as_ids(ids, f"parent ids of layer {i}", LARGEST).copy())
+        layers.append(Layer(size, ids, Frame(size, columns)))
+    flows = [_flow(block, layers[i], layers[i + 1], i) for i, block in enumerate(blocks)]
+    return NodeFlow(layers, flows, parent=parent)
+
+
+def to_dgl_blocks(batch: NodeFlow) -> list[dgl.DGLGraph]:
+    """Return the flows of a NodeFlow as DGL's message-flow graphs, inputs first.
+
+    Block i has the edges of flow i in their order, with local ids. ``srcdata`` and ``dstdata`` have the columns of
+    layers i and i + 1, ``edata`` those of the flow. Parent ids are in ``dgl.NID`` and ``dgl.EID`` where there are any,
+    estimator weights in ``edata["edge_weights"]``. Seeds that repeat are one row; ``batch.seed_index`` has the repeats.
+
+    Raises ValueError for flows that skip layers, contexts, and columns with one of these names; ImportError without
+    DGL.
+    """
+    check_type(batch, "batch", NodeFlow, "a NodeFlow")
+    library = _library()
+    if len(batch.flows.pairs()) > batch.num_flows:
+        raise ValueError(f"blocks of DGL cannot hold flows that skip layers, got the flows {batch.flows.pairs()}")
+    blocks = []
+    for flow in batch.flows:
+        sizes = {"num_src_nodes": flow.num_src, "num_dst_nodes": flow.num_dst}
+        block = library.create_block(flow.edges(), **sizes)
+        edge_ids = flow.parent_eid if flow.has_parent else None
+        _fill(block.srcdata, flow.src_layer.data, {_ID: _parent_ids(flow.src_layer)})
+        _fill(block.dstdata, flow.dst_layer.data, {_ID: _parent_ids(flow.dst_layer)})
+        _fill(block.edata, flow.data, {_ID: edge_ids, _WEIGHT: flow.weight})
+        blocks.append(block)
+    return blocks
+
+
+def _library() -> ModuleType:
+    try:
+        import dgl
+    except ImportError:
+        raise ImportError("DGL is needed; see https://www.dgl.ai/pages/start.html for how to install it") from None
+    library: ModuleType = dgl
+    return library
+
+
+def _parent_ids(layer: Layer) -> Tensor | None:
+    if layer.context is not None:
+        raise ValueError("blocks of DGL cannot hold a node in several contexts (seeds or times), which this batch has")
+    return layer.parent_nid if layer.has_parent else None
+
+
+def _fill(frame: Any, columns: Frame, more: Mapping[str, Tensor | None]) -> None:
+    if taken := [name for name in more if name in columns]:
+        raise ValueError(f"DGL's blocks keep the column name {taken[0]!r} for ids and weights; give yours another name")
+    for name, column in {**columns, **more}.items():
+        if column is not None:
+            frame[name] = column
+
+
+def _joined(sides: Sequence[Mapping[str, Tensor]], layer: int) -> dict[str, Tensor]:
+    """Return the columns of a layer, which is the destinations of one block and the sources of the next."""
+    columns: dict[str, Tensor] = {}
+    for side in sides:
+        for name, column in dict(side).items():
+            if name in columns and not torch.equal(columns[name], column):
+                raise ValueError(
+                    f"column {name!r} of layer {layer} differs between the destinations of block {layer - 1} and the "
+                    f"sources of block {layer}"
+                )
+            columns[name] = column
+    return columns
+
+
+def _flow(block: Any, src_layer: Layer, dst_layer: Layer, number: int) -> Flow:
+    src, dst = (end.to(torch.int64) for end in block.edges(order="eid"))
+    order = None if bool((dst[1:] >= dst[:-1]).all()) else torch.argsort(dst, stable=True)
+    columns = dict(block.edata)
+    if order is not None:
+        src, dst = src[order], dst[order]
+        columns = {name: take_rows(column, order) for name, column in columns.items()}
+    counts = torch.bincount(dst, minlength=dst_layer.num_nodes)
+    structure = Structure(torch.cat([counts.new_zeros(1), counts.cumsum(0)]), src, src_layer.num_nodes)
+    ids, weight = columns.pop(_ID, None), columns.pop(_WEIGHT, None)
+    return Flow(
+        structure, src_layer, dst_layer, (number, number + 1), parent_eid=None if ids is None else ids.to(torch.int64),
+        weight=weight, data=Frame(structure.num_edges, columns),
+    )  # fmt: skip

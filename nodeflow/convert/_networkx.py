@@ -1,0 +1,171 @@
+"""Graphs from and to networkx, and NodeFlows as networkx graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+from nodeflow._base.checks import _All, check_type, describe
+from nodeflow.convert._columns import Attributes, as_column, both_ways, check_names, dtype_of, lists_of
+from nodeflow.flow import NodeFlow
+from nodeflow.graph import Frame, Graph
+
+if TYPE_CHECKING:
+    import networkx
+
+
+def from_networkx(
+    graph: networkx.Graph,
+    *,
+    node_columns: Attributes = (),
+    edge_columns: Attributes = (),
+    keys_are_ids: bool = False,
+) -> tuple[Graph, list[Any]]:
+    """Return the graph of a networkx graph, and the networkx node of every id.
+
+    Ids follow networkx's order of nodes and edges. An undirected edge becomes two edges, one each way, next to each
+    other (a self-loop becomes one).
+
+    Args:
+        graph: any networkx graph; multigraphs keep their repeated edges.
+        node_columns, edge_columns: attributes, numbers or lists of numbers, that become columns. A list of names, or a
+            dict from names to types: ``{"x": torch.float64}``. Without a type, Python's floats become float32, whole
+            numbers int64 and bools bool.
+        keys_are_ids: whether the keys of a directed multigraph are the ids of its edges, as ``to_networkx`` writes
+            them. networkx lists edges source by source, so their order is not that of the ids.
+
+    Raises KeyError for an attribute that a node (or edge) does not have, TypeError for values that are no numbers,
+    ValueError for ``keys_are_ids`` without keys that are 0..num_edges-1.
+
+    >>> import networkx
+    >>> from_networkx(networkx.path_graph(["a", "b"]))
+    (Graph(2 nodes, 2 edges), ['a', 'b'])
+    """
+    check_names(node_columns, "node_columns")
+    check_names(edge_columns, "edge_columns")
+    nodes = list(graph.nodes)
+    number = {node: i for i, node in enumerate(nodes)}
+    pairs = [(u, v) for u, v in graph.edges()]
+    data = [attributes for _, _, attributes in graph.edges(data=True)]
+    src, dst = np.array([(number[u], number[v]) for u, v in pairs], np.int64).reshape(-1, 2).T
+    edge_ids = _keys(graph) if keys_are_ids else None
+    edge = np.arange(len(src))
+    if not graph.is_directed():
+        src, dst, edge = both_ways(src, dst)
+    node_data = [graph.nodes[node] for node in nodes]
+    ndata = {name: _attribute(name, node_data, nodes, "node", node_columns) for name in node_columns}
+    edata = {name: _attribute(name, data, pairs, "edge", edge_columns)[edge] for name in edge_columns}
+    if edge_ids is not None:
+        order = np.argsort(edge_ids)  # row e of a column belongs to edge id e
+        edata = {name: column[order] for name, column in edata.items()}
+    return Graph.from_edges(src, dst, num_nodes=len(nodes), edge_ids=edge_ids, ndata=ndata, edata=edata), nodes
+
+
+def to_networkx(
+    graph: Graph | NodeFlow, *, node_columns: Sequence[str] | _All = (), edge_columns: Sequence[str] | _All = ()
+) -> networkx.MultiDiGraph:
+    """Return a networkx MultiDiGraph of a graph or of a NodeFlow.
+
+    Of a ``Graph``: nodes 0..num_nodes-1, and edges in the order of their ids, with the edge id as key.
+
+    Of a ``NodeFlow``: a node ``(layer, local id)`` for every node of a layer, with the attributes ``layer`` and
+    ``parent_nid`` (where the layer has parent nodes) and ``context`` (where there are contexts). An edge for every edge
+    of a flow, with its local id as key and the attributes ``parent_eid`` (where the flow has parent edges; -1 for a
+    single edge without one) and ``weight``, the estimator weight.
+
+    Args:
+        graph: a ``Graph``, or a ``NodeFlow`` such as a batch.
+        node_columns, edge_columns: names of columns that become attributes; ``nodeflow.ALL`` for all. One number per
+            row becomes a number, several become a list, as ``from_networkx`` reads them. Of a NodeFlow each layer or
+            flow gives those columns that it has, and an edge column named ``weight`` replaces the estimator weight.
+
+    Raises KeyError for an unknown column, TypeError for an object of another class, and ImportError without networkx;
+    its message has the command that installs it.
+
+    >>> from nodeflow import FullSampler
+    >>> graph = Graph.from_edges([0, 1], [1, 2], edata={"time": np.array([5, 6])})
+    >>> list(to_networkx(graph, edge_columns=["time"]).edges(data=True))
+    [(0, 1, {'time': 5}), (1, 2, {'time': 6})]
+    >>> list(to_networkx(FullSampler(graph, 1)([2])).edges(data=True))
+    [((0, 1), (1, 0), {'parent_eid': 1, 'weight': 1.0})]
+    """
+    try:
+        import networkx
+    except ImportError:
+        raise ImportError("networkx is needed; install it with: pip install networkx") from None
+    check_names(node_columns, "node_columns")
+    check_names(edge_columns, "edge_columns")
+    made = networkx.MultiDiGraph()
+    if isinstance(graph, Graph):
+        nodes: list[Any] = list(range(graph.num_nodes))
+        _add_nodes(made, nodes, lists_of(graph.ndata, node_columns))
+        src, dst = (end.tolist() for end in graph.edges())
+        _add_edges(made, src, dst, lists_of(graph.edata, edge_columns))
+    else:
+        check_type(graph, "graph", NodeFlow, "a Graph or a NodeFlow")
+        _add_node_flow(made, graph, node_columns, edge_columns)
+    return made
+
+
+def _keys(graph: networkx.Graph) -> list[int]:
+    if not (graph.is_directed() and graph.is_multigraph()):
+        raise ValueError(
+            f"keys_are_ids=True needs a MultiDiGraph, whose edges have keys, got {type(graph).__name__}; leave it out"
+        )
+    keys = [key for _, _, key in graph.edges(keys=True)]
+    if (wrong := next((key for key in keys if type(key) is not int), None)) is not None:
+        raise ValueError(f"keys_are_ids=True needs keys that are the numbers 0..num_edges-1, got {describe(wrong)}")
+    return keys
+
+
+def _add_node_flow(
+    made: networkx.MultiDiGraph, batch: NodeFlow, node_columns: Sequence[str] | _All, edge_columns: Sequence[str] | _All
+) -> None:
+    _check_held([layer.data for layer in batch.layers], node_columns, "layer")
+    _check_held([flow.data for _, flow in batch.flows.items()], edge_columns, "flow")
+    for i, layer in enumerate(batch.layers):
+        attributes: dict[str, list[Any]] = {"layer": [i] * layer.num_nodes}
+        if layer.has_parent:
+            attributes["parent_nid"] = layer.parent_nid.tolist()
+        if layer.context is not None:
+            attributes["context"] = layer.context.tolist()
+        attributes |= lists_of(layer.data, _held(layer.data, node_columns))
+        _add_nodes(made, [(i, row) for row in range(layer.num_nodes)], attributes)
+    for (i, j), flow in batch.flows.items():
+        attributes = {"parent_eid": flow.parent_eid.tolist()} if flow.has_parent else {}
+        attributes |= {"weight": flow.weight.tolist(), **lists_of(flow.data, _held(flow.data, edge_columns))}
+        src, dst = (end.tolist() for end in flow.edges())
+        _add_edges(made, [(i, row) for row in src], [(j, row) for row in dst], attributes)
+
+
+def _check_held(frames: Sequence[Frame], names: Sequence[str] | _All, where: str) -> None:
+    for name in () if isinstance(names, _All) else names:
+        if not any(name in frame for frame in frames):
+            raise KeyError(f"no {where} has a column {name!r}")
+
+
+def _held(frame: Frame, names: Sequence[str] | _All) -> list[str]:
+    return [name for name in (frame if isinstance(names, _All) else names) if name in frame]
+
+
+def _add_nodes(made: networkx.MultiDiGraph, nodes: list[Any], attributes: dict[str, list[Any]]) -> None:
+    made.add_nodes_from(zip(nodes, _by_row(attributes, len(nodes)), strict=True))
+
+
+def _add_edges(made: networkx.MultiDiGraph, src: list[Any], dst: list[Any], attributes: dict[str, list[Any]]) -> None:
+    made.add_edges_from(zip(src, dst, range(len(src)), _by_row(attributes, len(src)), strict=True))
+
+
+def _by_row(attributes: dict[str, list[Any]], count: int) -> Iterator[dict[str, Any]]:
+    return ({name: values[row] for name, values in attributes.items()} for row in range(count))
+
+
+def _attribute(name: str, data: list[dict[str, Any]], keys: list[Any], what: str, names: Attributes) -> Tensor:
+    """Return an attribute of all nodes or edges as a column."""
+    missing = next((key for key, own in zip(keys, data, strict=True) if name not in own), None)
+    if missing is not None:
+        raise KeyError(f"every {what} must have the attribute {name!r}, but {what} {missing!r} has none")
+    return as_column(name, [own[name] for own in data], keys, what, dtype_of(names, name))

@@ -1,0 +1,66 @@
+"""``Data`` of PyTorch Geometric: made of parts and columns, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from nodeflow._base.checks import describe
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+def data_class() -> type[Data]:
+    """Return the class ``Data``; raises ImportError, with the command that installs it, where it is missing."""
+    try:
+        from torch_geometric.data import Data
+    except ImportError:
+        raise ImportError("PyTorch Geometric is needed; install it with: pip install torch-geometric") from None
+    kind: type[Data] = Data
+    return kind
+
+
+def check_data(data: object) -> None:
+    """Raise TypeError for anything but ``Data`` with one type of nodes and one of edges."""
+    if hasattr(data, "node_types"):
+        raise TypeError(f"data must have one type of nodes, got {type(data).__name__}; pass data.to_homogeneous()")
+    if not hasattr(data, "node_attrs"):
+        raise TypeError(f"data must be a torch_geometric.data.Data, got {describe(data)}")
+
+
+def with_rows(value: object, num_rows: int) -> bool:
+    """Return whether an attribute is a tensor with that many rows."""
+    return isinstance(value, Tensor) and value.ndim > 0 and value.shape[0] == num_rows
+
+
+def make_data(
+    parts: Mapping[str, Any],
+    ndata: Mapping[str, Tensor],
+    edata: Mapping[str, Tensor],
+    reserved: frozenset[str] | None = None,
+) -> Data:
+    """Return ``Data`` with ``parts``, and columns of nodes and edges under their own names.
+
+    Raises ValueError for names that cannot be told apart: those of ``parts`` and ``reserved``, the same name for nodes
+    and edges, and those that ``Data`` keeps for itself.
+    """
+    if both := sorted(set(ndata) & set(edata)):
+        raise ValueError(f"a node and an edge column share a name, which Data cannot hold: {both}")
+    columns = {**ndata, **edata}
+    if taken := sorted((set(parts) | (reserved or set())) & set(columns)):
+        raise ValueError(f"Data keeps the names {taken} for itself; give the columns of these names other ones first")
+    data = data_class()()
+    for name, column in columns.items():
+        try:
+            setattr(data, name, column)
+            held = data[name] is column and getattr(data, name) is column
+        except (AttributeError, KeyError):
+            held = False
+        if not held:
+            raise ValueError(f"Data cannot hold a column named {name!r}; give it another name first")
+    for name, value in parts.items():
+        setattr(data, name, value)
+    return data

@@ -1,0 +1,233 @@
+"""Graphs from and to tables of edges and nodes: pandas, polars, Arrow, or a dict of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import ALL, _All, check_length, check_type, describe
+from nodeflow._base.types import Array
+from nodeflow._rows.rows import whole_column
+from nodeflow.convert._columns import check_names
+from nodeflow.graph import Frame, Graph, NodeNames
+
+Column: TypeAlias = "Array | list[Any]"
+"""A column of a table: an array of one number per row, or a list of names or of arrays."""
+
+
+def from_edge_table(
+    edges: Any,
+    *,
+    src: str = "src",
+    dst: str = "dst",
+    columns: Sequence[str] | _All = ALL,
+    nodes: Any = None,
+    name: str = "name",
+    node_columns: Sequence[str] | _All = ALL,
+) -> tuple[Graph, NodeNames]:
+    """Return the graph of a table with a row per edge, and the names of its nodes.
+
+    Tables are a pandas or polars ``DataFrame``, an Arrow ``Table``, a dict of columns, or any object that exports an
+    Arrow stream (``__arrow_c_stream__``; reading that needs pyarrow). Edge ids follow the rows. The ends of the edges
+    are names: strings, or numbers such as the large ids of a database. Without ``nodes``, ids follow the order in which
+    names first occur.
+
+    Args:
+        edges: a row per edge.
+        src, dst: the columns with the names of the ends.
+        columns: the columns that become columns of the graph; ``nodeflow.ALL`` for all others. They hold numbers, or
+            lists of numbers of one length.
+        nodes: a table with a row per node, in the order of the ids; nodes without edges are there too. None: the nodes
+            are the ends of the edges.
+        name: the column of ``nodes`` with the names.
+        node_columns: the columns of ``nodes`` that become columns of the graph; ``nodeflow.ALL`` for all others.
+
+    Raises KeyError for a column that is not there and for an end that ``nodes`` does not name, TypeError for columns
+    that hold no numbers and for an object that is no table, ValueError for missing entries, for a name that ``nodes``
+    has twice, and for lists of different lengths.
+
+    >>> import pandas
+    >>> edges = pandas.DataFrame({"src": ["ann", "cid"], "dst": ["bob", "ann"], "weight": [0.5, 2.0]})
+    >>> graph, names = from_edge_table(edges)
+    >>> graph, graph.edata["weight"], names.at([0, 1, 2])
+    (Graph(3 nodes, 2 edges, edata: weight), tensor([0.5000, 2.0000], dtype=torch.float64), ['ann', 'bob', 'cid'])
+    """
+    check_names(columns, "columns")
+    check_names(node_columns, "node_columns")
+    table = _Table(edges, "edges")
+    edata = table.numbers(columns, {src, dst})
+    ends = table.names(src), table.names(dst)
+    if nodes is None:
+        return Graph.from_named_edges(*ends, edata=edata)
+    given = _Table(nodes, "nodes")
+    ndata = given.numbers(node_columns, {name})
+    return Graph.from_named_edges(*ends, names=given.names(name), ndata=ndata, edata=edata)
+
+
+def to_edge_table(
+    graph: Graph,
+    names: NodeNames | Sequence[Hashable] | None = None,
+    *,
+    src: str = "src",
+    dst: str = "dst",
+    columns: Sequence[str] | _All = ALL,
+) -> dict[str, Column]:
+    """Return the edges as columns of a table with a row per edge, in the order of the ids.
+
+    The dict is what the constructors of tables take: ``pandas.DataFrame(table)``, ``polars.DataFrame(table)``,
+    ``pyarrow.table(table)``. ``from_edge_table`` reads it too, and ``to_node_table`` has the nodes.
+
+    Args:
+        graph: the graph.
+        names: the name of every node id; None writes ids.
+        src, dst: names of the columns of the ends.
+        columns: the edge columns that are written; ``nodeflow.ALL`` for all. A column with several numbers per edge is
+            a list with an array per row.
+
+    Raises KeyError for an unknown column; ValueError for a column named like an end, for names of another number than
+    the nodes, and for columns of more than two dimensions; TypeError for sparse columns and for bfloat16 and other
+    types that numpy does not have.
+
+    >>> to_edge_table(Graph.from_edges([0, 1], [1, 1]), names=["ann", "bob"])
+    {'src': ['ann', 'bob'], 'dst': ['bob', 'bob']}
+    """
+    ends = {name: _named(end, names, graph) for name, end in zip((src, dst), graph.edges(), strict=True)}
+    if len(ends) < 2:
+        raise ValueError(f"src and dst must be two names, got {src!r} twice")
+    return ends | _columns(graph.edata, columns, set(ends))
+
+
+def to_node_table(
+    graph: Graph,
+    names: NodeNames | Sequence[Hashable] | None = None,
+    *,
+    name: str = "name",
+    columns: Sequence[str] | _All = ALL,
+) -> dict[str, Column]:
+    """Return the nodes as columns of a table with a row per node, in the order of the ids.
+
+    Arguments, the result and errors are those of ``to_edge_table``; ``name`` is the column of the names, or of the ids.
+
+    >>> to_node_table(Graph.from_edges([0], [1]), names=["ann", "bob"])
+    {'name': ['ann', 'bob']}
+    """
+    ids = torch.arange(graph.num_nodes, device="cpu")
+    return {name: _named(ids, names, graph), **_columns(graph.ndata, columns, {name})}
+
+
+class _Table:
+    """A table of any library: its columns by name, as arrays."""
+
+    def __init__(self, table: Any, argument: str) -> None:
+        self.argument = argument
+        if not isinstance(table, Mapping) and not hasattr(table, "columns") and hasattr(table, "__arrow_c_stream__"):
+            table = _arrow(table)
+        self.table = table
+        columns = getattr(table, "column_names", None)  # Arrow, whose ``columns`` are no names
+        if columns is None:
+            columns = list(table) if isinstance(table, Mapping) else getattr(table, "columns", None)
+        if columns is None or not hasattr(table, "__getitem__"):
+            raise TypeError(
+                f"{argument} must be a table (pandas, polars, Arrow, or a dict of columns), got {describe(table)}"
+            )
+        self.columns = list(columns)
+        if twice := [name for at, name in enumerate(self.columns) if name in self.columns[:at]]:
+            raise ValueError(f"{argument} has more than one column named {twice[0]!r}")
+
+    def names(self, name: str) -> list[Any]:
+        """Return a column as a list of names."""
+        return self.array(name).tolist()  # type: ignore[no-any-return]
+
+    def numbers(self, names: Sequence[str] | _All, left_out: set[str]) -> dict[str, Array]:
+        """Return columns as arrays of numbers."""
+        if isinstance(names, _All):
+            for name in self.columns:
+                check_type(name, "a column name", str, "a str")
+            names = [name for name in self.columns if name not in left_out]
+        return {name: self._rows(name) for name in names}
+
+    def array(self, name: str) -> Array:
+        """Return a column as an array; raises ValueError for missing entries where the library marks them."""
+        if name not in self.columns:
+            raise KeyError(
+                f"{self.argument} has no column {name!r}; it has {', '.join(map(repr, self.columns)) or 'none'}"
+            )
+        column = self.table[name]
+        if (missing := _missing(column)) > 0:
+            raise ValueError(
+                f"{self.argument}: column {name!r} has {missing} missing entries; drop or fill these rows first"
+            )
+        if isinstance(column, Tensor):
+            return column.detach().cpu().numpy()
+        return column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+
+    def _rows(self, name: str) -> Array:
+        array = self.array(name)
+        if array.dtype == object and len(array) and isinstance(array[0], (np.ndarray, list, tuple, Tensor)):
+            lengths = {len(row) for row in array}
+            if len(lengths) > 1:
+                raise ValueError(
+                    f"{self.argument}: the lists of column {name!r} must all have one length, got {sorted(lengths)[:3]}"
+                )
+            array = np.stack([np.asarray(row) for row in array])
+        if array.dtype.kind not in "biufc":
+            example = f" such as {array[0]!r}" if len(array) else ""
+            raise TypeError(
+                f"{self.argument}: column {name!r} must hold numbers, got {array.dtype}{example}; convert it first "
+                "(codes of a category, seconds of a date), or name the columns that are wanted"
+            )
+        return array
+
+
+def _arrow(table: Any) -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError("pyarrow is needed to read an Arrow stream; install it with: pip install pyarrow") from None
+    return pyarrow.table(table)
+
+
+def _missing(column: Any) -> int:
+    """Number of entries that a library marks as missing. NaN of a plain float column is a number."""
+    count = getattr(column, "null_count", None)  # polars, a method; Arrow, a number
+    if count is not None:
+        return int(count() if callable(count) else count)
+    if hasattr(column, "isna") and not isinstance(column.dtype, np.dtype):  # pandas' own types
+        return int(column.isna().sum())
+    return 0
+
+
+def _named(ids: Tensor, names: NodeNames | Sequence[Hashable] | None, graph: Graph) -> Column:
+    if names is None:
+        return ids.numpy()
+    check_length(names, "names", graph.num_nodes, "node")
+    return [names[i] for i in ids.tolist()]
+
+
+def _columns(frame: Frame, names: Sequence[str] | _All, taken: set[str]) -> dict[str, Column]:
+    check_names(names, "columns")
+    columns: dict[str, Column] = {}
+    for name in frame if isinstance(names, _All) else names:
+        if name in taken:
+            raise ValueError(f"a column is named {name!r}, as is the column of the names; give that one another name")
+        column = whole_column(frame[name]).detach().cpu()
+        if column.layout != torch.strided:
+            raise TypeError(
+                f"a table cannot hold the sparse column {name!r}; leave it out with columns=, or make it dense"
+            )
+        if column.ndim > 2:
+            raise ValueError(
+                f"a table holds one list of numbers per row, but column {name!r} has shape {list(column.shape)}"
+            )
+        try:
+            array = column.numpy()
+        except TypeError:
+            raise TypeError(
+                f"numpy has no numbers of type {column.dtype}, which {name!r} has; convert it first"
+            ) from None
+        columns[name] = array if array.ndim == 1 else list(array)
+    return columns

@@ -1,0 +1,61 @@
+"""Graphs with columns of many types, and the check that two graphs are the same to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nodeflow import Graph
+
+
+def filled(graph: Graph, *, sparse: bool = False) -> Graph:
+    """Return ``graph`` with columns of many types and widths, with NaN, infinity, and large integers."""
+    generator = torch.Generator().manual_seed(graph.num_nodes * 31 + graph.num_edges)
+    n, e = graph.num_nodes, graph.num_edges
+    graph.ndata["x"] = torch.randn(n, 3, generator=generator)
+    graph.ndata["precise"] = torch.rand(n, dtype=torch.float64, generator=generator)
+    graph.ndata["label"] = torch.arange(n) - 2**62
+    graph.ndata["mask"] = torch.rand(n, generator=generator) < 0.5
+    graph.edata["edge_attr"] = torch.rand(e, 2, dtype=torch.float64, generator=generator)
+    graph.edata["kind"] = (torch.arange(e) % 7).to(torch.int8)
+    graph.edata["flag"] = torch.rand(e, generator=generator) < 0.5
+    odd = torch.rand(e, generator=generator)
+    odd[::3], odd[1::5] = float("nan"), float("-inf")
+    graph.edata["odd"] = odd
+    if sparse:
+        graph.ndata["words"] = (torch.rand(n, 5, generator=generator) * (torch.arange(5) % 2)).to_sparse_csr()
+    return graph
+
+
+def ends(graph: Graph) -> list[list[int]]:
+    return [end.tolist() for end in graph.edges()]
+
+
+def assert_same_graph(one: Graph, other: Graph) -> None:
+    """Fail unless ids, order of edges and all columns are the same."""
+    assert (one.num_nodes, ends(one)) == (other.num_nodes, ends(other))
+    assert_same_columns(one.ndata, other.ndata)
+    assert_same_columns(one.edata, other.edata)
+
+
+def assert_same_columns(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> None:
+    assert sorted(one) == sorted(other)
+    for name in one:
+        assert_same_column(one[name], other[name], name)
+
+
+def assert_same_column(one: Tensor, other: Tensor, name: str) -> None:
+    assert (one.dtype, one.shape, one.layout) == (other.dtype, other.shape, other.layout), name
+    if one.layout == torch.sparse_csr:
+        for part in ("crow_indices", "col_indices", "values"):
+            assert torch.equal(getattr(one, part)(), getattr(other, part)()), name
+    else:
+        assert torch.equal(one.nan_to_num(1e30), other.nan_to_num(1e30)), name
+        assert torch.equal(one != one, other != other), name
+
+
+def types(frame: Mapping[str, Any]) -> dict[str, torch.dtype]:
+    return {name: column.dtype for name, column in frame.items()}

@@ -1,0 +1,175 @@
+"""DGL, by a stand-in that keeps a contract: what the converters rely on. The contract was checked on DGL 2.1."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support import dgl_contract, dgl_double
+from _support.conversions import assert_same_columns, assert_same_graph, ends, filled
+from _support.dgl_contract import check
+from hypothesis import HealthCheck, given, settings
+
+from nodeflow import (
+    FullSampler,
+    Graph,
+    NeighborSampler,
+    NodeFlow,
+    TemporalNeighborSampler,
+    create_node_flow,
+    flow_from_edges,
+)
+from nodeflow.convert import from_dgl, from_dgl_blocks, to_dgl, to_dgl_blocks
+from nodeflow.testing import graphs
+
+HERE = Path(__file__).resolve().parent
+ONCE = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dgl", dgl_double)
+
+
+def test_the_stand_in_keeps_the_contract() -> None:
+    check(dgl_double)
+
+
+def test_dgl_keeps_the_contract() -> None:
+    interpreter = os.environ.get("NODEFLOW_DGL_PYTHON")
+    if not interpreter:
+        pytest.skip("NODEFLOW_DGL_PYTHON names no interpreter with DGL")
+    done = subprocess.run([interpreter, dgl_contract.__file__], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "does what the converters rely on" in done.stdout
+
+
+@ONCE
+@given(graphs())
+def test_dgl_and_back_is_the_same_graph(graph: Graph) -> None:
+    made = to_dgl(filled(graph, sparse=True))
+    assert (made.num_nodes(), made.num_edges()) == (graph.num_nodes, graph.num_edges)
+    assert_same_graph(from_dgl(made), graph)
+
+
+@ONCE
+@given(graphs(min_nodes=2))
+def test_blocks_and_back_are_the_same_node_flow(graph: Graph) -> None:
+    for sampler in (
+        NeighborSampler(filled(graph), [2, 1]),
+        NeighborSampler(graph, [2, 2], include_dst=False),
+        FullSampler(graph, 2),
+    ):
+        batch = sampler([1, 0])
+        batch.copy_from_parent({0: ["x"], -1: ["label"]}, ["kind"])
+        blocks = to_dgl_blocks(batch)
+        assert [block.num_edges() for block in blocks] == list(batch.flow_sizes)
+        same_batch(from_dgl_blocks(blocks, parent=graph), batch)
+
+
+def same_batch(one: NodeFlow, other: NodeFlow) -> None:
+    one.validate()
+    for layer, wanted in zip(one.layers, other.layers, strict=True):
+        assert layer.has_parent == wanted.has_parent
+        assert not layer.has_parent or torch.equal(layer.parent_nid, wanted.parent_nid)
+        assert_same_columns(layer.data, wanted.data)
+    for flow, wanted in zip(one.flows, other.flows, strict=True):
+        assert torch.equal(flow.indptr, wanted.indptr)
+        assert torch.equal(flow.indices, wanted.indices)
+        assert flow.has_parent == wanted.has_parent
+        assert not flow.has_parent or torch.equal(flow.parent_eid, wanted.parent_eid)
+        assert_same_columns({"weight": flow.weight, **flow.data}, {"weight": wanted.weight, **wanted.data})
+        assert torch.equal(flow.dst_in_src, wanted.dst_in_src)
+
+
+@pytest.mark.parametrize("name", ["neighbor", "labor"])
+def test_blocks_that_dgl_drew(name: str) -> None:
+    """``_support/dgl_contract.py`` wrote them, with DGL 2.1."""
+    with np.load(HERE / "dgl_blocks.npz") as file:
+        arrays = {key: torch.from_numpy(file[key]) for key in file}
+    graph = Graph.from_edges(arrays["src"], arrays["dst"], num_nodes=30)
+    blocks = []
+    for i in count():
+        own = {
+            key.removeprefix(f"{name}.{i}."): value for key, value in arrays.items() if key.startswith(f"{name}.{i}.")
+        }
+        if not own:
+            break
+        sizes = {"num_src_nodes": len(own["src_ids"]), "num_dst_nodes": len(own["dst_ids"])}
+        block = dgl_double.create_block((own["src"], own["dst"]), **sizes)
+        block.srcdata["_ID"], block.dstdata["_ID"], block.edata["_ID"] = own["src_ids"], own["dst_ids"], own["edge_ids"]
+        if "weights" in own:
+            block.edata["edge_weights"] = own["weights"]
+        blocks.append(block)
+    batch = from_dgl_blocks(blocks, parent=graph)
+    batch.validate()  # parent ids and parent edges fit the graph
+    assert batch.num_flows == 2
+    assert batch.seeds.tolist() == [3, 17, 4]
+    assert [flow.needs_weight for flow in batch.flows] == [name == "labor"] * 2
+    for layer, flow in zip(batch.layers, batch.flows, strict=False):
+        assert torch.equal(flow.dst_in_src, torch.arange(flow.num_dst))
+        assert len(layer) == flow.num_src
+    again = to_dgl_blocks(batch)
+    for block, wanted in zip(again, blocks, strict=True):
+        for own, other in zip(block.edges(), wanted.edges(), strict=True):
+            assert torch.equal(own, other)
+        assert torch.equal(block.edata["_ID"], wanted.edata["_ID"])
+
+
+def test_edges_of_blocks_in_any_order() -> None:
+    block = dgl_double.create_block(([0, 1, 2], [1, 0, 1]), num_src_nodes=3, num_dst_nodes=2)
+    block.edata["w"], block.edata["_ID"] = torch.tensor([5, 6, 7]), torch.tensor([2, 0, 1])
+    flow = from_dgl_blocks([block]).flows[0]
+    assert (flow.indptr.tolist(), flow.indices.tolist()) == ([0, 1, 3], [1, 0, 2])
+    assert (flow.data["w"].tolist(), flow.parent_eid.tolist()) == ([6, 5, 7], [0, 2, 1])
+    assert not from_dgl_blocks([block]).front.has_parent
+
+
+def test_dgl_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = dgl_double.create_block(([0], [0]), num_src_nodes=2, num_dst_nodes=1)
+    with pytest.raises(TypeError, match=r"from_dgl_blocks makes a NodeFlow"):
+        from_dgl(block)
+    with pytest.raises(TypeError, match=r"several types of nodes or edges; pass dgl.to_homogeneous\(graph\)"):
+        from_dgl(dgl_double.heterograph({("a", "to", "b"): ([0], [1])}))
+    for wrong in ([], block, [dgl_double.graph(([0], [1]))]):
+        with pytest.raises(TypeError, match="blocks must be a list of one or more blocks of DGL"):
+            from_dgl_blocks(wrong)
+    with pytest.raises(
+        ValueError, match="destinations of block 0 must be the sources of block 1, but there are 1 and 2"
+    ):
+        from_dgl_blocks([block, block])
+    other = dgl_double.create_block(([0], [0]), num_src_nodes=1, num_dst_nodes=1)
+    block.dstdata["x"], other.srcdata["x"] = torch.ones(1), torch.zeros(1)
+    with pytest.raises(ValueError, match="column 'x' of layer 1 differs between the destinations of block 0"):
+        from_dgl_blocks([block, other])
+    graph = Graph.from_edges([0, 1], [1, 1], edata={"time": torch.tensor([1, 2])})
+    batch = NeighborSampler(graph, [2])([1])
+    batch.fdata[0]["edge_weights"] = torch.ones(2)
+    with pytest.raises(ValueError, match="keep the column name 'edge_weights'"):
+        to_dgl_blocks(batch)
+    with pytest.raises(ValueError, match="a node in several contexts"):
+        to_dgl_blocks(TemporalNeighborSampler(graph, [2], time="time")([1], times=[5]))
+    low, skip = (flow_from_edges([0], [0], num_src=n, num_dst=1) for n in (1, 1))
+    with pytest.raises(ValueError, match=r"cannot hold flows that skip layers"):
+        to_dgl_blocks(create_node_flow({(0, 1): low, (1, 2): low, (0, 2): skip}))
+    with pytest.raises(TypeError, match="batch must be a NodeFlow, got"):
+        to_dgl_blocks(graph)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "dgl", None)
+    for call in (lambda: to_dgl(graph), lambda: to_dgl_blocks(NeighborSampler(graph, [2])([1]))):
+        with pytest.raises(ImportError, match=r"DGL is needed; see https://www.dgl.ai"):
+            call()
+
+
+def test_a_graph_with_repeated_edges_and_isolated_nodes() -> None:
+    made: Any = dgl_double.graph((torch.tensor([2, 0, 0]), torch.tensor([1, 1, 1])), num_nodes=4)
+    made.ndata["x"], made.edata["w"] = torch.arange(4), torch.arange(3.0)
+    graph = from_dgl(made)
+    assert (graph.num_nodes, ends(graph)) == (4, [[2, 0, 0], [1, 1, 1]])
+    assert (graph.ndata["x"].tolist(), graph.edata["w"].tolist()) == ([0, 1, 2, 3], [0, 1, 2])

@@ -1,0 +1,69 @@
+"""igraph: ids, attributes, undirected graphs."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+from _support.conversions import assert_same_graph, ends, filled, types
+from hypothesis import given, settings
+
+from nodeflow import ALL, Graph
+from nodeflow.convert import from_igraph, to_igraph
+from nodeflow.graph import NodeNames
+from nodeflow.testing import graphs
+
+igraph = pytest.importorskip("igraph", reason="igraph is not installed")
+
+
+@settings(max_examples=25)
+@given(graphs(min_nodes=1))
+def test_igraph_and_back_is_the_same_graph(graph: Graph) -> None:
+    made = to_igraph(filled(graph), node_columns=ALL, edge_columns=ALL)
+    assert (made.vcount(), made.ecount(), made.is_directed()) == (graph.num_nodes, graph.num_edges, True)
+    assert made.get_edgelist() == list(zip(*ends(graph), strict=True))
+    if graph.num_edges == 0:  # without rows, a list does not tell how wide its rows were
+        graph.edata.pop("edge_attr")
+    back = from_igraph(made, node_columns=types(graph.ndata), edge_columns=types(graph.edata))
+    assert_same_graph(back, graph)
+
+
+def test_igraph_degrees_are_those_of_the_graph() -> None:
+    graph = Graph.from_edges([0, 0, 3, 2, 2], [1, 1, 3, 0, 1], num_nodes=6)
+    made = to_igraph(graph)
+    assert made.indegree() == graph.in_degrees().tolist()
+    assert made.outdegree() == graph.out_degrees().tolist()
+    assert not made.vs.attributes()
+
+
+def test_undirected_edges_become_two_next_to_each_other() -> None:
+    made = igraph.Graph(4, [(0, 1), (2, 2), (1, 0), (3, 1)], edge_attrs={"w": [0.5, 1.5, 2.5, 3.5]})
+    graph = from_igraph(made, edge_columns=["w"])
+    assert ends(graph) == [[0, 1, 2, 0, 1, 1, 3], [1, 0, 2, 1, 0, 3, 1]]
+    assert graph.edata["w"].tolist() == [0.5, 0.5, 1.5, 2.5, 2.5, 3.5, 3.5]
+    assert ends(from_igraph(igraph.Graph())) == [[], []]
+
+
+def test_names_of_vertices() -> None:
+    made = igraph.Graph.TupleList([("ann", "bob"), ("cid", "ann")], directed=True)
+    graph, names = from_igraph(made), NodeNames(made.vs["name"])
+    assert [names.at(end) for end in graph.edges()] == [["ann", "cid"], ["bob", "ann"]]
+    with pytest.raises(TypeError, match=r"attribute 'name' must hold numbers, .* but node 0 has str 'ann'"):
+        from_igraph(made, node_columns=["name"])
+
+
+def test_igraph_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = igraph.Graph(2, [(0, 1)], vertex_attrs={"x": [1, None]})
+    with pytest.raises(KeyError, match="no edge attribute 'w'; the graph has none"):
+        from_igraph(made, edge_columns=["w"])
+    with pytest.raises(TypeError, match=r"attribute 'x' .* but node 1 has NoneType None"):
+        from_igraph(made, node_columns=["x"])
+    with pytest.raises(TypeError, match=r"graph must be an igraph.Graph, got list"):
+        from_igraph([])
+    graph = Graph.from_edges([0], [1], ndata={"x": torch.ones(2)})
+    with pytest.raises(KeyError, match="no column 'y'"):
+        to_igraph(graph, node_columns=["y"])
+    monkeypatch.setitem(sys.modules, "igraph", None)
+    with pytest.raises(ImportError, match=r"pip install igraph$"):
+        to_igraph(graph)

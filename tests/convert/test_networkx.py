@@ -1,0 +1,184 @@
+"""networkx: attributes, multigraphs, names of nodes, and NodeFlows."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+import torch
+from _support.conversions import assert_same_graph, filled, types
+from hypothesis import given, settings
+
+from nodeflow import ALL, FullSampler, Graph, NeighborSampler, create_node_flow, flow_from_edges
+from nodeflow.convert import from_networkx, to_networkx
+from nodeflow.testing import graphs
+
+networkx = pytest.importorskip("networkx", reason="networkx is not installed")
+
+
+def pairs(graph: Graph) -> list[tuple[int, int]]:
+    src, dst = graph.edges()
+    return list(zip(src.tolist(), dst.tolist(), strict=True))
+
+
+@settings(max_examples=25)
+@given(graphs())
+def test_networkx_and_back_keeps_every_edge(graph: Graph) -> None:
+    made = to_networkx(graph)
+    assert type(made) is networkx.MultiDiGraph
+    assert list(made.nodes) == list(range(graph.num_nodes))
+    assert {key: (u, v) for u, v, key in made.edges(keys=True)} == dict(enumerate(pairs(graph)))
+    back, nodes = from_networkx(made)
+    assert nodes == list(range(graph.num_nodes))
+    assert sorted(pairs(back)) == sorted(pairs(graph))
+
+
+def test_networkx_directed_and_undirected() -> None:
+    edges = [("a", "b"), ("c", "c"), ("b", "c")]
+    one_way, nodes = from_networkx(networkx.DiGraph(edges))
+    assert nodes == ["a", "b", "c"]
+    assert sorted(pairs(one_way)) == [(0, 1), (1, 2), (2, 2)]
+    both_ways, nodes = from_networkx(networkx.Graph(edges))
+    named = [(nodes[u], nodes[v]) for u, v in pairs(both_ways)]
+    assert sorted(named) == [("a", "b"), ("b", "a"), ("b", "c"), ("c", "b"), ("c", "c")]
+    assert named.index(("a", "b")) // 2 == named.index(("b", "a")) // 2
+
+
+def test_networkx_multigraphs_keep_repeated_edges_and_isolated_nodes() -> None:
+    many = networkx.MultiGraph([(3, 1), (1, 3), (1, 1), (1, 1)])
+    many.add_node("alone")
+    graph, nodes = from_networkx(many)
+    assert nodes == [3, 1, "alone"]
+    assert sorted(pairs(graph)) == [(0, 1), (0, 1), (1, 0), (1, 0), (1, 1), (1, 1)]
+    assert from_networkx(networkx.Graph())[0].num_nodes == 0
+
+
+def test_networkx_attributes_become_columns() -> None:
+    given = networkx.Graph()
+    given.add_node("p", x=[1.0, 2.0], y=4)
+    given.add_node("q", x=[3.0, 4.0], y=5)
+    given.add_edge("p", "q", w=0.5)
+    given.add_edge("q", "q", w=2.5)
+    graph, _ = from_networkx(given, node_columns=["x", "y"], edge_columns=["w"])
+    assert graph.ndata["x"].tolist() == [[1, 2], [3, 4]]
+    assert graph.ndata["y"].tolist() == [4, 5]
+    assert graph.ndata["y"].dtype == torch.int64
+    assert dict(zip(pairs(graph), graph.edata["w"].tolist(), strict=True)) == {(0, 1): 0.5, (1, 0): 0.5, (1, 1): 2.5}
+    assert not from_networkx(given)[0].ndata
+
+
+def test_networkx_attributes_that_are_missing_are_named() -> None:
+    given = networkx.DiGraph()
+    given.add_node("p", x=1)
+    given.add_edge("p", "q")
+    with pytest.raises(KeyError, match="every node must have the attribute 'x', but node 'q' has none"):
+        from_networkx(given, node_columns=["x"])
+    with pytest.raises(KeyError, match=r"every edge must have the attribute 'w', but edge \('p', 'q'\) has none"):
+        from_networkx(given, edge_columns=["w"])
+
+
+def test_without_networkx_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(ImportError, match=r"pip install networkx$"):
+        to_networkx(Graph.from_edges([0], [1]))
+
+
+def test_columns_become_attributes_and_come_back() -> None:
+    columns = {"x": torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), "label": torch.tensor([0, 1, -1])}
+    graph = Graph.from_edges([0, 0, 2], [1, 1, 2], ndata=columns, edata={"w": torch.tensor([0.5, 1.5, 2.5])})
+    made = to_networkx(graph, node_columns=["x", "label"], edge_columns=ALL)
+    assert made.nodes[1] == {"x": [3.0, 4.0], "label": 1}
+    assert list(made.edges(keys=True, data=True)) == [
+        (0, 1, 0, {"w": 0.5}), (0, 1, 1, {"w": 1.5}), (2, 2, 2, {"w": 2.5}),
+    ]  # fmt: skip
+    back, names = from_networkx(made, node_columns=["x", "label"], edge_columns=["w"])
+    assert names == [0, 1, 2]
+    assert [end.tolist() for end in back.edges()] == [end.tolist() for end in graph.edges()]
+    for name, column in columns.items():
+        assert torch.equal(back.ndata[name], column)
+    assert torch.equal(back.edata["w"], graph.edata["w"])
+    assert to_networkx(graph).nodes[0] == {}
+    with pytest.raises(KeyError, match="no column 'y'"):
+        to_networkx(graph, node_columns=["y"])
+    with pytest.raises(TypeError, match="graph must be a Graph or a NodeFlow, got list"):
+        to_networkx([])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", [lambda g: NeighborSampler(g, [2, 1], replace=True), lambda g: FullSampler(g, 2)])
+def test_a_node_flow_as_a_networkx_graph(make: Any) -> None:
+    src, dst = [0, 1, 2, 3, 3, 0, 0], [1, 2, 0, 1, 0, 1, 0]
+    graph = Graph.from_edges(src, dst, ndata={"x": torch.arange(4.0)}, edata={"t": torch.arange(7)})
+    batch = make(graph)([1, 0])
+    batch.copy_from_parent({0: ["x"]}, {1: ["t"]})
+    made = to_networkx(batch, node_columns=["x"], edge_columns=["t"])
+    assert made.number_of_nodes() == sum(batch.layer_sizes)
+    assert made.number_of_edges() == sum(batch.flow_sizes)
+    for (i, row), attributes in made.nodes(data=True):
+        v = int(batch.layers[i].parent_nid[row])
+        assert attributes == {"layer": i, "parent_nid": v} | ({"x": float(v)} if i == 0 else {})
+    for (i, u), (j, v), key, attributes in made.edges(keys=True, data=True):
+        flow, e = batch.flows[i, j], attributes["parent_eid"]
+        assert (int(flow.edges()[0][key]), int(flow.edges()[1][key])) == (u, v)
+        assert (made.nodes[i, u]["parent_nid"], made.nodes[j, v]["parent_nid"]) == (src[e], dst[e])
+        assert attributes["weight"] == float(flow.weight[key])
+        assert attributes.get("t") == (e if i == 1 else None)
+    with pytest.raises(KeyError, match="no layer has a column 'y'"):
+        to_networkx(batch, node_columns=["y"])
+
+
+def test_node_flows_without_parents_and_with_skips() -> None:
+    batch = create_node_flow(
+        {(0, 1): flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1),
+         (1, 2): flow_from_edges([0], [0], num_src=1, num_dst=1),
+         (0, 2): flow_from_edges([1], [0], num_src=2, num_dst=1)}
+    )  # fmt: skip
+    made = to_networkx(batch)
+    assert made.nodes[0, 1] == {"layer": 0}
+    assert sorted(made.edges(data=True)) == [
+        ((0, 0), (1, 0), {"weight": 1.0}), ((0, 1), (1, 0), {"weight": 1.0}), ((0, 1), (2, 0), {"weight": 1.0}),
+        ((1, 0), (2, 0), {"weight": 1.0}),
+    ]  # fmt: skip
+
+
+@settings(max_examples=25)
+@given(graphs(min_nodes=1))
+def test_networkx_and_back_is_the_same_graph(graph: Graph) -> None:
+    """Ids, edge ids, repeated edges, and columns of every type, where the caller names the types."""
+    made = to_networkx(filled(graph), node_columns=ALL, edge_columns=ALL)
+    if graph.num_edges == 0:  # without rows, a list does not tell how wide its rows were
+        graph.edata.pop("edge_attr")
+    back, names = from_networkx(
+        made, node_columns=types(graph.ndata), edge_columns=types(graph.edata), keys_are_ids=True
+    )
+    assert names == list(range(graph.num_nodes))
+    assert_same_graph(back, graph)
+
+
+def test_networkx_keys_that_are_no_ids() -> None:
+    with pytest.raises(ValueError, match="needs a MultiDiGraph, whose edges have keys, got DiGraph"):
+        from_networkx(networkx.DiGraph([(0, 1)]), keys_are_ids=True)
+    named = networkx.MultiDiGraph()
+    named.add_edge(0, 1, key="a")
+    with pytest.raises(ValueError, match=r"keys that are the numbers 0..num_edges-1, got str 'a'"):
+        from_networkx(named, keys_are_ids=True)
+    twice = networkx.MultiDiGraph([(0, 1, 0), (1, 0, 0)])
+    with pytest.raises(ValueError, match="permutation"):
+        from_networkx(twice, keys_are_ids=True)
+
+
+def test_networkx_attributes_of_arrays_and_wrong_attributes() -> None:
+    given = networkx.DiGraph()
+    given.add_node("p", x=torch.ones(2).numpy(), s="text", ragged=[1])
+    given.add_node("q", x=torch.zeros(2).numpy(), s="more", ragged=[1, 2])
+    graph, _ = from_networkx(given, node_columns={"x": torch.float64})
+    assert graph.ndata["x"].tolist() == [[1, 1], [0, 0]]
+    assert graph.ndata["x"].dtype == torch.float64
+    with pytest.raises(TypeError, match=r"attribute 's' must hold numbers, .* but .*str 'text'"):
+        from_networkx(given, node_columns=["s"])
+    with pytest.raises(TypeError, match=r"attribute 'ragged' .* of one length, but node 'q' has list \[1, 2\]"):
+        from_networkx(given, node_columns=["ragged"])
+    with pytest.raises(TypeError, match=r"node_columns must be a list of names, got the string 'x'"):
+        from_networkx(given, node_columns="x")
+    with pytest.raises(TypeError, match=r"edge_columns must be a list of names"):
+        to_networkx(graph, edge_columns="x")

@@ -1,0 +1,386 @@
+"""NodeFlows as batches of PyTorch Geometric: its layers compute the same on them, and nothing is lost."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.conversions import assert_same_columns, filled
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodeflow import (
+    ClusterSampler,
+    FullSampler,
+    Graph,
+    LaborSampler,
+    LinkSampler,
+    NeighborSampler,
+    NodeFlow,
+    NodeFlowLoader,
+    RandomWalkSampler,
+    SaintSampler,
+    ShadowSampler,
+    TemporalNeighborSampler,
+    create_full_node_flow,
+    create_node_flow,
+    flow_from_edges,
+)
+from nodeflow.convert import from_pyg_batch, pyg_loader, to_pyg
+from nodeflow.storage import Lookahead
+from nodeflow.storage import open as open_rows
+from nodeflow.testing import graphs
+
+pyg = pytest.importorskip("torch_geometric", reason="PyTorch Geometric is not installed")
+
+
+def ring(num_nodes: int = 60, degree: int = 6) -> Graph:
+    """Return a graph with repeated edges, self-loops and a node without in-edges."""
+    generator = torch.Generator().manual_seed(5)
+    dst = torch.arange(num_nodes - 1).repeat_interleave(degree)
+    src = torch.randint(0, num_nodes, (len(dst),), generator=generator)
+    edata = {"time": torch.randint(0, 50, (len(dst),), generator=generator), "w": torch.rand(len(dst)) + 0.1}
+    ndata = {"x": torch.randn(num_nodes, 4, generator=generator), "y": torch.arange(num_nodes)}
+    return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
+
+
+GRAPH = ring()
+DRAWS: dict[str, Any] = {
+    "neighbours": NeighborSampler(GRAPH, [2, 3, 4], reuse=True),
+    "with replacement": NeighborSampler(GRAPH, [3, 3], reuse=True, replace=True),
+    "all of the first": NeighborSampler(GRAPH, [2, -1, 2], reuse=True),
+    "by weight": NeighborSampler(GRAPH, [2, 3], reuse=True, prob="w", weight="w"),
+    "out-edges": NeighborSampler(GRAPH, [2, 3], reuse=True, direction="out"),
+    "disjoint": NeighborSampler(GRAPH, [2, 3], reuse=True, disjoint=True),
+    "all neighbours": FullSampler(GRAPH, 2),
+    "labor": LaborSampler(GRAPH, [2, 3], reuse=True),
+    "walks": RandomWalkSampler(GRAPH, 2, num_walks=5, walk_length=2, num_neighbors=2, reuse=True),
+    "subgraph per seed": ShadowSampler(GRAPH, 2, 2, 3),
+}
+
+
+def same_structure(one: NodeFlow, other: NodeFlow) -> None:
+    one.validate()
+    assert one.layer_sizes == other.layer_sizes
+    for layer, wanted in zip(one.layers, other.layers, strict=True):
+        assert torch.equal(layer.parent_nid, wanted.parent_nid)
+        assert (layer.context is None) == (wanted.context is None)
+        assert layer.context is None or torch.equal(layer.context, wanted.context)
+    for flow, wanted in zip(one.flows, other.flows, strict=True):
+        assert torch.equal(flow.indptr, wanted.indptr)
+        assert torch.equal(flow.indices, wanted.indices)
+        assert torch.equal(flow.parent_eid, wanted.parent_eid)
+        assert flow.weight.dtype == wanted.weight.dtype
+        assert torch.equal(flow.weight, wanted.weight)
+        assert torch.equal(flow.dst_in_src, wanted.dst_in_src)
+    assert torch.equal(one.seed_index, other.seed_index)
+    assert torch.equal(one.seed_ids, other.seed_ids)
+    assert_same_columns(one.seed_data, other.seed_data)
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_batch_and_back_is_the_same_node_flow(name: str) -> None:
+    batch = DRAWS[name]([7, 3, 59, 7])
+    batch.copy_from_parent({0: ["x"], -1: ["y"]}, {0: ["w"]})
+    data = to_pyg(batch)
+    assert data.validate()
+    assert data.num_nodes == sum(data.num_sampled_nodes)
+    assert data.num_edges == sum(data.num_sampled_edges)
+    assert data.n_id[: data.batch_size].tolist() == [7, 3, 59]
+    assert torch.equal(data.x, GRAPH.ndata["x"][data.n_id])
+    assert data.y[: data.batch_size].tolist() == [7, 3, 59]
+    drawn = data.e_id >= 0  # edges of random walks are none of the graph
+    assert torch.equal(data.w[drawn], GRAPH.edata["w"][data.e_id[drawn]])
+    back = from_pyg_batch(data, parent=GRAPH, node_columns=["x", "y"], edge_columns=["w"])
+    same_structure(back, batch)
+    assert_same_columns(back.ldata[0], batch.ldata[0])
+    assert_same_columns(back.ldata[-1], batch.ldata[-1])
+    assert_same_columns(back.fdata[0], batch.fdata[0])
+
+
+@settings(max_examples=25)
+@given(graphs(min_nodes=1), st.integers(1, 3), st.integers(1, 4), st.data())
+def test_any_graph_and_back(graph: Graph, num_flows: int, fanout: int, data: st.DataObject) -> None:
+    seeds = data.draw(st.lists(st.integers(0, graph.num_nodes - 1), max_size=5))
+    batch = NeighborSampler(filled(graph, sparse=True), [fanout] * num_flows, reuse=True)(seeds)
+    batch.copy_from_parent({0: list(graph.ndata)}, {0: list(graph.edata)})
+    back = from_pyg_batch(to_pyg(batch), parent=graph, node_columns=list(graph.ndata), edge_columns=list(graph.edata))
+    same_structure(back, batch)
+    assert_same_columns(back.ldata[0], batch.ldata[0])
+    assert_same_columns(back.fdata[0], batch.fdata[0])
+
+
+def convs(kind: str, widths: list[int]) -> torch.nn.ModuleList:
+    from torch_geometric import nn
+
+    torch.manual_seed(0)
+    made = {
+        "sage": lambda i, o: nn.SAGEConv(i, o),
+        "gat": lambda i, o: nn.GATConv(i, o, add_self_loops=False),
+        "gatv2": lambda i, o: nn.GATv2Conv(i, o, add_self_loops=False, share_weights=True),
+        "graph": lambda i, o: nn.GraphConv(i, o),
+        "gin": lambda i, o: nn.GINConv(torch.nn.Linear(i, o)),
+    }[kind]
+    return torch.nn.ModuleList([made(i, o) for i, o in pairwise(widths)])
+
+
+def by_flows(model: torch.nn.ModuleList, batch: NodeFlow, h: torch.Tensor, weighted: bool) -> torch.Tensor:
+    """PyTorch Geometric's layers, flow by flow: nothing is merged, so this is the reference."""
+    for i, (conv, flow) in enumerate(zip(model, batch.flows, strict=True)):
+        more = (flow.weight,) if weighted else ()
+        h = conv((h.relu() if i else h, flow.take_dst(h.relu() if i else h)), torch.stack(flow.edges()), *more)
+    return h
+
+
+@pytest.mark.parametrize("trim", [False, True])
+@pytest.mark.parametrize("kind", ["sage", "gat", "gatv2", "graph", "gin"])
+@pytest.mark.parametrize("name", DRAWS)
+def test_layers_compute_the_same_on_the_merged_batch(name: str, kind: str, trim: bool) -> None:
+    from torch_geometric.utils import trim_to_layer
+
+    batch = DRAWS[name]([7, 3, 59])
+    batch.copy_from_parent({0: ["x"]}, None)
+    data, weighted = to_pyg(batch), kind == "graph"
+    model = convs(kind, [4, *[5] * batch.num_flows])
+    h, index, weight = data.x, data.edge_index, data.edge_weight
+    for i, conv in enumerate(model):
+        if trim:
+            h, index, weight = trim_to_layer(i, data.num_sampled_nodes, data.num_sampled_edges, h, index, weight)
+        h = conv(h.relu() if i else h, index, *((weight,) if weighted else ()))
+    expected = by_flows(model, batch, batch.ldata[0]["x"], weighted)
+    torch.testing.assert_close(h[: data.batch_size], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_every_hop_has_its_own_nodes_and_edges() -> None:
+    chain = Graph.from_edges([1, 2, 3, 4, 2], [0, 1, 2, 3, 0])
+    data = to_pyg(NeighborSampler(chain, [9, 9, 9], reuse=True)([0]))
+    assert (data.n_id.tolist(), data.num_sampled_nodes) == ([0, 1, 2, 3, 4], [1, 2, 1, 1])
+    assert (data.e_id.tolist(), data.num_sampled_edges) == ([0, 4, 1, 2, 3], [2, 2, 1])
+
+
+def test_more_nodes_and_edges_than_small_integers() -> None:
+    graph = ring(600)
+    batch = NeighborSampler(graph, [5, 5], reuse=True)(range(300))
+    data = to_pyg(batch)
+    assert (data.num_nodes, data.batch_size) == (batch.layer_sizes[0], 300)
+    assert to_pyg(graph).num_nodes == 600
+    same_structure(from_pyg_batch(data, parent=graph), batch)
+
+
+def test_full_graph_and_subgraphs() -> None:
+    parts = torch.arange(60) // 20
+    for batch in (
+        create_full_node_flow(GRAPH, 2),
+        SaintSampler(GRAPH, 2, kind="node", budget=20)([0]),
+        ClusterSampler(GRAPH, 2, parts=parts)([1]),
+    ):
+        data = to_pyg(batch)
+        assert data.num_sampled_nodes == [batch.layer_sizes[0], 0, 0]
+        assert data.num_sampled_edges == [batch.flow_sizes[0], 0]
+        same_structure(from_pyg_batch(data, parent=GRAPH), batch)
+    whole = create_full_node_flow(GRAPH, 1, add_self_loop=True)
+    assert (to_pyg(whole).e_id == -1).sum() == GRAPH.num_nodes
+
+
+def test_times_pairs_and_columns_of_seeds() -> None:
+    timed = TemporalNeighborSampler(GRAPH, [2, 2], time="time", reuse=True)([7, 7], times=[30, 40])
+    data = to_pyg(timed)
+    assert data.batch.tolist() == timed.layers[0].context.tolist()
+    assert torch.equal(data.time, timed.ldata[0]["time"])
+    same_structure(from_pyg_batch(data, parent=GRAPH), timed)
+    links = LinkSampler(NeighborSampler(GRAPH, [2], reuse=True), num_negatives=2)
+    loader = NodeFlowLoader(links, [4, 9, 4], batch_size=3, seed_data={"label": torch.tensor([1, 0, 1])})
+    data = next(iter(pyg_loader(loader)))
+    assert (data.seed_index.shape, data.seed_ids.tolist()) == ((3, 4), [4, 9, 4])
+    assert data.seed_data["label"].tolist() == [1, 0, 1]
+    assert data.n_id[data.seed_index[:, :2]].T.tolist() == [end[[4, 9, 4]].tolist() for end in GRAPH.edges()]
+    loader.set_epoch(0)
+    same_structure(from_pyg_batch(data, parent=GRAPH), next(iter(loader)))
+
+
+def test_precise_weights_stay_precise() -> None:
+    graph = Graph.from_edges([0, 1, 2], [3, 3, 3], edata={"a": torch.rand(3, dtype=torch.float64)})
+    batch = NeighborSampler(graph, [2], weight="a", reuse=True)([3])
+    assert to_pyg(batch).edge_weight.dtype == torch.float64
+    same_structure(from_pyg_batch(to_pyg(batch), parent=graph), batch)
+
+
+def test_no_seeds_no_edges_no_flows_no_parents() -> None:
+    for batch in (
+        NeighborSampler(GRAPH, [2, 2], reuse=True)([]),
+        NeighborSampler(GRAPH, [2, 2], reuse=True)([59]),
+        create_full_node_flow(GRAPH, 0),
+    ):
+        data = to_pyg(batch)
+        assert data.validate()
+        same_structure(from_pyg_batch(data, parent=GRAPH), batch)
+    hand = create_node_flow([flow_from_edges([0], [0], num_src=1, num_dst=1)], [[4], [4]])
+    data = to_pyg(hand)
+    assert "e_id" not in data
+    assert from_pyg_batch(data).seeds.tolist() == [4]
+
+
+def test_edges_in_any_order_come_back_sorted() -> None:
+    batch = DRAWS["neighbours"]([7, 3])
+    batch.copy_from_parent({0: ["x"]}, {0: ["w"]})
+    data = to_pyg(batch)
+    mixed = torch.randperm(data.num_edges, generator=torch.Generator().manual_seed(0))
+    for name in ("e_id", "edge_weight", "w"):
+        data[name] = data[name][mixed]
+    data.edge_index = data.edge_index[:, mixed]
+    back = from_pyg_batch(data, parent=GRAPH)
+    back.validate()
+    assert torch.equal(back.fdata[0]["w"], GRAPH.edata["w"][back.flows[0].parent_eid])
+    for flow, wanted in zip(back.flows, batch.flows, strict=True):
+        assert torch.equal(flow.indptr, wanted.indptr)
+        assert torch.equal(flow.parent_eid.sort().values, wanted.parent_eid.sort().values)
+
+
+def test_hops_are_found_again_without_counts() -> None:
+    """PyTorch Geometric counts per hop only where ``pyg-lib`` is installed."""
+    batch = DRAWS["neighbours"]([7, 3, 59])
+    data = to_pyg(batch)
+    data.num_sampled_nodes = data.num_sampled_edges = None
+    same_structure(from_pyg_batch(data, parent=GRAPH, num_flows=3), batch)
+    with pytest.raises(ValueError, match=r"data has no num_sampled_nodes, .* pass num_flows="):
+        from_pyg_batch(data)
+    with pytest.raises(ValueError, match=r"but 1 hops from its 3 seeds reach \d+; num_flows must be"):
+        from_pyg_batch(data, num_flows=1)
+
+
+def test_batches_that_one_graph_cannot_hold() -> None:
+    anew = NeighborSampler(GRAPH, [2, 2])([7, 3])
+    with pytest.raises(ValueError, match=r"flow 1 is not a part of flow 0: .* Sample with reuse=True, or run"):
+        to_pyg(anew)
+    with pytest.raises(ValueError, match=r"layer 0 must begin with the nodes of layer 1, .* include_dst=True"):
+        to_pyg(NeighborSampler(GRAPH, [2], include_dst=False)([7, 3]))
+    low = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
+    high, skip = (flow_from_edges([0], [0], num_src=n, num_dst=1) for n in (1, 2))
+    with pytest.raises(ValueError, match=r"cannot hold flows that skip layers, got the flows \[.*\(0, 2\)\]"):
+        to_pyg(create_node_flow({(0, 1): low, (1, 2): high, (0, 2): skip}, [[5, 6], [5], [5]]))
+    batch = DRAWS["neighbours"]([7])
+    batch.ldata[0]["h"], batch.ldata[-1]["h"] = torch.zeros(batch.layer_sizes[0]), torch.ones(1)
+    with pytest.raises(ValueError, match="column 'h' of layer 3 differs from that of an earlier layer"):
+        to_pyg(batch)
+    batch.ldata[-1]["h"] = torch.zeros(1)
+    assert to_pyg(batch).h.shape == (batch.layer_sizes[0],)
+    batch.fdata[0]["edge_weight"] = torch.ones(batch.flow_sizes[0])
+    with pytest.raises(ValueError, match=r"the name that estimator weights have .* weight='edge_weight' needs no"):
+        to_pyg(batch)
+    batch.fdata[0].pop("edge_weight")
+    batch.ldata[0]["n_id"] = batch.layers[0].parent_nid
+    with pytest.raises(ValueError, match=r"Data keeps the names \['n_id'\] for itself"):
+        to_pyg(batch)
+
+
+def test_wrong_batches() -> None:
+    good = to_pyg(DRAWS["neighbours"]([7, 3]))
+
+    def changed(**parts: Any) -> Any:
+        data = good.clone()
+        for name, value in parts.items():
+            data[name] = value
+        return data
+
+    with pytest.raises(ValueError, match=r"num_sampled_nodes must add up to the \d+ nodes of data"):
+        from_pyg_batch(changed(num_sampled_nodes=[2, 1]))
+    with pytest.raises(ValueError, match=r"num_sampled_edges \[1, 2, 3\] does not fit the edges"):
+        from_pyg_batch(changed(num_sampled_edges=[1, 2, 3]))
+    with pytest.raises(ValueError, match=r"n_id must be a tensor with \d+ rows"):
+        from_pyg_batch(changed(n_id=torch.tensor([1])))
+    with pytest.raises(ValueError, match="data must have an edge_index"):
+        from_pyg_batch(pyg.data.Data(x=torch.ones(1)))
+    with pytest.raises(ValueError, match=r"edges must end at nodes of the hops before the last, but \d+ do not"):
+        from_pyg_batch(changed(num_sampled_nodes=[0, good.num_nodes], num_sampled_edges=None))
+    with pytest.raises(TypeError, match=r"must be a torch_geometric.data.Data"):
+        from_pyg_batch(DRAWS["neighbours"]([7]))  # type: ignore[arg-type]
+
+
+def test_the_loader_gives_every_batch_in_order() -> None:
+    def loader() -> NodeFlowLoader:
+        sampler = NeighborSampler(GRAPH, [2, 2], reuse=True)
+        return NodeFlowLoader(
+            sampler, range(50), batch_size=8, shuffle=True, num_workers=1, ndata={0: ["x"], -1: ["y"]}
+        )
+
+    plain = loader()
+    wrapped = pyg_loader(loader())
+    assert len(wrapped) == len(plain) == 7
+    for _ in range(2):  # every iteration is an epoch of its own
+        pairs = list(zip(plain, wrapped, strict=True))
+        assert len(pairs) == 7
+        for batch, data in pairs:
+            assert torch.equal(data.n_id[: data.batch_size], batch.seeds)
+            assert torch.equal(data.y, batch.seeds)
+            same_structure(from_pyg_batch(data, parent=GRAPH), batch)
+    assert wrapped.loader.state_dict() == plain.state_dict()
+    with pytest.raises(TypeError, match="loader must be a loader of NodeFlows, got int 5"):
+        pyg_loader(5)  # type: ignore[arg-type]
+
+
+def test_batches_whose_features_lie_in_a_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", GRAPH.ndata["x"].numpy())
+    graph = Graph.from_edges(*GRAPH.edges(), ndata={"x": open_rows(tmp_path / "x.npy")})
+    loader = NodeFlowLoader(NeighborSampler(graph, [2, 2], reuse=True), range(50), batch_size=8, ndata={0: ["x"]})
+    batches = list(pyg_loader(Lookahead(loader, memory="1 KB")))
+    assert [data.batch_size for data in batches] == [8, 8, 8, 8, 8, 8, 2]
+    for data in batches:
+        assert torch.equal(data.x, GRAPH.ndata["x"][data.n_id])
+    assert torch.equal(to_pyg(graph).x, GRAPH.ndata["x"])
+
+
+def test_named_columns_of_a_batch() -> None:
+    data = to_pyg(DRAWS["neighbours"]([7, 3]))
+    data.a, data.b = torch.zeros(data.num_nodes), torch.ones(data.num_edges)
+    back = from_pyg_batch(data, edge_columns=["b"])
+    assert (list(back.ldata[0]), list(back.fdata[0])) == (["a"], ["b"])
+    assert list(from_pyg_batch(data, node_columns=[], edge_columns=["b"]).ldata[0]) == []
+    assert "edge_weight" in from_pyg_batch(data, weight=None).fdata[0]
+    with pytest.raises(ValueError, match="'b' must be a tensor with as many rows as a layer or flow"):
+        from_pyg_batch(data, node_columns=["b"])
+    with pytest.raises(KeyError, match="edge_columns: data has no attribute 'c'"):
+        from_pyg_batch(data, edge_columns=["c"])
+
+
+def test_a_model_learns_from_the_loader() -> None:
+    """The loop of a PyTorch Geometric program, as it is."""
+    graph = ring(200)
+    graph.ndata["y"] = (graph.ndata["x"][:, 0] > 0).long()
+    sampler = NeighborSampler(graph, [3, 3], reuse=True)
+    loader = pyg_loader(NodeFlowLoader(sampler, range(200), 50, shuffle=True, ndata={0: ["x"], -1: ["y"]}))
+    model = convs("sage", [4, 16, 2])
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    for _ in range(15):
+        right = 0
+        for batch in loader:
+            out = model[1](model[0](batch.x, batch.edge_index).relu(), batch.edge_index)[: batch.batch_size]
+            loss = torch.nn.functional.cross_entropy(out, batch.y[: batch.batch_size])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            right += int((out.argmax(1) == batch.y).sum())
+    assert right / 200 > 0.9
+
+
+def test_batches_of_the_loader_of_pyg() -> None:
+    """``_support/draw_pyg_batches.py`` wrote them, with torch-sparse 0.6.18, which has no counts per hop."""
+    with np.load(Path(__file__).resolve().parent / "pyg_batches.npz") as file:
+        arrays = {key: torch.from_numpy(file[key]) for key in file}
+    graph = Graph.from_edges(*arrays["edge_index"], num_nodes=40, edata={"w": torch.arange(240)})
+    for i, seeds in enumerate([[5, 9], [1, 30]]):
+        own = {key.removeprefix(f"{i}."): value for key, value in arrays.items() if key.startswith(f"{i}.")}
+        data = pyg.data.Data(**own, batch_size=2)
+        batch = from_pyg_batch(data, parent=graph, num_flows=2, edge_columns=["w"])
+        batch.validate()  # parent ids and parent edges fit the graph
+        assert batch.seeds.tolist() == seeds
+        assert torch.equal(batch.ldata[0]["x"], batch.layers[0].parent_nid.float())
+        assert torch.equal(batch.fdata[0]["w"], batch.flows[0].parent_eid)
+        fanouts = [int(flow.in_degrees.max()) for flow in batch.flows]
+        assert fanouts[1] <= 3
+        assert fanouts[0] <= 3
+        assert int(batch.flows[0].in_degrees[2:].max()) <= 2
+        same_structure(from_pyg_batch(to_pyg(batch), parent=graph), batch)

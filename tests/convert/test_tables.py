@@ -1,0 +1,189 @@
+"""Tables of edges and nodes: pandas, polars, Arrow, dicts and Arrow streams, by one mechanism."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.conversions import assert_same_graph, ends, filled
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodeflow import Graph
+from nodeflow.convert import from_edge_table, to_edge_table, to_node_table
+from nodeflow.testing import graphs
+
+LIBRARIES = ["pandas", "polars", "pyarrow", "a dict"]
+
+
+def table(library: str, columns: dict[str, Any]) -> Any:
+    if library == "a dict":
+        return columns
+    made = pytest.importorskip(library, reason=f"{library} is not installed")
+    return made.table(columns) if library == "pyarrow" else made.DataFrame(columns)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@settings(max_examples=25)
+@given(graphs(min_nodes=1), st.sampled_from(["ids", "text", "large"]))
+def test_tables_and_back_are_the_same_graph(library: str, graph: Graph, kind: str) -> None:
+    filled(graph)
+    if graph.num_edges == 0:
+        graph.edata.pop("edge_attr")  # without rows, lists do not tell how long they were
+    names: Any = {
+        "ids": None,
+        "text": [f"node {i} \N{GREEK SMALL LETTER ALPHA}" for i in range(graph.num_nodes)],
+        "large": [10**15 - i for i in range(graph.num_nodes)],
+    }[kind]
+    edges, nodes = table(library, to_edge_table(graph, names)), table(library, to_node_table(graph, names))
+    back, given_names = from_edge_table(edges, nodes=nodes)
+    assert list(given_names) == list(range(graph.num_nodes) if names is None else names)
+    assert all(type(name) is (str if kind == "text" else int) for name in given_names)
+    assert_same_graph(back, graph)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_names_get_ids_in_the_order_in_which_they_occur(library: str) -> None:
+    edges = table(
+        library, {"from": ["cid", "ann", "cid"], "to": ["bob", "ann", "bob"], "w": [0.5, 1.5, 2.5], "k": [1, 2, 3]}
+    )
+    graph, names = from_edge_table(edges, src="from", dst="to", columns=["w"])
+    assert (list(names), ends(graph)) == (["cid", "bob", "ann"], [[0, 2, 0], [1, 2, 1]])
+    assert (list(graph.edata), graph.edata["w"].tolist()) == (["w"], [0.5, 1.5, 2.5])
+    nodes = table(library, {"name": ["zoe", "ann", "bob", "cid"], "age": [1, 2, 3, 4], "town": ["a", "b", "c", "d"]})
+    graph, names = from_edge_table(edges, src="from", dst="to", nodes=nodes, node_columns=["age"])
+    assert (graph.num_nodes, ends(graph), graph.ndata["age"].tolist()) == (4, [[3, 1, 3], [2, 1, 2]], [1, 2, 3, 4])
+    assert sorted(graph.edata) == ["k", "w"]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_missing_entries_are_never_numbers(library: str) -> None:
+    made = pytest.importorskip(library)
+    column = made.array([1, None], dtype="Int64") if library == "pandas" else [1, None]
+    edges = table(library, {"src": ["a", "b"], "dst": ["b", "a"], "w": column})
+    with pytest.raises(ValueError, match="edges: column 'w' has 1 missing entries"):
+        from_edge_table(edges)
+    assert from_edge_table(edges, columns=[])[0].num_edges == 2
+    with pytest.raises(ValueError, match="missing"):
+        from_edge_table(table(library, {"src": ["a", None], "dst": ["b", "a"]}))
+    with pytest.raises(ValueError, match="missing"):
+        from_edge_table(table(library, {"src": column, "dst": [1, 1]}))
+    nan = from_edge_table(table(library, {"src": [0], "dst": [1], "w": np.array([np.nan])}))[0]
+    assert nan.edata["w"].isnan().all()  # NaN is a number
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_categories_dates_and_text(library: str) -> None:
+    made = pytest.importorskip(library)
+    words = {
+        "pandas": lambda: made.Categorical(["x", "y"]),
+        "polars": lambda: made.Series(["x", "y"], dtype=made.Categorical),
+        "pyarrow": lambda: made.array(["x", "y"]).dictionary_encode(),
+    }[library]()
+    edges = table(
+        library, {"src": words, "dst": words, "day": np.array(["2020-01-01", "2020-01-02"], "M8[ms]"), "w": [1, 2]}
+    )
+    graph, names = from_edge_table(edges, columns=["w"])
+    assert (list(names), graph.edata["w"].tolist()) == (["x", "y"], [1, 2])
+    with pytest.raises(TypeError, match=r"column 'day' must hold numbers, got datetime64.*seconds of a date"):
+        from_edge_table(edges)
+    with pytest.raises(TypeError, match=r"column 'dst' must hold numbers, got object such as 'x'"):
+        from_edge_table(edges, columns=["dst"])
+
+
+class OnlyAStream:
+    """A table of a library that exports Arrow and nothing else."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.inner.__arrow_c_stream__(requested_schema)
+
+
+def test_arrow_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    stream = OnlyAStream(pyarrow.table({"src": [5, 5], "dst": [7, 5], "w": [1.0, 2.0]}))
+    graph, names = from_edge_table(stream)
+    assert (list(names), ends(graph), graph.edata["w"].tolist()) == ([5, 7], [[0, 0], [1, 0]], [1, 2])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"pip install pyarrow$"):
+        from_edge_table(stream)
+
+
+def test_chunked_arrow_columns() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    chunks = {"src": pyarrow.chunked_array([[0], [1, 2]]), "dst": pyarrow.chunked_array([[1, 2], [0]])}
+    graph, names = from_edge_table(pyarrow.table({**chunks, "v": pyarrow.chunked_array([[[1, 2]], [[3, 4], [5, 6]]])}))
+    assert (list(names), ends(graph)) == ([0, 1, 2], [[0, 1, 2], [1, 2, 0]])
+    assert graph.edata["v"].tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_a_dict_may_hold_tensors() -> None:
+    edges = {"src": torch.tensor([3, 3]), "dst": [4, 3], "v": torch.ones(2, 3), "b": np.array([True, False])}
+    graph, names = from_edge_table(edges)
+    assert (list(names), graph.edata["v"].shape, graph.edata["b"].dtype) == ([3, 4], (2, 3), torch.bool)
+
+
+def test_empty_tables() -> None:
+    graph, names = from_edge_table({"src": [], "dst": []}, nodes={"name": ["ann", "bob"]})
+    assert (graph.num_nodes, graph.num_edges, list(names)) == (2, 0, ["ann", "bob"])
+    assert from_edge_table({"src": [], "dst": []})[0].num_nodes == 0
+
+
+@pytest.mark.parametrize(
+    ("edges", "options", "error", "words"),
+    [
+        ({"a": [1]}, {}, KeyError, "edges has no column 'src'; it has 'a'"),
+        ({"src": [1], "dst": [1]}, {"columns": ["w"]}, KeyError, "edges has no column 'w'"),
+        ({"src": [1], "dst": [1]}, {"columns": "w"}, TypeError, "columns must be a list of names, got the string 'w'"),
+        ({"src": [1], "dst": [2]}, {"nodes": {"name": [1]}}, KeyError, "no node has the name 2"),
+        ({"src": [1], "dst": [1]}, {"nodes": {"name": [1, 1]}}, ValueError, "1 occurs more than once"),
+        ({"src": [1], "dst": [1]}, {"nodes": {"id": [1]}}, KeyError, "nodes has no column 'name'; it has 'id'"),
+        ({"src": [1, 2], "dst": [1]}, {}, ValueError, "one entry per edge, got 2 and 1"),
+        ({"src": [1, 2], "dst": [1, 1], "v": [[1], [1, 2]]}, {}, ValueError, "inhomogeneous|one length"),
+        ([(0, 1)], {}, TypeError, "edges must be a table .*, got list"),
+        (5, {}, TypeError, "edges must be a table .*, got int 5"),
+    ],
+)
+def test_wrong_tables(edges: Any, options: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        from_edge_table(edges, **options)
+
+
+def test_ragged_lists_and_names_of_columns_that_are_no_text() -> None:
+    pandas = pytest.importorskip("pandas")
+    edges = pandas.DataFrame({"src": [0, 1], "dst": [1, 0], "v": [[1.0], [1.0, 2.0]]})
+    with pytest.raises(ValueError, match=r"lists of column 'v' must all have one length, got \[1, 2\]"):
+        from_edge_table(edges)
+    with pytest.raises(TypeError, match="a column name must be a str, got int 0"):
+        from_edge_table(pandas.DataFrame([[0, 1]]))
+    twice = pandas.DataFrame([[0, 1, 2, 3]], columns=["src", "dst", "w", "w"])
+    with pytest.raises(ValueError, match="edges has more than one column named 'w'"):
+        from_edge_table(twice)
+
+
+def test_columns_that_tables_cannot_hold() -> None:
+    graph = filled(Graph.from_edges([0, 1], [1, 0]), sparse=True)
+    with pytest.raises(TypeError, match=r"cannot hold the sparse column 'words'; leave it out with columns="):
+        to_node_table(graph)
+    assert list(to_node_table(graph, columns=["label"])) == ["name", "label"]
+    graph.edata["src"] = torch.ones(2)
+    with pytest.raises(ValueError, match="a column is named 'src', as is the column of the names"):
+        to_edge_table(graph)
+    assert "u" in to_edge_table(graph, src="u", dst="v")
+    with pytest.raises(ValueError, match="src and dst must be two names, got 'u' twice"):
+        to_edge_table(graph, src="u", dst="u")
+    with pytest.raises(ValueError, match=r"names must have one entry per node \(2\), got 1"):
+        to_edge_table(graph, ["ann"], src="u", dst="v")
+    deep = Graph.from_edges([0], [0], edata={"m": torch.ones(1, 2, 2)})
+    with pytest.raises(ValueError, match=r"one list of numbers per row, but column 'm' has shape \[1, 2, 2\]"):
+        to_edge_table(deep)
+    half = Graph.from_edges([0], [0], edata={"h": torch.ones(1, dtype=torch.bfloat16)})
+    with pytest.raises(TypeError, match=r"numpy has no numbers of type torch.bfloat16, which 'h' has"):
+        to_edge_table(half)
+    with pytest.raises(KeyError, match="no column 'z'"):
+        to_edge_table(half, columns=["z"])
