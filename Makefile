@@ -1,11 +1,12 @@
 # Two commands: `make train` runs the main job, `make test` the tests. Each sets up .venv when it is not there yet.
 # `make test-slow` runs what takes long: statistics, soak tests, and the scripts that make figures.
+# `make docs` builds the documentation site, build/docs/index.html.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: train test test-slow lint types format notebooks clean
+.PHONY: train test test-slow docs lint types format notebooks clean
 
 train: $(VENV)/.run
 	$(BIN)/nodeflow train --output runs/debian
@@ -15,6 +16,10 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m slow
+
+docs: $(VENV)/.docs
+	$(BIN)/python scripts/make_docs.py
+	$(BIN)/python scripts/check_docs.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -41,6 +46,10 @@ $(VENV)/.run: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@ $(VENV)/.run
+
+$(VENV)/.docs: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	touch $@ $(VENV)/.run
 
 clean:

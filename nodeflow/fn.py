@@ -27,7 +27,12 @@ from nodeflow._base.checks import describe
 
 @dataclass(frozen=True, slots=True)
 class MessageFunction:
-    """A message per edge, ``out``: ``op`` on columns ``lhs`` and ``rhs`` of its ends or itself ("u", "v", "e")."""
+    """A message per edge, ``out``: ``op`` on columns ``lhs`` and ``rhs`` of its ends or itself ("u", "v", "e").
+
+    >>> from nodeflow import fn
+    >>> fn.u_mul_e("h", "w", "m")
+    MessageFunction(op='mul', lhs_kind='u', lhs='h', rhs_kind='e', rhs='w', out='m')
+    """
 
     op: str
     lhs_kind: str
@@ -42,7 +47,12 @@ class MessageFunction:
 
 @dataclass(frozen=True, slots=True)
 class ReduceFunction:
-    """The messages ``message`` reduced per destination ("sum", "mean", "max", "min", "prod") to the column ``out``."""
+    """The messages ``message`` reduced per destination ("sum", "mean", "max", "min", "prod") to the column ``out``.
+
+    >>> from nodeflow import fn
+    >>> fn.mean("m", "agg")
+    ReduceFunction(reduce='mean', message='m', out='agg')
+    """
 
     reduce: str
     message: str
@@ -53,7 +63,12 @@ class ReduceFunction:
 
 
 class BinaryMaker(Protocol):
-    """Makes a message function of two columns."""
+    """Makes a message function of two columns.
+
+    >>> maker: BinaryMaker = u_mul_e
+    >>> maker("h", "w", "m").op
+    'mul'
+    """
 
     @overload
     def __call__(self, lhs: str, rhs: str, out: str) -> MessageFunction: ...
@@ -64,7 +79,12 @@ class BinaryMaker(Protocol):
 
 
 class ReduceMaker(Protocol):
-    """Makes a reduce function."""
+    """Makes a reduce function.
+
+    >>> maker: ReduceMaker = mean
+    >>> maker("m", "agg").reduce
+    'mean'
+    """
 
     @overload
     def __call__(self, message: str, out: str) -> ReduceFunction: ...
@@ -107,9 +127,14 @@ def _maker(name: str, doc: str, spellings: tuple[tuple[str, ...], ...], build: C
     def make(*args: str, **keywords: str) -> _F:
         return build(*_arguments(name, spellings, args, keywords))
 
-    parameters = [inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD) for word in spellings[0]]
+    made = build(*spellings[0])
+    parameters = [
+        inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=str) for word in spellings[0]
+    ]
     make.__name__ = make.__qualname__ = name
-    make.__doc__, vars(make)["__signature__"] = doc, inspect.Signature(parameters)
+    make.__doc__ = f"{doc}\n\n>>> {name}({', '.join(map(repr, spellings[0]))})\n{made!r}\n"
+    make.__annotations__ = {**dict.fromkeys(spellings[0], str), "return": type(made)}
+    vars(make)["__signature__"] = inspect.Signature(parameters, return_annotation=type(made))
     return make
 
 

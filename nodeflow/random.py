@@ -51,7 +51,12 @@ def derive_key(*words: int) -> int:
 
 
 def hash_ids(ids: Ints) -> int:
-    """Return a 64-bit hash of an int64 array of ids, which depends on their order."""
+    """Return a 64-bit hash of an int64 array of ids, which depends on their order.
+
+    >>> first, second = np.array([3, 1]), np.array([1, 3])
+    >>> hash_ids(first) == hash_ids(first.copy()), hash_ids(first) == hash_ids(second)
+    (True, False)
+    """
     return hash_pieces([ids], len(ids))
 
 

@@ -30,6 +30,18 @@ class Rows(Protocol):
     """Rows of a dense column that are fetched by id.
 
     A column of a graph, the features that enter a full pass and the inputs of a history are a tensor or such an object.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> class Squares:
+    ...     shape, dtype = (3, 1), torch.float32
+    ...     def fetch(self, ids, out=None):
+    ...         rows = (ids.float() ** 2).unsqueeze(1)
+    ...         return rows if out is None else out.copy_(rows)
+    >>> graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": Squares()})
+    >>> batch = NeighborSampler(graph, fanouts=[1])([2])
+    >>> batch.copy_from_parent({0: ["x"]})
+    >>> batch.ldata[0]["x"].flatten()
+    tensor([4., 1.])
     """
 
     @property

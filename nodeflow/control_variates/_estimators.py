@@ -20,6 +20,12 @@ def neighbor_sampling(flow: Flow, h: Tensor) -> Tensor:
         h: ``[num_src, width]``.
 
     Returns ``[num_dst, width]``.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [3, 3, 3, 0])
+    >>> flow = NeighborSampler(graph, fanouts=[2])([3]).flows[0]
+    >>> neighbor_sampling(flow, torch.ones(flow.num_src, 2))  # 2 of 3 drawn, each with weight 3 / 2
+    tensor([[3., 3.]])
     """
     return flow.aggregate(h, "sum", weight=flow.weight.to(h.dtype))
 
@@ -39,6 +45,14 @@ def control_variate(flow: Flow, h: Tensor) -> Tensor:
         h: ``[num_src, width]``, the rows whose earlier values the history has.
 
     Returns ``[num_dst, width]``. Raises ValueError for a batch without these columns, or with columns of another width.
+
+    >>> from nodeflow import ControlVariateSampler, Graph, History
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [3, 3, 3, 0], edata={"p": torch.full((4,), 0.5)})
+    >>> history = History(graph, {1: 2}, weight="p")
+    >>> batch = ControlVariateSampler(graph, fanouts=[-1, 2], history=history)([3])
+    >>> h = torch.ones(batch.layer_sizes[1], 2)
+    >>> control_variate(batch.flows[1], h)
+    tensor([[1.5000, 1.5000]])
     """
     if isinstance(flow, FullFlow):
         return neighbor_sampling(flow, h)
@@ -65,6 +79,15 @@ def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor
         mean: rows before it, likewise.
 
     Returns the two estimates ``[num_dst, width]``, of ``h`` and of ``mean``. Raises as ``control_variate``.
+
+    >>> from nodeflow import ControlVariateSampler, Graph, History
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [3, 3, 3, 0], edata={"p": torch.full((4,), 0.5)})
+    >>> history = History(graph, {1: 2}, weight="p")
+    >>> batch = ControlVariateSampler(graph, fanouts=[-1, 2], history=history)([3])
+    >>> mean = torch.ones(batch.layer_sizes[1], 2)
+    >>> sums, sums_of_means = control_variate_dropout(batch.flows[1], 2 * mean, mean)
+    >>> sums.shape, sums_of_means
+    (torch.Size([1, 2]), tensor([[1.5000, 1.5000]]))
     """
     if isinstance(flow, FullFlow):
         return neighbor_sampling(flow, h), neighbor_sampling(flow, mean)
@@ -79,6 +102,13 @@ def exact_sums(flow: Flow) -> Tensor:
     """Return the sums of the inputs over all neighbours, ``[num_dst, width]``, of a history with ``inputs``.
 
     Raises ValueError for a batch without them.
+
+    >>> from nodeflow import ControlVariateSampler, Graph, History
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [3, 3, 3, 0])
+    >>> history = History(graph, {1: 2}, inputs=torch.arange(4.0).view(4, 1))
+    >>> batch = ControlVariateSampler(graph, fanouts=[0, 2], history=history)([3])
+    >>> batch.layers[1].parent_nid, exact_sums(batch.flows[0]).flatten()
+    (tensor([3, 0, 2]), tensor([3., 3., 0.]))
     """
     advice = (
         ", the sums of the inputs over all neighbours: make the history with inputs=x (or the model with "

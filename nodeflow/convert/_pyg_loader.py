@@ -17,6 +17,12 @@ class PygLoader:
     """The batches of a loader as batches of PyTorch Geometric; ``pyg_loader`` makes it.
 
     ``loader`` is the loader of NodeFlows, with its ``set_epoch``, ``state_dict`` and ``load_state_dict``.
+
+    >>> from nodeflow import Graph, NeighborSampler, NodeFlowLoader
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> loader = PygLoader(NodeFlowLoader(NeighborSampler(graph, [1, 1]), [0, 1, 2], batch_size=2))
+    >>> [int(batch.batch_size) for batch in loader]
+    [2, 1]
     """
 
     def __init__(self, loader: Iterable[NodeFlow]) -> None:

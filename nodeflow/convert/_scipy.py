@@ -54,6 +54,9 @@ def to_scipy(graph: Graph, *, weight: str | None = None) -> scipy.sparse.coo_arr
     Entries are in edge id order, repeated edges stay apart; they are a copy of the edge column ``weight``, or ones
     (float32). Raises ValueError for a column with more than one number per edge, TypeError for bfloat16 and other types
     that numpy does not have.
+
+    >>> to_scipy(Graph.from_edges([0, 1, 1], [1, 2, 2])).toarray().tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]]
     """
     import scipy.sparse
 

@@ -31,6 +31,15 @@ class GraphPart(Frozen):
     ``edge_ids``, int32 or int64 ``[num_edges]``, in the order in which ``Graph.csc()`` of the whole graph has them.
     ``ndata`` maps names to columns with a row per master, ``edata`` to columns with a row per edge here. ``part`` is
     the number of the part, ``identity`` the partition that it belongs to.
+
+    >>> import tempfile
+    >>> from nodeflow import Graph
+    >>> from nodeflow.distributed import partition_graph
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     part = partition_graph(graph, folder + "/ring", 2, method="ranges", progress=False).part(1)
+    ...     print(part.masters, part.src, part.edge_ids)
+    [2 3] [1 2] [1 2]
     """
 
     __slots__ = ("edata", "edge_ids", "folder", "identity", "indptr", "masters", "ndata", "part", "rows", "src")

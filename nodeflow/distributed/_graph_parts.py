@@ -25,6 +25,17 @@ class GraphParts(Frozen):
     ``[num_parts, num_parts]``, has at ``[k, p]`` the number of nodes whose master is p and that are mirrors in part k.
     ``original_nodes`` and ``original_edges`` are the ids before ``renumber``, by the new ones; else None. All arrays
     are read-only and mapped.
+
+    >>> import tempfile
+    >>> from nodeflow import Graph
+    >>> from nodeflow.distributed import partition_graph
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     partition_graph(graph, folder + "/ring", 2, method="ranges", progress=False)
+    ...     parts = GraphParts.open(folder + "/ring")
+    ...     print(parts.num_parts, parts.method, parts.part(0).masters)
+    GraphParts(2 parts, 4 nodes, 4 edges, edges: in)
+    2 ranges [0 1]
     """
 
     __slots__ = (

@@ -11,6 +11,16 @@ class PartsReport(NamedTuple):
     ``masters``, ``edges``, ``mirrors`` and ``partners`` have a number per part: nodes that it owns, edges in it, nodes
     that its edges need from others, and other parts with which it shares a node. ``train`` are training nodes, None
     where none were given. ``cut_edges`` is the number of edges whose two ends have different masters.
+
+    >>> import tempfile
+    >>> from nodeflow import Graph
+    >>> from nodeflow.distributed import partition_graph
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parts = partition_graph(graph, folder + "/ring", 2, method="ranges", progress=False)
+    ...     report = parts.report()
+    >>> report.masters, report.edges, report.cut_edges
+    ((2, 2), (2, 2), 2)
     """
 
     num_nodes: int

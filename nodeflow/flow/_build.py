@@ -74,6 +74,10 @@ def flow_from_csr(
 
     The arguments that follow are those of ``flow_from_edges``. The structure is copied. Raises ValueError for an
     ``indptr`` that decreases, does not start at 0 or does not end at the number of edges.
+
+    >>> flow = flow_from_csr([0, 2, 3], [0, 1, 2], num_src=3)
+    >>> flow.edges()
+    (tensor([0, 1, 2]), tensor([0, 0, 1]))
     """
     num_src = as_count(num_src, "num_src")
     sources = as_ids(indices, "indices", num_src, "source").copy()

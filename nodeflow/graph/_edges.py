@@ -38,6 +38,10 @@ class Edges(Frozen):
 
     Raises TypeError for arrays that are not integers, ValueError for an ``indptr`` that does not fit, or edge ids that
     repeat, IndexError for a neighbour or an edge id out of range.
+
+    >>> edges = Edges([0, 0, 2, 3], [0, 2, 1], None)
+    >>> edges.num_rows, edges.indices[edges.indptr[1] : edges.indptr[2]]
+    (3, array([0, 2]))
     """
 
     __slots__ = ("_position_of", "edge_ids", "indices", "indptr", "patch", "rows_per_node", "whole")
@@ -205,7 +209,12 @@ class Patch(Frozen):
 
 
 def edges_along(graph: Graph, direction: str) -> Edges:
-    """Return the edge arrays of ``graph`` along which neighbours are looked up: "in" or "out", else ValueError."""
+    """Return the edge arrays of ``graph`` along which neighbours are looked up: "in" or "out", else ValueError.
+
+    >>> from nodeflow import Graph
+    >>> edges_along(Graph.from_edges([0, 1, 1], [1, 2, 0]), "out").indptr
+    array([0, 1, 3, 3])
+    """
     check_one_of(direction, "direction", ("in", "out"))
     held = graph.held
     return Edges.trusted(*(held.csc() if direction == "in" else held.csr()), whole=held.whole)

@@ -23,7 +23,14 @@ _CACHED = 2**24
 
 
 class LinkScorer(Protocol):
-    """What ``rank_links`` asks of a decoder, such as those of ``nodeflow.nn``."""
+    """What ``rank_links`` asks of a decoder, such as those of ``nodeflow.nn``.
+
+    >>> from nodeflow.nn import DistMult
+    >>> scorer: LinkScorer = DistMult(4, num_relations=1)
+    >>> scores = scorer.score_all(torch.ones(2, 4), torch.tensor([0, 0]), torch.ones(5, 4), "destination")
+    >>> scores.shape
+    torch.Size([2, 5])
+    """
 
     def score_all(self, rows: Tensor, relation: Tensor | None, table: Tensor, *, side: str) -> Tensor:
         """Return the score of every candidate, ``[n, candidates]``; higher is more likely.

@@ -38,6 +38,17 @@ class AttentionConv(FlowConv):
         edge_column: the column of ``flow.data`` with the edge features, for calls without them.
 
     Raises ValueError for sizes below 1.
+
+    >>> from nodeflow import flow_from_edges
+    >>> class Equal(AttentionConv):
+    ...     def make_scores(self, in_features):
+    ...         self.reset_parameters()
+    ...     def scores(self, flow, h, z, edge):
+    ...         own = z.new_zeros(flow.num_dst, self.heads) if self.self_loops else None
+    ...         return z.new_zeros(flow.num_edges, self.heads), own
+    >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
+    >>> Equal(4, 3, heads=2, self_loops=False)(flow, torch.ones(2, 4)).shape
+    torch.Size([1, 6])
     """
 
     weight_advice = EQUAL_PROBABILITY

@@ -51,6 +51,14 @@ class FlowModel(nn.Module):
 
     Raises ValueError for an unknown ``norm`` or ``jumping``, and for ``widths`` that are missing or not one more than
     the convolutions; TypeError for an ``activation`` that cannot be called.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> from nodeflow.nn import SAGEConv
+    >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
+    >>> model = FlowModel([SAGEConv(4, 8), SAGEConv(8, 3)], dropout=0.5)
+    >>> batch = NeighborSampler(graph, fanouts=[1, 1])([2])
+    >>> model(batch, torch.ones(batch.layer_sizes[0], 4)).shape, model.inference(graph, torch.ones(3, 4)).shape
+    (torch.Size([1, 3]), torch.Size([3, 3]))
     """
 
     def __init__(

@@ -28,6 +28,11 @@ class PropagationConv(LinearConv):
         own: add W_own, a second weight for the node's own row (GraphSAGE). Without it P should have self-loops (GCN).
         bias: add a learned bias.
         order: see ``LinearConv``.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> batch = NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), fanouts=[1])([2])
+    >>> PropagationConv(4, 3)(batch, 0, torch.ones(batch.layer_sizes[0], 4)).shape
+    torch.Size([1, 3])
     """
 
     weighted = True
@@ -64,6 +69,14 @@ class VRModel(FlowModel):
         embed: a linear map of the rows of the input layer, for inputs that are propagated already.
 
     Raises ValueError for another estimator.
+
+    >>> from nodeflow import ControlVariateSampler, Graph, History
+    >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"p": torch.ones(3)})
+    >>> x, model = torch.ones(3, 4), VRModel([PropagationConv(4, 8), PropagationConv(8, 3)], dropout=0.5)
+    >>> history = History(graph, model.history_widths, weight="p", inputs=x)
+    >>> batch = ControlVariateSampler(graph, fanouts=[0, 1], history=history)([2])
+    >>> model.history_widths, model(batch).shape
+    ({1: 8}, torch.Size([1, 3]))
     """
 
     def __init__(
@@ -169,6 +182,14 @@ class VRGraphSAGE(_VRStack):
     """GraphSAGE over sampled flows, with P of ``transform.edge_norm(graph, "right")``; arguments as for ``VRGCN``.
 
     With ``precomputed`` the rows of the input layer are ``torch.cat([x, propagated x], 1)``, ``[n, 2 * in_features]``.
+
+    >>> from nodeflow import ControlVariateSampler, Graph, History
+    >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"p": torch.ones(3)})
+    >>> x, model = torch.ones(3, 4), VRGraphSAGE(4, 8, 3)
+    >>> history = History(graph, model.history_widths, weight="p", inputs=x)
+    >>> batch = ControlVariateSampler(graph, fanouts=[0, 1], history=history)([2])
+    >>> model(batch, x[batch.layers[0].parent_nid]).shape
+    torch.Size([1, 3])
     """
 
     own = True

@@ -154,6 +154,12 @@ class GAT(_Stack):
 
 
 class GATv2(GAT):
-    """A graph attention network of ``GATv2Conv`` layers (Brody, Alon, Yahav 2022). Arguments as for ``GAT``."""
+    """A graph attention network of ``GATv2Conv`` layers (Brody, Alon, Yahav 2022). Arguments as for ``GAT``.
+
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> batch = NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), fanouts=[1, 1])([2])
+    >>> GATv2(4, 8, 3, heads=2)(batch, torch.ones(batch.layer_sizes[0], 4)).shape
+    torch.Size([1, 3])
+    """
 
     conv = GATv2Conv

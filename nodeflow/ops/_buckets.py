@@ -17,7 +17,13 @@ from nodeflow.ops._structure import Structure
 
 
 def split_messages(structure: Structure, values: Tensor) -> list[Tensor]:
-    """Return ``values`` ``[num_edges, ...]`` as one mailbox ``[nodes, degree, ...]`` per bucket of the structure."""
+    """Return ``values`` ``[num_edges, ...]`` as one mailbox ``[nodes, degree, ...]`` per bucket of the structure.
+
+    >>> from nodeflow import flow_from_edges
+    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
+    >>> [mailbox.shape for mailbox in split_messages(flow.structure, torch.ones(3, 4))]
+    [torch.Size([1, 1, 4]), torch.Size([1, 2, 4])]
+    """
     check_rows(structure, "e", values, "values")
     buckets = structure.buckets()
     if not buckets:
@@ -39,7 +45,13 @@ def split_sources(structure: Structure, values: Tensor) -> list[Tensor]:
 
 
 def split_rows(structure: Structure, values: Tensor) -> list[Tensor]:
-    """Return the rows of ``values`` ``[num_dst, ...]`` per bucket of the structure, ``[nodes, ...]`` each."""
+    """Return the rows of ``values`` ``[num_dst, ...]`` per bucket of the structure, ``[nodes, ...]`` each.
+
+    >>> from nodeflow import flow_from_edges
+    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
+    >>> split_rows(flow.structure, torch.tensor([10.0, 20.0]))
+    [tensor([20.]), tensor([10.])]
+    """
     check_rows(structure, "v", values, "values")
     order, sizes = _row_order(structure)
     return list(Permute.apply(values, order).split(sizes)[1:])
@@ -49,6 +61,11 @@ def join_rows(structure: Structure, parts: Sequence[Tensor]) -> Tensor:
     """Put one tensor ``[nodes, ...]`` per bucket together to ``[num_dst, ...]``; destinations without edges are 0.
 
     ``parts`` must not be empty; without buckets, its only tensor has no rows and gives shape and type.
+
+    >>> from nodeflow import flow_from_edges
+    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
+    >>> join_rows(flow.structure, split_rows(flow.structure, torch.tensor([10.0, 20.0])))
+    tensor([10., 20.])
     """
     order, sizes = _row_order(structure)
     joined = torch.cat([parts[0].new_zeros((sizes[0], *parts[0].shape[1:])), *parts])

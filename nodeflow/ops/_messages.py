@@ -48,6 +48,12 @@ def message_reduce(
 
     Raises ValueError for wrong rows, shapes that do not broadcast, an unknown op or reduction; TypeError for sparse
     operands and for the mean of integers.
+
+    >>> from nodeflow import flow_from_edges
+    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
+    >>> h = torch.tensor([1.0, 2.0, 3.0])
+    >>> message_reduce(flow.structure, "copy", "u", h, None, None, "mean")
+    tensor([1.5000, 3.0000])
     """
     check_one_of(reduce, "reduce", REDUCTIONS)
     given = check_operands(structure, op, lhs_kind, lhs, rhs_kind, rhs, names)
@@ -78,6 +84,12 @@ def message(
     """Compute the message of every edge, ``[num_edges, *message shape]``; arguments and errors of ``message_reduce``.
 
     The dot product gathers its operands in pieces; the other operations gather them whole.
+
+    >>> from nodeflow import flow_from_edges
+    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
+    >>> own, h = torch.tensor([10.0, 20.0]), torch.tensor([1.0, 2.0, 3.0])
+    >>> message(flow.structure, "sub", "v", own, "u", h)
+    tensor([ 9.,  8., 17.])
     """
     given = check_operands(structure, op, lhs_kind, lhs, rhs_kind, rhs, names)
     if op == "dot":

@@ -15,12 +15,24 @@ from nodeflow.ops._structure import Structure
 
 
 def gather_src(structure: Structure, h: Tensor) -> Tensor:
-    """Return the source row of every edge: ``[num_src, ...]`` to ``[num_edges, ...]``."""
+    """Return the source row of every edge: ``[num_src, ...]`` to ``[num_edges, ...]``.
+
+    >>> from nodeflow import flow_from_edges
+    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
+    >>> gather_src(flow.structure, torch.tensor([1.0, 2.0, 3.0]))
+    tensor([1., 2., 3.])
+    """
     return Gather.apply(structure, check_rows(structure, "u", h, "h"), "u")
 
 
 def gather_dst(structure: Structure, h: Tensor) -> Tensor:
-    """Return the destination row of every edge: ``[num_dst, ...]`` to ``[num_edges, ...]``."""
+    """Return the destination row of every edge: ``[num_dst, ...]`` to ``[num_edges, ...]``.
+
+    >>> from nodeflow import flow_from_edges
+    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
+    >>> gather_dst(flow.structure, torch.tensor([10.0, 20.0]))
+    tensor([10., 10., 20.])
+    """
     return Gather.apply(structure, check_rows(structure, "v", h, "h"), "v")
 
 
@@ -28,6 +40,12 @@ def segment_reduce(structure: Structure, values: Tensor, reduce: str = "sum") ->
     """Reduce a row per edge, ``[num_edges, ...]``, to a row per destination, ``[num_dst, ...]``.
 
     ``reduce`` is "sum", "mean", "max", "min" or "prod"; see ``message_reduce`` for results, gradients and errors.
+
+    >>> from nodeflow import flow_from_edges
+    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
+    >>> segment_reduce(flow.structure, torch.tensor([[1.0], [2.0], [3.0]]), "max")
+    tensor([[2.],
+            [3.]])
     """
     return message_reduce(structure, "copy", "e", values, None, None, reduce, names=("values", ""))
 
@@ -39,6 +57,11 @@ def segment_softmax(structure: Structure, scores: Tensor) -> Tensor:
     when all scores of a destination are -inf. float16 and bfloat16 are computed in float32. Differentiable twice.
 
     Raises ValueError for a wrong number of rows, TypeError for integers.
+
+    >>> from nodeflow import flow_from_edges
+    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
+    >>> segment_softmax(flow.structure, torch.tensor([0.0, 0.0, 5.0]))
+    tensor([0.5000, 0.5000, 1.0000])
     """
     check_rows(structure, "e", scores, "scores")
     if not scores.is_floating_point():

@@ -22,6 +22,11 @@ def plot_parts(report: PartsReport, path: Path | str | None = None) -> Figure:
         path: where to write the picture (PNG, SVG or PDF, by its ending), or None.
 
     Raises TypeError for anything but a report, ImportError without matplotlib.
+
+    >>> from nodeflow.distributed import PartsReport
+    >>> report = PartsReport(4, 4, 2, (2, 2), (2, 2), (1, 1), (1, 1), None)
+    >>> [axis.get_ylabel() for axis in plot_parts(report).axes]
+    ['nodes', 'edges']
     """
     from nodeflow.distributed import PartsReport
 

@@ -51,6 +51,17 @@ def assemble(
             parent node in two contexts is two nodes. None: all belong to one context.
 
     Raises TypeError or IndexError for seeds that are not ids, ValueError for a Choice that does not fit.
+
+    >>> from nodeflow import Graph
+    >>> from nodeflow.sampling import edges_along
+    >>> graph = Graph.from_edges([0, 1, 2], [2, 2, 0])
+    >>> edges = edges_along(graph, "in")
+    >>> def first(dst, number):
+    ...     dst = np.asarray(dst)
+    ...     degrees = np.minimum(np.diff(edges.indptr)[dst], 1)
+    ...     return Choice(np.concatenate([[0], degrees.cumsum()]), positions=edges.indptr[dst][degrees > 0])
+    >>> [layer.parent_nid.tolist() for layer in assemble(graph, edges, [2], 2, first).layers]
+    [[2, 0], [2, 0], [2]]
     """
     asked = as_ids(seeds, "seeds", graph.num_nodes).copy()
     parts = _Parts(graph, edges, num_flows, choose, contexts is not None)

@@ -125,6 +125,11 @@ class SamplerBase(ABC):
         seed: any integer.
 
     Raises TypeError if ``graph`` is not a Graph, ValueError if ``num_flows`` is below 0.
+
+    >>> from nodeflow import NeighborSampler
+    >>> sampler = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), fanouts=[2, 2], seed=5)
+    >>> isinstance(sampler, SamplerBase), sampler.num_flows, sampler.settings["fanouts"]
+    (True, 2, (2, 2))
     """
 
     draws_as: ClassVar[str] = "custom"

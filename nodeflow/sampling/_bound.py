@@ -32,6 +32,11 @@ class BoundSampler(SamplerBase):
 
     Raises ValueError for a direction that is neither, a mask of a wrong length, or a weight that is not finite;
     KeyError for an unknown column.
+
+    >>> from nodeflow import NeighborSampler, Graph
+    >>> sampler = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), fanouts=[2])
+    >>> isinstance(sampler, BoundSampler)
+    True
     """
 
     def __init__(

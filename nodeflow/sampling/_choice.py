@@ -31,6 +31,10 @@ class Choice(Frozen):
         ndata: columns with a row per node of ``nodes``, for the frame of the source layer; other nodes get zeros.
 
     Raises TypeError for arrays that are not integers, ValueError for arrays that do not fit each other.
+
+    >>> choice = Choice(torch.tensor([0, 2, 3]), src=torch.tensor([5, 7, 5]), weight=torch.tensor([0.5, 0.5, 1.0]))
+    >>> choice.indptr, choice.src
+    (array([0, 2, 3]), array([5, 7, 5]))
     """
 
     __slots__ = (

@@ -24,6 +24,11 @@ class Inclusion(NamedTuple):
         prob: probability that an edge of the row is drawn at least once, the same for all of them, float64 ``[n]``.
         shared: whether one random number of a source decides about all edges from it, so that it is drawn where it is
             drawn with the largest of their probabilities. Else edges of different rows are drawn independently.
+
+    >>> import numpy as np
+    >>> degrees = np.array([2.0, 8.0])  # each edge with probability 1 / 4
+    >>> Inclusion(edges=degrees / 4, prob=np.full(2, 0.25)).edges
+    array([0.5, 2. ])
     """
 
     edges: Floats

@@ -47,8 +47,8 @@ class LaborSampler(RowSampler):
             number of neighbours for ``iterations=0``; more iterations draw more edges to fewer nodes. -1 takes all.
         iterations: 0 is LABOR-0: all pi are 1, and an edge is drawn with probability ``min(1, k / d)``. i is LABOR-i: i
             times, every pi_t is multiplied by the largest c_s of its destinations and the c_s are solved for again,
-            which lowers the expected number of sources. "converged" (or -1) is LABOR-*: until that number falls by less
-            than 1 in 10,000, at most 100 times.
+            which lowers the expected number of sources. "converged" (or -1) is ``LABOR-*``: until that number falls by
+            less than 1 in 10,000, at most 100 times.
         method: "poisson" decides every source on its own, so the number of neighbours varies; "sequential" takes
             exactly ``min(k, d)``, those with the smallest ``r_t / pi_t`` (sequential Poisson sampling, Ohlsson 1998).
             Probabilities are then k / d for ``iterations=0``, and else, given the other sources' numbers,

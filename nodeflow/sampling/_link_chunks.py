@@ -13,6 +13,14 @@ class LinkChunk(NamedTuple):
     """C groups of n seeds; the seeds of a group share K negatives. All are rows of the last layer but ``rel``.
 
     ``LinkSampler.chunks_of`` makes them, on the device of the batch.
+
+    >>> import torch
+    >>> from nodeflow import Graph, LinkSampler, NeighborSampler
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> sampler = LinkSampler(NeighborSampler(graph, [1]), num_negatives=3, chunk=2)
+    >>> for chunk in sampler.chunks_of(sampler([0, 1, 2, 3])):
+    ...     print(chunk.side, chunk.src.tolist(), chunk.dst.tolist(), tuple(chunk.negatives.shape))
+    destination [[0, 1], [2, 3]] [[1, 2], [3, 0]] (2, 3)
     """
 
     side: str

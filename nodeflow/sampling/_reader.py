@@ -80,6 +80,18 @@ class Candidates(Frozen):
 
     ``dst_nid`` are the destinations' parent ids ``[num_dst]``. ``positions`` are the positions of the candidates in the
     sampler's edge arrays, int64 ``[E]``. Edges that a filter or ``without_edges`` leaves out are no candidates.
+
+    >>> from nodeflow import Graph
+    >>> from nodeflow.sampling import Sampler
+    >>> class Half(Sampler):
+    ...     def choose(self, dst, step):
+    ...         edges: Candidates = self.candidates(dst)
+    ...         keep = step.random.uniform(edges.eid) < 0.5
+    ...         return edges.select(keep, prob=0.5)
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [4, 4, 4, 4])
+    >>> edges = Half(graph, num_flows=1).candidates(torch.tensor([4]))
+    >>> edges.src, edges.degrees
+    (tensor([0, 1, 2, 3]), tensor([4]))
     """
 
     __slots__ = ("_indptr", "_reader", "dst_nid", "positions")

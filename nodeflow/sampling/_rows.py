@@ -28,6 +28,11 @@ class DrawingRows(NamedTuple):
             whole graph (the parent id, where a node has one row), plus the number of all rows for every context before,
             or where ``step.roots`` tells contexts apart, for every number before the root.
         contexts: the context of each row, int64 ``[n]``; None without contexts.
+
+    >>> import numpy as np
+    >>> rows = DrawingRows(np.array([0, 4, 7]), np.array([0, 4, 7]), None)
+    >>> rows.where(np.array([True, False, True])).numbers
+    array([0, 7])
     """
 
     numbers: Ints
@@ -50,6 +55,11 @@ class Drawn(NamedTuple):
             number of times that the edge is drawn. None: 1.
         varies: whether ``inverse`` may differ between the drawn edges of one node. True may be said where weights could
             differ but happen to be equal. None: unknown, so they are compared when ``Flow.needs_weight`` is read.
+
+    >>> import numpy as np
+    >>> drawn = Drawn(np.array([0, 2, 3]), np.array([4, 5, 9]), np.array([1, 2, 1]), None)
+    >>> np.diff(drawn.indptr)  # how many edges each row drew
+    array([2, 1])
     """
 
     indptr: Ints

@@ -38,6 +38,16 @@ class Step(NamedTuple):
         roots: number by which draws tell the context of every destination apart, int64 ``[num_dst]``, where it is not
             the number in ``contexts``: the parent id of the seed, in samplers whose contexts are seeds that draw on
             their own; in a share of a step (see the loader) the number of the context in the whole step. Else None.
+
+    >>> from nodeflow import Graph, Sampler
+    >>> class Shows(Sampler):
+    ...     def choose(self, dst, step: Step):
+    ...         print(f"flow {step.flow} of batch {step.batch_number}")
+    ...         edges = self.candidates(dst)
+    ...         return edges.select(step.random.uniform(edges.eid) < 0.5, prob=0.5)
+    >>> batch = Shows(Graph.from_edges([0, 1], [1, 2]), num_flows=2)([2], batch_number=7)
+    flow 1 of batch 7
+    flow 0 of batch 7
     """
 
     flow: int

@@ -28,6 +28,17 @@ class LayerCandidates(Frozen):
         nid: parent ids of the candidates, int64 ``[n]``.
         dst_nid: parent ids of the destinations, int64 ``[num_dst]``.
         positions: positions of the edges in the sampler's edge arrays, int64 ``[E]``.
+
+    >>> import torch
+    >>> from nodeflow import Graph, LayerSampler
+    >>> def by_degree(candidates: LayerCandidates, step):
+    ...     print(candidates.nid.tolist(), "for", candidates.dst_nid.tolist())
+    ...     return candidates.flow.out_degrees.float()
+    >>> graph = Graph.from_edges([0, 1, 2, 0], [3, 3, 3, 4])
+    >>> flow = LayerSampler(graph, [1], score=by_degree)([3, 4]).flows[0]
+    [0, 1, 2] for [3, 4]
+    >>> flow.num_dst
+    2
     """
 
     __slots__ = ("dst_nid", "flow", "nid", "positions", "structure")

@@ -29,6 +29,11 @@ class Subgraph(NamedTuple):
     ``nodes`` int64 ``[n]`` are parent ids; ``indptr`` int64 ``[n + 1]`` and ``indices`` int64 ``[E]`` are a CSR
     structure over destinations, of indices into ``nodes``; ``positions`` ``[E]`` are positions in the sampler's edge
     arrays.
+
+    >>> import numpy as np
+    >>> part = Subgraph(np.array([4, 7]), np.array([0, 0, 1]), np.array([0]), np.array([12]))
+    >>> part.dst  # the edge 4 -> 7
+    array([1])
     """
 
     nodes: Ints

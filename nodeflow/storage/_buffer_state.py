@@ -24,6 +24,17 @@ class BufferState:
 
     ``number`` counts the states of the epoch from 0; ``partitions`` are those in the slots; ``seed`` is a number of its
     own for this state, for loaders and samplers, whose draws would repeat from state to state otherwise.
+
+    >>> import tempfile
+    >>> from nodeflow import Graph
+    >>> from nodeflow.storage import PartitionBuffer, write_partitions
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_partitions(graph, folder + "/ring", 2, progress=False)
+    ...     for state in PartitionBuffer(folder + "/ring", slots=2):
+    ...         print(state.number, sorted(state.partitions), state.graph)
+    Partitions(2 partitions of 2 nodes, 4 edges)
+    0 [0, 1] Graph(4 nodes, 4 edges)
     """
 
     __slots__ = ("_edges", "_nodes", "_order", "_over", "_parts", "_seeds", "number", "partitions", "seed")

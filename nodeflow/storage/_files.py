@@ -143,6 +143,15 @@ class FileRows(ReadRows):
         path: of the file.
         shape, dtype: of the whole column.
         bytes_read: how many bytes the file gave so far, whole blocks of the disk where it is read past the page cache.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from nodeflow import storage
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(folder + "/x.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
+    ...     rows = storage.open(folder + "/x.npy")
+    ...     print(rows.shape, rows.fetch(torch.tensor([2, 0])).tolist())
+    (3, 2) [[4.0, 5.0], [0.0, 1.0]]
     """
 
     def __init__(self, reader: FileReader, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> None:

@@ -132,5 +132,9 @@ def reach_heat(graph: Graph, seeds: IdsLike, fanouts: Sequence[int | None], batc
 
 
 def random_heat(num_nodes: int, seed: int = 0) -> Tensor:
-    """Return a random order as heat, float64 ``[num_nodes]``: what every other kind has to beat."""
+    """Return a random order as heat, float64 ``[num_nodes]``: what every other kind has to beat.
+
+    >>> random_heat(4, seed=1).argsort(), random_heat(4, seed=2).argsort()
+    (tensor([3, 0, 2, 1]), tensor([1, 0, 2, 3]))
+    """
     return Random(derive_key(_RANDOM, seed)).uniform(np.arange(as_count(num_nodes, "num_nodes")))

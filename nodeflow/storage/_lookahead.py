@@ -36,6 +36,10 @@ class Reads:
         rows: rows that they needed, of every column.
         read: rows that were read; the others were in memory.
         bytes: bytes of the rows that were read.
+
+    >>> reads = Reads(batches=2, rows=100, read=25, bytes=1600)
+    >>> reads.hit_rate
+    0.75
     """
 
     batches: int = 0

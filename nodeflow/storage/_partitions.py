@@ -26,6 +26,17 @@ class Partitions(Frozen):
     node less than the others. ``bucket_sizes``, int64 ``[num_partitions, num_partitions]``, has at ``[i, j]`` the
     number of edges from partition i to partition j. ``train`` are the training nodes, None where none were given.
     ``epoch`` is the number of epochs whose learned rows are in the folder. All arrays are read-only and mapped.
+
+    >>> import tempfile
+    >>> from nodeflow import Graph
+    >>> from nodeflow.storage import write_partitions
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_partitions(graph, folder + "/ring", 2, progress=False)
+    ...     parts = Partitions.open(folder + "/ring")
+    ...     print(parts.num_partitions, parts.size, int(parts.bucket_sizes.sum()))
+    Partitions(2 partitions of 2 nodes, 4 edges)
+    2 2 4
     """
 
     __slots__ = ("bucket_ptr", "bucket_sizes", "folder", "manifest", "parents", "rows", "train")

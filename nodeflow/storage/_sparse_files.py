@@ -26,6 +26,15 @@ class SparseFileRows(ReadRows):
         path: of the file.
         shape, dtype: of the whole column, ``[n, columns]``.
         bytes_read: how many bytes the file gave so far.
+
+    >>> import tempfile
+    >>> import scipy.sparse
+    >>> from nodeflow import storage
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     storage.save_sparse(folder + "/x.safetensors", scipy.sparse.eye_array(3, format="csr", dtype="float32"))
+    ...     rows = storage.open_sparse(folder + "/x.safetensors")
+    ...     print(rows.shape, rows.fetch(torch.tensor([2, 0])).to_dense().tolist())
+    (3, 3) [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
 
     def __init__(self, reader: FileReader, indptr: Tensor, starts: tuple[int, int], dtype: torch.dtype, columns: int):
@@ -68,6 +77,15 @@ def save_sparse(path: FileLike, column: object) -> None:
         column: a sparse CSR tensor ``[n, columns]`` or a scipy sparse matrix.
 
     Raises TypeError for anything else, OSError where the file cannot be written.
+
+    >>> import tempfile
+    >>> import scipy.sparse
+    >>> from nodeflow import storage
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     storage.save_sparse(folder + "/x.safetensors", scipy.sparse.eye_array(3, format="csr", dtype="float32"))
+    ...     rows = storage.open_sparse(folder + "/x.safetensors")
+    ...     print(rows.shape, rows.fetch(torch.tensor([2, 0])).to_dense().tolist())
+    (3, 3) [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
     from safetensors.torch import save_file
 

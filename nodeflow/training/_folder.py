@@ -191,6 +191,19 @@ def save(result: Result, folder: Path, *, curves: str | None = None) -> list[Pat
     The files are ``checkpoint.safetensors`` (see ``load_model``), ``log.csv``, ``result.json`` and, if ``curves`` is
     given as its title, the picture ``curves.png``. Those of an earlier run in the folder are replaced; its picture is
     removed where this run has none. Returns the paths of the files. Raises OSError.
+
+    >>> import torch
+    >>> from nodeflow import Graph
+    >>> from nodeflow.datasets import Dataset
+    >>> columns = {"feat": torch.eye(4), "label": torch.tensor([0, 1, 0, 1])}
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata=columns)
+    >>> data = Dataset("ring", graph, train=[0, 1], val=[2], test=[3], num_classes=2)
+    >>> import tempfile
+    >>> from nodeflow.training import Settings, Trainer
+    >>> result = Trainer(data, Settings(fanouts=(1,), hidden=4, epochs=1)).run(lambda record: None)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print([path.name for path in save(result, Path(folder) / "ring")])
+    ['checkpoint.safetensors', 'log.csv', 'result.json']
     """
     with output_folder(folder), TemporaryDirectory(dir=folder, prefix=UNFINISHED) as unfinished:
         files = _write(result, Path(unfinished))
@@ -255,6 +268,20 @@ def load_model(checkpoint: Path | str) -> Network:
 
     Raises FileNotFoundError for a missing file, ValueError for one that is damaged or that ``save`` did not write, or
     that holds a model of the user's own that was not given by name.
+
+    >>> import tempfile
+    >>> import torch
+    >>> from nodeflow import Graph
+    >>> from nodeflow.training import Settings, Trainer
+    >>> columns = {"feat": torch.eye(4), "label": torch.tensor([0, 1, 0, 1])}
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata=columns)
+    >>> data = Dataset("ring", graph, train=[0, 1], val=[2], test=[3], num_classes=2)
+    >>> result = Trainer(data, Settings(fanouts=(1,), hidden=4, epochs=1)).run(lambda record: None)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = save(result, Path(folder) / "ring")
+    ...     network = load_model(files[0])
+    >>> network.training
+    False
     """
     path = Path(checkpoint)
     facts, weights = read_tensors(path)

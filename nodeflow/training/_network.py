@@ -33,6 +33,14 @@ class Inputs(nn.Module):
         dense: whether sparse features are made dense, batch by batch.
 
     Raises ValueError where both widths are 0.
+
+    >>> import torch
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> graph = Graph.from_edges([0, 1], [1, 2], ndata={"feat": torch.ones(3, 4)})
+    >>> batch = NeighborSampler(graph, fanouts=[1])([2])
+    >>> batch.copy_from_parent({0: ["feat"]})
+    >>> Inputs(num_nodes=3, features=4, embedding=2)(batch).shape
+    torch.Size([2, 6])
     """
 
     def __init__(self, num_nodes: int, features: int, embedding: int, *, dense: bool = False) -> None:
@@ -79,6 +87,15 @@ class Network(nn.Module):
     Args:
         inputs: the rows that enter the model.
         model: called as ``model(batch, h)``, such as a ``FlowModel``.
+
+    >>> import torch
+    >>> from nodeflow import Graph, NeighborSampler
+    >>> from nodeflow.nn import GraphSAGE
+    >>> graph = Graph.from_edges([0, 1], [1, 2], ndata={"feat": torch.ones(3, 4)})
+    >>> batch = NeighborSampler(graph, fanouts=[1, 1])([2])
+    >>> batch.copy_from_parent({0: ["feat"]})
+    >>> Network(Inputs(3, features=4, embedding=0), GraphSAGE(4, 8, 3))(batch).shape
+    torch.Size([1, 3])
     """
 
     def __init__(self, inputs: Inputs, model: nn.Module) -> None:

@@ -23,6 +23,10 @@ class EpochRecord:
     ``scores`` are all metrics on the validation nodes by name, empty where the epoch was not validated; ``score`` is
     the one that chooses the best epoch, NaN without. ``age`` is the mean age of the history rows that batches read: the
     number of steps since a row was written, 0 for the step just before. None for a sampler without history.
+
+    >>> record = EpochRecord(1, loss=0.7, score=0.8, seconds=2.0, seeds_per_second=500.0, edges_per_second=9e3)
+    >>> record.score, record.age
+    (0.8, None)
     """
 
     epoch: int
@@ -84,6 +88,17 @@ class Result:
         records: of all epochs.
         scores: by part of the split ("train", "val", "test") all metrics by name, from full neighbourhoods where the
             sampler estimates them; empty for a part without nodes.
+
+    >>> import torch
+    >>> from nodeflow import Graph
+    >>> from nodeflow.datasets import Dataset
+    >>> columns = {"feat": torch.eye(4), "label": torch.tensor([0, 1, 0, 1])}
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata=columns)
+    >>> data = Dataset("ring", graph, train=[0, 1], val=[2], test=[3], num_classes=2)
+    >>> from nodeflow.training import Settings, Trainer
+    >>> result = Trainer(data, Settings(fanouts=(1,), hidden=4, epochs=2)).run(lambda record: None)
+    >>> len(result.records), sorted(result.scores)
+    (2, ['test', 'train', 'val'])
     """
 
     settings: Settings

@@ -258,9 +258,7 @@ def test_a_machine_needs_its_own_part_only(tmp_path: Path, renumber: bool) -> No
     shutil.rmtree(folder / "part-1")
     parts = GraphParts.open(folder, verify=True)
     assert parts.part(2).part == parts.part(-1).part == 2
-    with pytest.raises(
-        ValueError, match=r"part 1 is missing: .*part-1 has no graph part in it: it does not exist"
-    ):
+    with pytest.raises(ValueError, match=r"part 1 is missing: .*part-1 has no graph part in it: it does not exist"):
         parts.part(1)
     with pytest.raises(IndexError, match="part 3 is out of range: there are 3"):
         parts.part(3)

@@ -77,6 +77,17 @@ class EdgeBatch:
         data: columns of the edge itself.
 
     Columns are gathered when asked for; an unknown name raises KeyError that lists the known ones.
+
+    >>> import torch
+    >>> from nodeflow import Graph, NeighborSampler, fn
+    >>> graph = Graph.from_edges([0, 1], [2, 2], ndata={"h": torch.tensor([[1.0], [2.0], [3.0]])})
+    >>> batch = NeighborSampler(graph, fanouts=[2])([2])
+    >>> batch.copy_from_parent(["h"])
+    >>> def difference(edges: EdgeBatch):
+    ...     return {"m": edges.src["h"] - edges.dst["h"]}
+    >>> batch.flow_compute(0, difference, fn.sum("m", "s"))
+    >>> batch.ldata[1]["s"]
+    tensor([[-3.]])
     """
 
     __slots__ = ("_count", "_ends", "_ids", "data", "dst", "src")
@@ -108,6 +119,17 @@ class NodeBatch:
     Attributes:
         data: columns of the nodes. In an update function after a reduction they include the reduced columns.
         mailbox: in reduce functions, the messages: ``mailbox[name]`` is ``[nodes, degree, ...]``.
+
+    >>> import torch
+    >>> from nodeflow import Graph, NeighborSampler, fn
+    >>> graph = Graph.from_edges([0, 1], [2, 2], ndata={"h": torch.tensor([[1.0], [2.0], [3.0]])})
+    >>> batch = NeighborSampler(graph, fanouts=[2])([2])
+    >>> batch.copy_from_parent(["h"])
+    >>> def median(nodes: NodeBatch):
+    ...     return {"s": nodes.mailbox["m"].median(dim=1).values}
+    >>> batch.flow_compute(0, fn.copy_u("h", "m"), median)
+    >>> batch.ldata[1]["s"]
+    tensor([[1.]])
     """
 
     __slots__ = ("_count", "_mailbox", "_nodes", "data")

@@ -1,0 +1,90 @@
+"""The pages of the reference: one per room, one per public name, and one of the types in signatures."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from functools import cache
+from itertools import pairwise
+
+import nodeflow
+from _site.public_names import PublicName, members, public_bases, public_names, rooms
+from nodeflow._base import types
+
+
+def reference_pages() -> dict[str, bytes]:
+    """Return the pages in reStructuredText by their places on the site."""
+    found = {f"{public.page}.rst": page_of_name(public) for public in public_names()}
+    found |= {f"reference/nodeflow.{room}.rst": page_of_room(room) for room in rooms()}
+    found["reference/types.rst"] = page_of_types()
+    return {place: text.encode() for place, text in found.items()}
+
+
+def title(text: str) -> list[str]:
+    """Return a title of the first level."""
+    return [text, "=" * len(text), ""]
+
+
+def page_of_name(public: PublicName) -> str:
+    """Return the page of one public name."""
+    lines = [":orphan:", "", *title(public.name)]
+    if public.room:
+        lines += [f"From the room :py:mod:`nodeflow.{public.room}`:", ""]
+    top = public.name in nodeflow.__all__
+    code = f"from nodeflow{'' if top else f'.{public.room}'} import {public.name}"
+    lines += [".. code-block:: python", "", f"   {code}", ""]
+    lines += [f".. auto{public.kind}:: {public.full}", *_options(public), ""]
+    inherited = [base for base in public_bases(public) if members(base)] if inspect.isclass(public.value) else []
+    for base in inherited:
+        own = members(public)
+        names = ", ".join(f":py:obj:`{m} <{base.full}.{m}>`" for m in members(base) if m not in own)
+        if names:
+            lines += [f"Inherited from :py:obj:`{base.name} <{base.full}>`: {names}.", ""]
+    lines += [f".. used-in:: {public.full}", ""]
+    return "\n".join(lines)
+
+
+def _options(public: PublicName) -> list[str]:
+    if not inspect.isclass(public.value):
+        return []
+    shown = members(public)
+    lines = ["   :show-inheritance:"] if public_bases(public) else []
+    if shown:
+        lines += [f"   :members: {', '.join(shown)}", "   :member-order: bysource"]
+    return lines
+
+
+def page_of_room(room: str) -> str:
+    """Return the page of a room: its docstring, and its names with a line each."""
+    module = getattr(nodeflow, room)
+    lines = [*title(f"nodeflow.{room}"), f".. automodule:: nodeflow.{room}", "   :no-members:", ""]
+    lines += [".. list-table::", "   :header-rows: 1", "   :widths: auto", "", "   * - name", "     - purpose"]
+    for name in module.__all__:
+        public = PublicName(room, name)
+        lines += [f"   * - :py:obj:`{name} <{public.full}>`", f"     - {public.purpose}"]
+    return "\n".join([*lines, ""])
+
+
+def page_of_types() -> str:
+    """Return the page of the names that stand for types in signatures."""
+    words = "These names stand for types in signatures. They are no part of the package's public names."
+    lines = [*title("Types in signatures"), words, ""]
+    for name, (value, meaning) in type_aliases().items():
+        lines += [f".. py:type:: nodeflow.types.{name}", f"   :canonical: {value}", "", f"   {meaning}", ""]
+    return "\n".join(lines)
+
+
+@cache
+def type_aliases() -> dict[str, tuple[str, str]]:
+    """Return the aliases of types by name, each with what it stands for and its docstring."""
+    body = ast.parse(inspect.getsource(types)).body
+    found: dict[str, tuple[str, str]] = {}
+    for node, after in pairwise(body):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(after, ast.Expr):
+            value = node.value.value if isinstance(node.value, ast.Constant) else ast.unparse(node.value or after)
+            found[node.target.id] = (
+                re.sub(r"\bnp\.", "numpy.", str(value)),
+                " ".join(str(ast.literal_eval(after.value)).split()),
+            )
+    return found

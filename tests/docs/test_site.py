@@ -1,0 +1,232 @@
+"""Sources of the documentation site: names, links, formulas. ``make docs`` builds it, with warnings as errors."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+from _support.pages import ROOT
+
+sys.path.append(str(ROOT / "docs"))
+
+from _site.public_names import PublicName, lookup, members, public_bases, public_names
+from _site.reference_pages import page_of_name, reference_pages, type_aliases
+from _site.staging import OTHER_PAGES, entries, place_of, stage, with_links
+
+from nodeflow import NeighborSampler
+
+INDEX = ROOT / "docs" / "index.md"
+PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if p.name != "index.md")
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^()\s#]*)(?:#([^()\s]*))?\)")
+
+
+# ---------------------------------------------------------------------------------------------------------- names
+
+ELSEWHERE = {
+    "nodeflow.convert.from_dgl": "needs DGL",
+    "nodeflow.convert.from_dgl_blocks": "needs DGL",
+    "nodeflow.convert.to_dgl": "needs DGL",
+    "nodeflow.convert.to_dgl_blocks": "needs DGL",
+    "nodeflow.propagation.ExchangePlan": "needs several processes; docs/distributed/processes.md has one",
+    "nodeflow.propagation.PartPropagation": "needs several processes; docs/distributed/processes.md has one",
+}
+"""Names whose docstrings have no example, and why. Exceptions and constants need none."""
+
+
+def test_every_public_name_has_an_example_that_runs() -> None:
+    """In its docstring, or in that of one of its methods; ``test_readme.py`` runs them."""
+    without = []
+    for public in public_names():
+        texts = [public.value, *(getattr(public.value, member) for member in members(public))]
+        if public.kind in ("class", "function") and not any(">>>" in (inspect.getdoc(text) or "") for text in texts):
+            without.append(public.full)
+    assert sorted(without) == sorted(ELSEWHERE)
+
+
+def test_every_public_name_has_a_page_of_its_own() -> None:
+    pages = reference_pages()
+    for public in public_names():
+        text = pages[f"{public.page}.rst"].decode()
+        assert f".. auto{public.kind}:: {public.full}" in text
+        assert public.purpose, public.full
+    assert len(pages) == len(public_names()) + len({public.room for public in public_names()} - {""}) + 1
+
+
+def test_a_page_shows_members_of_private_bases_and_links_those_of_public_ones() -> None:
+    sampler = PublicName("sampling", "NeighborSampler")
+    assert sampler.value is NeighborSampler
+    assert [base.name for base in public_bases(sampler)] == ["RowSampler"]
+    assert "estimand" in members(sampler)
+    assert not set(members(PublicName("flow", "NodeFlow"))) & {"__init__", "_compute"}
+    assert "Inherited from :py:obj:`RowSampler" in page_of_name(sampler)
+    assert set(members(PublicName("nn", "SAGEConv"))).isdisjoint(["state_dict", "parameters"])  # those of torch
+
+
+@pytest.mark.parametrize(
+    ("text", "full"),
+    [
+        ("NeighborSampler", "nodeflow.sampling.NeighborSampler"),
+        ("nodeflow.NeighborSampler", "nodeflow.sampling.NeighborSampler"),
+        ("NeighborSampler(graph, [5] * 5)", "nodeflow.sampling.NeighborSampler"),
+        ("nn.SAGEConv", "nodeflow.nn.SAGEConv"),
+        ("fn.sum", "nodeflow.fn.sum"),
+        ("create_full_node_flow", "nodeflow.flow.create_full_node_flow"),
+        ("NodeFlow.append", "nodeflow.flow.NodeFlow.append"),
+        ("batch.seeds", "nodeflow.flow.NodeFlow.seeds"),
+        ("flow.aggregate(h, 'mean')", "nodeflow.flow.Flow.aggregate"),
+        ("copy_from_parent", "nodeflow.flow.NodeFlow.copy_from_parent"),
+        ("nodeflow.nn", "nodeflow.nn"),
+        ("sum", None),  # an ordinary word
+        ("weight", None),
+        ("nn", None),
+        ("h", None),
+        ("NoSuchSampler", None),
+        ("NeighborSampler.nothing", None),
+        ("NeighborSampler [2]", None),
+    ],
+)
+def test_what_a_literal_refers_to(text: str, full: str | None) -> None:
+    assert lookup(text) == full
+
+
+def test_in_the_reference_a_name_needs_no_room() -> None:
+    assert lookup("sum", "fn") == "nodeflow.fn.sum"
+    assert lookup("debian", "datasets") == "nodeflow.datasets.debian"
+
+
+def test_types_in_signatures_are_explained() -> None:
+    value, meaning = type_aliases()["PerFlow"]
+    assert "Sequence[int]" in value
+    assert "in flow order" in meaning
+
+
+# ---------------------------------------------------------------------------------------------------------- pages
+
+
+def test_the_start_page_lists_every_page_and_notebook() -> None:
+    """So every page is in the navigation of the site."""
+    listed = {page for _, pages in entries(INDEX.read_text(encoding="utf-8")) for page in pages}
+    found = {
+        (INDEX.parent / page / "README.md" if page.endswith("/") else INDEX.parent / page).resolve() for page in listed
+    }
+    missing = [p for p in (*PAGES, *NOTEBOOKS) if p not in found and p.parent != ROOT / "docs" / "decisions"]
+    assert [str(path.relative_to(ROOT)) for path in missing] == []
+
+
+def slug(heading: str) -> str:
+    """The anchor that code hosts and the site give to a heading."""
+    words = re.sub(r"\[([^\]]*)\]\([^)]*\)|`", r"\1", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+
+
+def anchors(page: Path) -> set[str]:
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    return {slug(heading) for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("page", [INDEX, *PAGES, *(ROOT / p for p in OTHER_PAGES if p.endswith(".md"))], ids=str)
+def test_anchors_of_links_are_headings(page: Path) -> None:
+    missing = []
+    for target, anchor in _LINK.findall(_FENCED.sub("", page.read_text(encoding="utf-8"))):
+        file = page.parent / target if target else page
+        if anchor and "://" not in target and file.suffix == ".md" and anchor not in anchors(file):
+            missing.append(f"{target}#{anchor}")
+    assert missing == []
+
+
+def test_links_lead_from_place_to_place() -> None:
+    assert with_links("[a](../README.md#two-commands)", "docs/samplers/labor.md").startswith("[a](")
+    assert with_links("[a](../../README.md#b)", "docs/samplers/labor.md") == "[a](../readme.md#b)"
+    assert with_links("[a](docs/nodeflow.md)", "README.md") == "[a](nodeflow.md)"
+    assert with_links("[`x`](../nodeflow/nn/_conv.py)", "docs/custom-layers.md") == "`x`"  # is not on the site
+    assert with_links("[a](../docs/sampling.md)", "notebooks/01-what-a-nodeflow-is.ipynb") == "[a](../sampling.md)"
+    assert with_links("[d](decisions/)", "docs/index.md") == "[d](decisions/README.md)"
+    assert with_links("[a](https://example.org/x)", "README.md") == "[a](https://example.org/x)"
+    code = "```text\n[a](docs/nodeflow.md)\n```"
+    assert with_links(code, "README.md") == code
+    assert place_of("nodeflow/fn.py") is None
+
+
+def test_links_of_the_gathered_sources_lead_to_files(tmp_path: Path) -> None:
+    stage(tmp_path)
+    stale = tmp_path / "gone.md"
+    stale.write_text("")
+    before = (tmp_path / "index.md").stat().st_mtime_ns
+    stage(tmp_path)
+    assert not stale.exists()
+    assert (tmp_path / "index.md").stat().st_mtime_ns == before  # so that Sphinx reads what has changed only
+    missing = [
+        f"{page.relative_to(tmp_path)}: {target}"
+        for page in tmp_path.rglob("*.md")
+        for target, _ in _LINK.findall(_FENCED.sub("", page.read_text(encoding="utf-8")))
+        if target and "://" not in target and not (page.parent / target).exists()
+    ]
+    assert missing == []
+
+
+def test_formulas_are_typeset() -> None:
+    convert = pytest.importorskip("latex2mathml.converter").convert
+    count = 0
+    for page in PAGES:
+        text = re.sub(r"`[^`\n]*`", "", _FENCED.sub("", page.read_text(encoding="utf-8")))
+        for formula in re.findall(r"\$\$(.+?)\$\$|(?<!\$)\$([^$\n]+)\$", text, re.DOTALL):
+            found = convert("".join(formula))
+            assert "<math" in found
+            assert "\\" not in found, f"{page}: {formula}"
+            count += 1
+    assert count > 0
+
+
+_NUMBER = re.compile(r"\| *[-+−]?\d[\d.,]*(?: ±[^|]*)? *\|")
+_FIGURES = re.compile(r"\*Figures of 20\d\d-\d\d-\d\d, nodeflow \d+\.\d+\.\d+, .*\[machine\]\(.*#the-machine\): .+\*")
+
+
+def tables(text: str) -> list[tuple[list[str], str]]:
+    """The tables of a page, each as its rows and the first line after it."""
+    found = re.findall(r"((?:^\|.*\n)+)\n?(.*)", _FENCED.sub("", text), re.MULTILINE)
+    return [(rows.splitlines()[2:], after) for rows, after in found]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "python benchmarks/" in page.read_text("utf-8")], ids=str)
+def test_figures_say_where_they_come_from(page: Path) -> None:
+    """Below a table most of whose rows have numbers: day, version, machine and command."""
+    silent = [
+        rows[0]
+        for rows, after in tables(page.read_text(encoding="utf-8"))
+        if sum(_NUMBER.search(row) is not None for row in rows) >= len(rows) / 2 and not _FIGURES.fullmatch(after)
+    ]
+    assert silent == []
+
+
+# --------------------------------------------------------------------------------------------------------- scripts
+
+
+def test_inventories_are_those_of_the_script_and_of_the_libraries() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "make_inventories.py"))
+    assert script["missing"]() == []
+    for project in script["NAMES"]:
+        assert (script["FOLDER"] / f"{project}.inv").read_bytes() == script["inventory"](project)
+
+
+def test_broken_links_of_a_built_site_are_found(tmp_path: Path) -> None:
+    broken_links = runpy.run_path(str(ROOT / "scripts" / "check_docs.py"))["broken_links"]
+    (tmp_path / "a.html").write_text(
+        '<p id="x"><a href="b.html#y">b</a><a href="#x">x</a><a href="https://e.org">e</a>'
+    )
+    (tmp_path / "b.html").write_text('<h1 id="y"></h1><a href="a.html#z">a</a><a href="c.html">c</a><img src="d.png">')
+    assert broken_links(tmp_path) == (["b.html: a.html#z", "b.html: c.html", "b.html: d.png"], 5, 1)
+
+
+def test_the_picture_of_the_start_page_shows_the_node_flow_of_the_readme() -> None:
+    text = (ROOT / "docs" / "pictures" / "node-flow.svg").read_text(encoding="utf-8")
+    script = (ROOT / "scripts" / "draw_node_flow.py").read_text(encoding="utf-8")
+    pairs = re.search(r"from_edges\((\[.*?\]), (\[.*?\])\)", script)
+    assert pairs is not None
+    assert sorted(zip(eval(pairs[1]), eval(pairs[2]), strict=True)) == [(2, 7), (3, 8), (5, 7), (8, 5), (9, 2)]
+    assert text.count("<!-- 7 -->") == 3  # node 7 is in every layer
