@@ -37,6 +37,11 @@ def split_sources(structure: Structure, values: Tensor) -> list[Tensor]:
     """Return ``split_messages`` of the source row of every edge, ``values`` ``[num_src, ...]``, in one gather.
 
     Not recorded for gradients.
+
+    >>> from nodeflow import flow_from_edges
+    >>> flow = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
+    >>> split_sources(flow.structure, torch.tensor([10.0, 20.0, 30.0]))
+    [tensor([[30.]]), tensor([[10., 20.]])]
     """
     check_rows(structure, "u", values, "values")
     rows = [structure.indices[bucket.edges.reshape(-1)] for bucket in structure.buckets()]
