@@ -111,9 +111,9 @@ class Bench:
 
     def time(self) -> None:
         cases = list(self._cases())
-        for epoch in range(self.options.rounds + 1):  # the first is for caches and compilation
+        for number in range(self.options.rounds + 1):  # the first is for caches and compilation
             for case in cases:
-                case.run(epoch)
+                case.run(number)
         bases = {train: max(c.rate for c in cases if c.base and c.train == train) for train in (False, True)}
         titles = (
             "processes", "graph", "drawn ahead", "sampling, seeds/s", "times one core", "in exchanges, %",
@@ -126,8 +126,8 @@ class Bench:
                 row += [f"{case.rate:,.0f}", f"{case.rate / bases[case.train]:.2f}", case.percent("exchanges")]
             rows.append([*row, training.percent("gradients")])
         show(titles, rows)
-        print(f"\n{self.options.batch_size} seeds per step and process; medians of {self.options.rounds} epochs; "
-              "times the faster of the two rows of one core")  # fmt: skip
+        print(f"\n{self.options.batch_size} seeds per step and process; medians of {self.options.rounds} rounds of "
+              "20 epochs of sampling, 2 of training; times the faster of the two rows of one core")  # fmt: skip
 
     def _cases(self) -> Iterable[Case]:
         owned = {"share": "owned", "hot": self.options.hot}
@@ -195,10 +195,12 @@ class Case:
     options: dict[str, Any]
     rounds: list[list[dict[str, Any]]] = field(default_factory=list)
 
-    def run(self, epoch: int) -> None:
+    def run(self, number: int) -> None:
+        """Run some epochs, so many that a round takes about a second; do not count those of round 0."""
         asked = {name: value for name, value in self.options.items() if name != "group"}
-        found = self.group.ask("timed", epoch=epoch, **asked)
-        if epoch:
+        epochs = 2 if self.train else 20
+        found = self.group.ask("timed", epochs=[epochs * number + k for k in range(epochs)], **asked)
+        if number:
             self.rounds.append(found)
 
     @property
@@ -236,7 +238,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=128, help="columns of features")
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--epochs", type=int, default=5, help="of the training for accuracy")
-    parser.add_argument("--rounds", type=int, default=7, help="epochs that are timed")
+    parser.add_argument("--rounds", type=int, default=7, help="of epochs that are timed")
     parser.add_argument("--steps", type=int, help="of every other epoch, at most")
     parser.add_argument("--folder", type=Path, help="where the temporary folder of the parts is made")
     options = parser.parse_args()

@@ -143,8 +143,8 @@ def full_pass(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def timed(options: dict[str, Any]) -> dict[str, Any]:
-    """Time an epoch; ``core`` is the only core that the process may use, ``bind`` that of its rank; else it has all."""
-    core, epoch = options.pop("core", None), options.pop("epoch")
+    """Time epochs; ``core`` is the only core that the process may use, ``bind`` that of its rank; else it has all."""
+    core, epochs = options.pop("core", None), options.pop("epochs")
     if options.pop("bind", False):
         core = dist.get_rank()
     if CORES is not None:
@@ -152,13 +152,14 @@ def timed(options: dict[str, Any]) -> dict[str, Any]:
     run, seeds = run_of(options), 0
     counters = run.graph.peers.counters if isinstance(run.graph, DistributedGraph) else None
     exchanging, reducing = 0.0 if counters is None else counters.seconds, run.seconds_of_gradients
-    run.loader.set_epoch(epoch)
     dist.barrier()
     begun = perf_counter()
-    for batch in run.batches():
-        seeds += len(batch.seeds)
-        if options["train"]:
-            run.step(batch)
+    for epoch in epochs:
+        run.loader.set_epoch(epoch)
+        for batch in run.batches():
+            seeds += len(batch.seeds)
+            if options["train"]:
+                run.step(batch)
     seconds = perf_counter() - begun
     return {
         "seconds": seconds, "seeds": seeds, "gradients": run.seconds_of_gradients - reducing,
