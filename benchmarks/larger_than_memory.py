@@ -23,6 +23,7 @@ import mmap
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -128,16 +129,21 @@ def beside_pyg(graph: Graph, place: Path, features: Path, options: argparse.Name
         epochs_of(kind, graph, features, few)
     worker.ask(json.dumps({"epochs": 1, "workers": 0, "batches": few.batches}))
     runs: dict[str, list[tuple[list[float], int]]] = {}
+
+    def note(name: str, run: tuple[list[float], int]) -> None:
+        runs.setdefault(name, []).append(run)  # a run may take minutes: each is told when it ends
+        print(f"{name}: {sum(run[0]):.1f} s, {run[1] / 1e9:.2f} GB", file=sys.stderr, flush=True)
+
     for _ in range(options.rounds):
         for kind in options.kinds:
             found = epochs_of(kind, graph, features, options)
-            runs.setdefault(kind, []).append(([epoch.seconds for epoch in found], sum(epoch.read for epoch in found)))
+            note(kind, ([epoch.seconds for epoch in found], sum(epoch.read for epoch in found)))
         for workers in (0, 2):
             before = disk_reads(features)
             answer = worker.ask(json.dumps({"epochs": options.epochs + 1, "workers": workers}))
             if answer["cached before"] > features.stat().st_size // 100:
                 raise SystemExit(f"{features} stays in the page cache: another process maps it")
-            runs.setdefault(f"PyG, {workers} workers", []).append((answer["seconds"], disk_reads(features) - before))
+            note(f"PyG, {workers} workers", (answer["seconds"], disk_reads(features) - before))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if options.pyg_cgroup is not None:
         memory = int((options.pyg_cgroup / "memory.limit_in_bytes").read_text())
