@@ -89,6 +89,6 @@ def test_on_a_sampled_flow(kind: str) -> None:
     theirs = LAYERS[kind](conv)
     flow = NeighborSampler(symmetric_graph(), [2, 3])([3, 1, 4, 15, 9]).flows[0]
     if kind == "propagation own":  # not with estimator weights there
-        flow = type(flow)(flow.structure, flow.src_layer, flow.dst_layer, (0, 1), prefix=True)
+        flow = type(flow)(flow.structure, flow.src_layer, flow.dst_layer, (0, 1))
     h = values((flow.num_src, 5))
     assert_near(conv(flow, h), theirs((h, h[: flow.num_dst]), torch.stack(flow.edges())))
