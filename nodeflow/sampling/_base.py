@@ -292,9 +292,9 @@ class SamplerBase(ABC):
     def expected_sizes(self, seeds: Ints) -> tuple[Floats, Floats]:
         """Return the expected numbers of nodes ``[L + 1]`` and edges ``[L]`` of a batch of checked seeds.
 
-        Raises TypeError, with the reason, where there is no formula for them.
+        A sampler whose draws have a formula overrides this. Raises TypeError, with the reason, where there is none.
         """
-        raise self.no_formula("what a seed draws depends on more than the edges of single nodes")
+        raise self.no_formula("none is known for its draws")
 
     def no_formula(self, reason: str) -> TypeError:
         """Return the error of ``estimate`` for a sampler or setting without a formula."""

@@ -121,8 +121,9 @@ class Sampler(BoundSampler):
 
     @abstractmethod
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        """Choose edges for the destinations ``dst`` (parent ids, int64; distinct unless there are contexts).
+        """Choose edges for the destinations ``dst``, parent ids, int64.
 
+        They are distinct, except for samplers of the package that draw a tree per seed or per time (``step.contexts``).
         The result must depend on ``dst``, ``step`` and the sampler's settings only. The method must not change them: it
         is called from several threads.
         """
