@@ -192,7 +192,7 @@ class FlowModel(nn.Module):
                 return out + sparse_linear(own, linear.weight)
             return out + (own if own.layout == torch.strided else own.to_dense())
         except Exception as error:
-            where = f"layer {i} of {type(self).__name__}, {type(self.convs[i]).__name__}"
+            where = f"convolution {i} of {type(self).__name__}, {type(self.convs[i]).__name__}"
             rows = f"rows of shape {tuple(h.shape)}"
             weight = next(self.convs[i].parameters(), h)
             if h.layout != torch.strided:

@@ -39,7 +39,8 @@ def graphs(
         min_nodes, max_nodes: bounds on the number of nodes.
         max_edges: bound on the number of edges.
         multi_edges, self_loops: whether graphs may have these.
-        node_columns, edge_columns: float32 columns that hold integers, as a dict from name to the shape of one row.
+        node_columns, edge_columns: float32 columns that hold integers from -8 to 8, as a dict from name to the shape of
+            one row.
 
     >>> from hypothesis import given
     >>> @given(graphs(node_columns={"feat": (3,)}))
@@ -91,6 +92,9 @@ def node_flows(
     include_dst: bool | None = None,
 ) -> NodeFlow:
     """Strategy for NodeFlows: sampled ones, full ones, and ones made by hand, with skips and pooled layers.
+
+    Neighbours are drawn uniformly, so all edges of a node have the same estimator weight. To test a layer with weights
+    that differ, draw from ``graphs`` with ``NeighborSampler(prob=...)``.
 
     Args:
         max_layers: bound on the number of layers.

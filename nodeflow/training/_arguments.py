@@ -31,9 +31,7 @@ def add_settings(parser: argparse._ArgumentGroup) -> None:
         if isinstance(default, bool):
             parser.add_argument(*flags, action="store_true", default=argparse.SUPPRESS, help=text)
             continue
-        options: dict[str, Any] = {
-            "help": f"{text} (default: {'by the sampler' if default is None else default or 'none'})"
-        }
+        options: dict[str, Any] = {"help": f"{text} (default: {_shown(default)})"}
         choices = field.metadata["choices"]
         if name == "fanouts":
             options |= {"type": _numbers, "nargs": "+", "metavar": "K"}
@@ -44,6 +42,11 @@ def add_settings(parser: argparse._ArgumentGroup) -> None:
         else:
             options["metavar"] = f"{{{','.join(choices)}}}" if choices else _METAVAR.get(name, "NAME")
         parser.add_argument(*flags, default=argparse.SUPPRESS, **options)
+
+
+def _shown(default: object) -> str:
+    """A default as text; the empty text means that there is none."""
+    return "by the sampler" if default is None else "none" if default == "" else str(default)
 
 
 def given_settings(options: argparse.Namespace) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
+from nodeflow.metrics import Metric
 from nodeflow.training._processes import Processes
 from nodeflow.training._settings import PARTITIONED
 from nodeflow.training._state import read_state, write_state
@@ -34,7 +35,7 @@ class Checkpoints:
     """Saves the state of a run into one file of a folder, which always holds the last complete state.
 
     Args:
-        folder: an existing folder.
+        folder: where the file is; it is made when the first state is saved.
         epochs: epochs between two states; 0: none after epochs.
         minutes: minutes between two states, saved between two steps; 0: none.
 
@@ -88,6 +89,7 @@ class Checkpoints:
     def save(self, run: Stateful) -> None:
         """Save the state now; raises OSError where it cannot be written, and the state before stays."""
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             write_state(self.folder / STATE, run.state_dict())
         except OSError as error:
             have = "the state saved before stays" if (self.folder / STATE).exists() else "no state was saved before"
@@ -105,6 +107,24 @@ def check_same_run(before: Mapping[str, Any], settings: Mapping[str, Any], proce
         if name not in free and before.get(name) != value:
             several = f" for {processes} processes" if name == "batch_size" and processes > 1 else ""
             raise ValueError(f"the state is of a run with {name} = {before.get(name)!r}, got {value!r}{several}")
+
+
+def names_of_parts(metrics: Sequence[Metric], **parts: object) -> dict[str, str]:
+    """Return the names of the parts of a trainer that are the user's own; of an object that of its class."""
+    names = {
+        k: str(getattr(part, "__qualname__", type(part).__qualname__)) for k, part in parts.items() if part is not None
+    }
+    return names | ({"metrics": ", ".join(metric.name for metric in metrics)} if metrics else {})
+
+
+def check_same_parts(before: Mapping[str, str], parts: Mapping[str, str]) -> None:
+    """Raise ValueError where a run had other parts of the user's own than this one, by name."""
+    for name in sorted({*before, *parts}):
+        was, now = (each.get(name, "that of the settings") for each in (before, parts))
+        if was != now:
+            raise ValueError(
+                f"the state is of a run with {name} = {was}, got {now}; pass parts of your own again when a run goes on"
+            )
 
 
 def _state_of_first(path: Path, processes: Processes) -> Any:

@@ -315,11 +315,11 @@ def compare(options: argparse.Namespace, say: Say) -> None:
     settings = [one["settings"] for one in results.values()]
     differing = [name for name in settings[0] if any(one.get(name) != settings[0][name] for one in settings)]
     several = len({one["dataset"] for one in results.values()}) > 1
-    rows = [["run", *["data"] * several, f"test {metric}", f"best val {metric}", "epoch", "seconds", *differing]]
+    rows = [["run", *["data"] * several, f"test {metric}", f"val {metric}", "best epoch", "seconds", *differing]]
     for name, one in results.items():
         seconds = sum(record.seconds for record in logs[name])
-        test = one["scores"]["test"].get(metric)
-        shown = ["-" if value is None else f"{value:.4f}" for value in (test, one["best_val_score"])]
+        scores = (one["scores"].get(part, {}).get(metric) for part in ("test", "val"))
+        shown = ["-" if score is None else f"{score:.4f}" for score in scores]
         cells = [name, *[one["dataset"]] * several, *shown, str(one["best_epoch"]), f"{seconds:.1f}"]
         rows.append([*cells, *(str(one["settings"].get(setting)) for setting in differing)])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

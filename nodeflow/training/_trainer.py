@@ -20,7 +20,7 @@ from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric
 from nodeflow.random import derive_key
 from nodeflow.training._averaged import Averaged
-from nodeflow.training._checkpoints import Checkpoints, check_same_run
+from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_same_run, names_of_parts
 from nodeflow.training._links import LinkTask
 from nodeflow.training._network import precision_of
 from nodeflow.training._nodes import NodeTask
@@ -79,12 +79,14 @@ class Trainer:
         self.processes = Processes.present()
         self.device = find_device(settings.device, several=self.processes.size > 1)
         self._random, self._inside = first_state(settings.seed, self.device), False
+        self._own_parts = names_of_parts(metrics, model=model, loss=loss, optimizer=optimizer, scheduler=scheduler)
         with self._own_random(), self.processes.together():
             check_processes(settings, dataset, self.processes.size)
             kind = LinkTask if settings.task == "link" else NodeTask
             self.task: Task = kind(dataset, settings, self.device, model=model, loss=loss, metrics=metrics)
             check_network(self.task.network, self.processes.size)
-        self.processes.agree("runs", {**self._settings_of_all(), "the data set": self.task.fingerprint()})
+        facts = {"parts of your own": self._own_parts, "the data set": self.task.fingerprint()}
+        self.processes.agree("runs", {**self._settings_of_all(), **facts})
         self.network, self.batches = self.task.network, self.task.batches
         self._forward = torch.compile(self.network) if settings.compile else self.network
         make = optimizer or partial(make_optimizer, settings, self.task)
@@ -253,6 +255,7 @@ class Trainer:
         """
         return {
             "settings": self._settings_of_all(),
+            "own_parts": self._own_parts,
             "fingerprint": self.task.fingerprint(),
             "network": self._last_weights or dict(self.network.state_dict()),
             "optimizer": self.optimizer.state_dict(),
@@ -268,12 +271,17 @@ class Trainer:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from ``state``; raises ValueError for the state of another data set or of other settings."""
+        """Go on from ``state``.
+
+        Raises ValueError for the state of another data set or of other settings, and where parts of your own have other
+        names than they had: model, loss, metrics, optimiser, schedule. What they compute is not compared.
+        """
         if state["fingerprint"] != self.task.fingerprint():
             raise ValueError("the state is of another data set, or of a changed one")
         if ("cuda" in state["random"]) != (self.device.type == "cuda"):
             raise ValueError(f"the state is of a run on another kind of device than {self.device.type!r}")
         check_same_run(state["settings"], self._settings_of_all(), self.processes.size)
+        check_same_parts(state.get("own_parts", {}), self._own_parts)
         if self.settings.epochs < state["epoch"]:
             raise ValueError(
                 f"epochs must be at least {state['epoch']}, those of the state, got {self.settings.epochs}"

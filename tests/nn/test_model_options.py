@@ -237,11 +237,11 @@ def test_errors_say_in_which_layer(graph: Graph) -> None:
         with pytest.raises(RuntimeError) as caught:
             call()
         (note,) = caught.value.__notes__
-        assert note.startswith("in layer 1 of FlowModel, EdgeConv, on Flow(")
+        assert note.startswith("in convolution 1 of FlowModel, EdgeConv, on Flow(")
         assert note.endswith("with rows of shape (6, 4)")
     with pytest.raises(KeyError) as missing:
         make("rgcn", 2, {})(batch, values((6, 3)))
-    assert "in layer 0 of RGCN, RGCNConv" in missing.value.__notes__[-1]
+    assert "in convolution 0 of RGCN, RGCNConv" in missing.value.__notes__[-1]
 
 
 @pytest.mark.parametrize(

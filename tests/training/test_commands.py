@@ -161,13 +161,12 @@ def test_compare_shows_what_differs(place: Path, tmp_path: Path, capsys: pytest.
     picture = tmp_path / "both.png"
     assert status(["compare", str(place / "sage"), str(place / "gcn"), "--output", str(picture)]) == 0
     header, first, second, wrote = capsys.readouterr().out.splitlines()
-    assert header.split() == ["run", "test", "accuracy", "best", "val", "accuracy", "epoch", "seconds", "model"]
+    assert header.split() == ["run", "test", "accuracy", "val", "accuracy", "best", "epoch", "seconds", "model"]
     for line, model in ((first, "sage"), (second, "gcn")):
         result = json.loads((place / model / "result.json").read_text())
         name, test, val, epoch, _, shown = line.split()
-        assert (name, test, val) == (
-            str(place / model), f"{result['scores']['test']['accuracy']:.4f}", f"{result['best_val_score']:.4f}",
-        )  # fmt: skip
+        scores = [f"{result['scores'][part]['accuracy']:.4f}" for part in ("test", "val")]
+        assert [name, test, val] == [str(place / model), *scores]
         assert (int(epoch), shown) == (result["best_epoch"], model)
     assert wrote == f"wrote {picture}"
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nodeflow
+from nodeflow.metrics import named
 from nodeflow.nn import GraphSAGE
 from nodeflow.training import Checkpoints, Result, Settings, Stopped, Trainer, open_trainer
 from nodeflow.training._checkpoints import STATE
@@ -100,6 +101,30 @@ def test_states_of_other_runs_are_refused() -> None:
         Trainer(planted(), replace(FAST, hidden=17)).load_state_dict(state)
     with pytest.raises(ValueError, match="the state is of another data set, or of a changed one"):
         Trainer(planted(val=12), FAST).load_state_dict(state)
+
+
+def crude(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return (1 - outputs.softmax(1).gather(1, labels[:, None])[:, 0]) ** 2
+
+
+def gentle(parameters: Any) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters, lr=0.1)
+
+
+def test_a_run_with_parts_of_ones_own_goes_on_with_them_only(tmp_path: Path) -> None:
+    own: dict[str, Any] = {"loss": crude, "optimizer": gentle, "metrics": [named("f1_macro")]}
+    wanted = Trainer(planted(), FAST, **own).run()
+    stopped_at(Trainer(planted(), FAST, **own, checkpoints=Checkpoints(tmp_path / "made" / "here")), 3)
+    state = read_state(tmp_path / "made" / "here" / STATE)
+    for name, part in (("loss", "crude"), ("optimizer", "gentle"), ("metrics", "f1_macro")):
+        fewer = {other: value for other, value in own.items() if other != name}
+        with pytest.raises(ValueError, match=f"of a run with {name} = {part}, got that of the settings; pass parts of"):
+            Trainer(planted(), FAST, **fewer).load_state_dict(state)
+    with pytest.raises(ValueError, match="of a run with loss = that of the settings, got crude"):
+        Trainer(planted(), FAST, loss=crude).load_state_dict(Trainer(planted(), FAST).state_dict())
+    trainer = Trainer(planted(), FAST, **own)
+    trainer.load_state_dict(state)
+    assert same_result(trainer.run(), wanted)
 
 
 @pytest.mark.parametrize(
