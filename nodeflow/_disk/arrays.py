@@ -17,6 +17,7 @@ from torch import Tensor
 
 from nodeflow._base.types import Array
 from nodeflow._rows.rows import as_array, from_numpy
+from nodeflow._runtime import locks
 
 _PIECE = 2**22  # bytes read or written at a time
 _PAGE = 4096  # bytes of a header
@@ -78,7 +79,8 @@ def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]
         raise
     if 0 in shape:  # nothing to map
         return np.zeros(shape, dtype).view(np.memmap)
-    return np.lib.format.open_memmap(file, "r+")
+    with locks.syntax:
+        return np.lib.format.open_memmap(file, "r+")
 
 
 def write_header(opened: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
@@ -155,7 +157,8 @@ def read_header(file: Path) -> tuple[np.dtype[Any], tuple[int, ...], int]:
         if version not in ((1, 0), (2, 0)):
             raise ValueError(f"it has version {version} of the .npy format, which is for arrays with names of columns")
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(opened)
+        with locks.syntax:
+            shape, fortran, dtype = read(opened)
         start = opened.tell()
     if dtype.kind not in "biufc":
         raise ValueError(f"its array has dtype {dtype}, not numbers")
@@ -195,7 +198,8 @@ def map_array(folder: Path, array: ArrayFile) -> Array:
     """Return the array of a file, mapped read-only; bfloat16 as uint16."""
     if 0 in array.shape:  # nothing to map
         return np.zeros(array.shape, numpy_type(getattr(torch, array.dtype)))
-    return np.lib.format.open_memmap(folder / array.file, mode="r")
+    with locks.syntax:
+        return np.lib.format.open_memmap(folder / array.file, mode="r")
 
 
 def map_tensor(folder: Path, array: ArrayFile) -> Tensor:

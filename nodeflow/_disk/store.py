@@ -19,6 +19,7 @@ from nodeflow._disk.folders import lock_of_process, new_folder
 from nodeflow._disk.journal import Journal
 from nodeflow._disk.manifest import MANIFEST, Manifest, sync_folder
 from nodeflow._rows.rows import take_rows
+from nodeflow._runtime import locks
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -259,7 +260,8 @@ class Store:
     def _map_one(self, name: str, array: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         if 0 in shape:  # nothing to map
             return torch.zeros(shape, dtype=dtype)
-        mapped = torch.from_numpy(np.lib.format.open_memmap(self.folder / name / f"{array}.npy", "r+"))
+        with locks.syntax:
+            mapped = torch.from_numpy(np.lib.format.open_memmap(self.folder / name / f"{array}.npy", "r+"))
         return mapped.view(dtype).view(shape)
 
     def _flush(self, name: str) -> None:

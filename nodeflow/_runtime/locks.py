@@ -12,11 +12,15 @@ warnings = threading.Lock()
 """Filters of warnings."""
 metis = threading.Lock()
 """The random generator of METIS."""
+syntax = threading.Lock()
+"""Python's reader of literals, by which numpy reads the header of a file. Before 3.11.8 and 3.12.2 it may end in a
+SystemError where another thread uses it while a collection of garbage interrupts it (CPython issue 106905)."""
 
 
 def _renew() -> None:
-    global warnings, metis
-    warnings, metis = threading.Lock(), threading.Lock()  # a thread that only the parent has may hold the old ones
+    global warnings, metis, syntax
+    # a thread that only the parent has may hold the old ones
+    warnings, metis, syntax = threading.Lock(), threading.Lock(), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
