@@ -12,6 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.util.inspect import TypeAliasForwardRef
 
 _ROW = re.compile(r"\s*\|(.*)\|\s*$")
+_PAGE = re.compile(r"`{0,2}docs/([\w/-]+)\.md`{0,2}")
 _NAMES = re.compile(r"^( *)(\w+(?:, \w+)+)(?=: )")
 _ARRAY = re.compile(
     r"~?numpy\.ndarray\[(?:tuple\[[^\[\]]*\]|~?typing\.Any), "
@@ -31,8 +32,8 @@ def before_napoleon(app: Sphinx, what: str, name: str, obj: Any, options: Any, l
 
 
 def tables(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Write tables of Markdown as tables of reStructuredText."""
-    lines[:] = with_tables(lines)
+    """Write tables of Markdown as tables of reStructuredText, and names of guides as links."""
+    lines[:] = [_PAGE.sub(r":doc:`/\1`", line) for line in with_tables(lines)]
 
 
 def with_tables(lines: Iterable[str]) -> list[str]:
