@@ -65,7 +65,7 @@ def main() -> None:
         print("| rows | seconds | least | most | held, MB | read, MB | hidden |\n|---|---|---|---|---|---|---|")
         for name, trainer in trainers.items():
             counted = seconds[name][1:]
-            columns = f"{np.median(counted):.2f} | {min(counted):.2f} | {max(counted):.2f}"
+            columns = f"{np.median(counted):.3g} | {min(counted):.3g} | {max(counted):.3g}"
             print(f"| {name} | {columns} | {storage_columns(trainer, rounds)} |")
 
 

@@ -49,17 +49,27 @@ def load():
 works = {"sample": sample, "sums": sums, "step": step, "load": load}
 before = {name: work() for name, work in works.items()}
 signal.signal(signal.SIGALRM, signal.default_int_handler)
+report_unraisable, lost_elsewhere = sys.unraisablehook, []
+
+def unraisable(report):  # Python loses interrupts within the callbacks of its own weak sets
+    if report.exc_type is KeyboardInterrupt and "nodeflow" not in report.object.__code__.co_filename:
+        lost_elsewhere.append(report.object.__qualname__)
+    report_unraisable(report)
+
+sys.unraisablehook = unraisable
 random.seed(1)
 for name, count in zip(works, map(int, sys.argv[1:]), strict=True):
     for _ in range(count):
-        lost = time.perf_counter() + 20
+        lost, known = time.perf_counter() + 20, len(lost_elsewhere)
         try:
             signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 2e-3))
-            while time.perf_counter() < lost:
+            while time.perf_counter() < lost and known == len(lost_elsewhere):
                 works[name]()
-            raise SystemExit(f"an interrupt of {name} got lost")
+            if known == len(lost_elsewhere):
+                raise SystemExit(f"an interrupt of {name} got lost")
         except KeyboardInterrupt:
             pass
+assert len(lost_elsewhere) <= 3, lost_elsewhere
 for name, work in works.items():
     assert all(torch.equal(a, b) for a, b in zip(work(), before[name], strict=True)), name
 """
@@ -82,9 +92,10 @@ def test_the_main_thread_uses_no_condition_of_the_standard_library(monkeypatch: 
         assert threading.get_ident() != main
         return entered(condition)
 
+    sampler = NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), [1])
+    list(NodeFlowLoader(sampler, range(3), 1))  # compiles its loops, which the tests do under a file's lock
     monkeypatch.setattr(threading.Condition, "__enter__", enter)
     monkeypatch.setattr(threads, "_openmp", lambda: None)
-    sampler = NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), [1])
     assert len(list(NodeFlowLoader(sampler, range(3), 1, num_workers=2, prefetch=2))) == 3
     done: list[int] = []
     threads.run_all(done.append, 5, 3)
