@@ -12,7 +12,8 @@ With ``--pyg``, whole runs, from the making of a cache to the last step of all e
 PyTorch Geometric, whose features are a tensor that maps the same file. PYTHON is an interpreter that has it (see
 workers/mapped_pyg_worker.py). The system keeps in its page cache what was read, which is forgotten before each of its
 runs. Nothing limits that cache, unless ``--pyg-cgroup`` names the folder of a memory cgroup that has a limit: then both
-processes run in it. The bytes that PyTorch Geometric reads are those that the disk gave to the whole machine.
+processes run in it. The bytes that PyTorch Geometric reads are those that the disk gave to the whole machine. The
+system reads ahead around every page of a mapped file, which ``--pyg-advice random`` tells it not to do.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric; times whole runs beside it")
     parser.add_argument("--pyg-cgroup", type=Path, metavar="FOLDER", help="cgroup of both processes, with --pyg")
+    parser.add_argument("--pyg-advice", choices=("normal", "random"), default="normal", help="how its file is mapped")
     parser.add_argument("--rounds", type=int, default=3, help="whole runs of each, with --pyg")
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where graph and features are kept")
     options = parser.parse_args()
@@ -127,7 +129,7 @@ def beside_pyg(graph: Graph, place: Path, features: Path, options: argparse.Name
     few = argparse.Namespace(**{**vars(options), "batches": 2, "epochs": 0})
     for kind in options.kinds:  # compiled loops and libraries are loaded before anything is timed
         epochs_of(kind, graph, features, few)
-    worker.ask(json.dumps({"epochs": 1, "workers": 0, "batches": few.batches}))
+    worker.ask(json.dumps({"epochs": 1, "workers": 0, "batches": few.batches, "advice": options.pyg_advice}))
     runs: dict[str, list[tuple[list[float], int]]] = {}
 
     def note(name: str, run: tuple[list[float], int]) -> None:
@@ -140,7 +142,8 @@ def beside_pyg(graph: Graph, place: Path, features: Path, options: argparse.Name
             note(kind, ([epoch.seconds for epoch in found], sum(epoch.read for epoch in found)))
         for workers in (0, 2):
             before = disk_reads(features)
-            answer = worker.ask(json.dumps({"epochs": options.epochs + 1, "workers": workers}))
+            asked = {"epochs": options.epochs + 1, "workers": workers, "advice": options.pyg_advice}
+            answer = worker.ask(json.dumps(asked))
             if answer["cached before"] > features.stat().st_size // 100:
                 raise SystemExit(f"{features} stays in the page cache: another process maps it")
             note(f"PyG, {workers} workers", (answer["seconds"], disk_reads(features) - before))

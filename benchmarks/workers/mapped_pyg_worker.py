@@ -3,7 +3,7 @@
 It needs what ``pyg_worker.py`` needs. Arguments: folder of the graph, ``.npy`` file of the features, threads, batches
 of an epoch. For every line on standard input, ``{"epochs": n, "workers": k}``, it forgets the cached pages of the file,
 runs n epochs, and answers with seconds per epoch and the bytes of the file that the page cache holds after them;
-``"batches"`` ends every epoch after so many.
+``"batches"`` ends every epoch after so many, and ``"advice": "random"`` tells the system not to read ahead.
 """
 
 from __future__ import annotations
@@ -48,13 +48,22 @@ def main() -> None:
 
 
 def run(
-    loader: NeighborLoader, work: Work, features: str, epochs: int, workers: int, batches: int | None = None
+    loader: NeighborLoader,
+    work: Work,
+    features: str,
+    epochs: int,
+    workers: int,
+    batches: int | None = None,
+    advice: str = "normal",
 ) -> dict[str, Any]:
     """Train from the first batch of the first epoch to the last step of the last one."""
     forget(features)
     before = cached_bytes(features)
     loader.num_workers, loader.prefetch_factor = workers, 2 if workers else None
-    loader.data.x = torch.from_numpy(np.load(features, mmap_mode="r"))
+    mapped = np.load(features, mmap_mode="r")
+    mapped._mmap.madvise({"normal": mmap.MADV_NORMAL, "random": mmap.MADV_RANDOM}[advice])
+    loader.data.x = torch.from_numpy(mapped)
+    del mapped
     net = Net(work)
     optimizer = torch.optim.Adam(net.parameters())
     times, edges, begun = [], 0, time.perf_counter()

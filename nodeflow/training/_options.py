@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
-from typing import Any
+from dataclasses import field, fields
+from textwrap import fill
+from typing import Any, TypeVar
 
 from nodeflow._base.checks import as_count, as_int, as_number, check_one_of, describe
 
 Check = Callable[[Any, str], Any]
 """Takes a value and its name; returns the value, converted where types of files and of Python differ, or raises."""
+_Class = TypeVar("_Class")
 
 
 def option(default: Any, help: str, check: Check, *, choices: Iterable[str] = ()) -> Any:
@@ -82,3 +84,15 @@ def table(help: str) -> Any:
     made = option(None, help, check)
     made.default_factory, made.default = dict, made.default_factory
     return made
+
+
+def documented(settings: type[_Class]) -> type[_Class]:
+    """Add what every field means to the docstring of a dataclass of options."""
+    lines = [(settings.__doc__ or "").rstrip(), "", "    Args:"]
+    for one in fields(settings):  # type: ignore[arg-type]
+        choices = f"; one of {', '.join(one.metadata['choices'])}" if one.metadata["choices"] else ""
+        default = "" if one.name.endswith("_options") else f" (default: {one.default!r}{choices})"
+        text = f"{one.name}: {one.metadata['help']}{default}."
+        lines.append(fill(text, 120, initial_indent=" " * 8, subsequent_indent=" " * 12, break_on_hyphens=False))
+    settings.__doc__ = "\n".join([*lines, "    "])
+    return settings

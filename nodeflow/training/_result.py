@@ -27,6 +27,8 @@ class EpochRecord:
     >>> record = EpochRecord(1, loss=0.7, score=0.8, seconds=2.0, seeds_per_second=500.0, edges_per_second=9e3)
     >>> record.score, record.age
     (0.8, None)
+    >>> print(record)
+    epoch 1: loss 0.7000, validation 0.8000, 2.00 s, 500 seeds/s, 9,000 edges/s
     """
 
     epoch: int
@@ -37,6 +39,11 @@ class EpochRecord:
     edges_per_second: float
     age: float | None = None
     scores: dict[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        score = "" if math.isnan(self.score) else f"validation {self.score:.4f}, "
+        rates = f"{self.seeds_per_second:,.0f} seeds/s, {self.edges_per_second:,.0f} edges/s"
+        return f"epoch {self.epoch}: loss {self.loss:.4f}, {score}{self.seconds:.2f} s, {rates}"
 
 
 def counts_of(batch: Any, size: int) -> tuple[int, int, int]:

@@ -16,7 +16,7 @@ from nodeflow.sampling._sampler import check_sizes
 from nodeflow.storage._partition_buffer import ORDERS
 from nodeflow.training._methods import METHODS
 from nodeflow.training._models import MODELS, check_model
-from nodeflow.training._options import count, flag, integer, number, one_of, option, table, text
+from nodeflow.training._options import count, documented, flag, integer, number, one_of, option, table, text
 
 TASKS = ("auto", "classification", "multilabel", "regression", "link")
 DECODERS = ("dot", "distmult", "complex", "bilinear", "transe", "rotate", "mlp")
@@ -53,12 +53,13 @@ def _model(value: Any, name: str) -> str:
     return str(value)
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """The settings of a training run; on one machine, the same settings give the same result.
 
-    Every field is an option of ``nodeflow train`` and a line of its file of settings; ``nodeflow train --help``
-    describes all of them. ``fanouts`` None is the sampler's usual number for each of two layers.
+    Every field is an option of ``nodeflow train`` and a line of its file of settings. ``fanouts`` None is the sampler's
+    usual number for each of two layers.
 
     Raises ValueError for values that a field cannot have, TypeError for values of another type.
 
