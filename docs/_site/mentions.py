@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from docutils import nodes
@@ -16,6 +18,7 @@ from _site.reference_pages import type_aliases
 
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 _NO_GUIDES = ("index", "changelog", "license", "tests")
+_FEW = 6
 _PLAIN = (nodes.reference, nodes.title, addnodes.pending_xref, addnodes.desc_signature, addnodes.toctree)
 
 
@@ -36,14 +39,14 @@ class UsedIn(SphinxDirective):
 def link_mentions(app: Sphinx, doctree: nodes.document) -> None:
     """Make references of the literals that are public names, and note which guide mentions what."""
     here = app.env.current_document.docname
-    found: set[str] = set()
+    found: Counter[str] = Counter()
     for literal in list(doctree.findall(nodes.literal)):
         text = literal.astext()
         own = targets().get(f"{here.removeprefix('reference/')}.{text}")  # a member of the class that the page is about
         full = own or lookup(text, _room_of(literal) if here == "reference" else "") or _external(app, text)
         if full is None or _inside(literal, _PLAIN):
             continue
-        found.add(full)
+        found[full] += 1
         if here != f"reference/{full}":
             link = addnodes.pending_xref(
                 "", refdomain="py", reftype="obj", reftarget=full, refdoc=here, refexplicit=True, refwarn=True
@@ -53,7 +56,7 @@ def link_mentions(app: Sphinx, doctree: nodes.document) -> None:
     for block in doctree.findall(nodes.literal_block):
         if "python" in block.get("language", "") or block.get("language") in ("pycon", "ipython3"):
             words = (word for word in _WORD.findall(block.astext()) if re.search("[A-Z_]", word))
-            found |= {full for word in words if (full := lookup(word))}
+            found.update(full for word in words if (full := lookup(word)))
     if not here.startswith("reference") and here not in _NO_GUIDES:
         _mentions(app.env)[here] = found
 
@@ -83,11 +86,11 @@ def _external(app: Sphinx, text: str) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _mentions(env: BuildEnvironment) -> dict[str, set[str]]:
-    """Return the names that each guide mentions, by guide; it is part of the environment that Sphinx stores."""
+def _mentions(env: BuildEnvironment) -> dict[str, Counter[str]]:
+    """Return how often each guide mentions which names; it is part of the environment that Sphinx stores."""
     if not hasattr(env, "nodeflow_mentions"):
         env.nodeflow_mentions = {}  # type: ignore[attr-defined]
-    found: dict[str, set[str]] = env.nodeflow_mentions  # type: ignore[attr-defined]
+    found: dict[str, Counter[str]] = env.nodeflow_mentions  # type: ignore[attr-defined]
     return found
 
 
@@ -111,28 +114,44 @@ def pages_to_write(app: Sphinx, env: BuildEnvironment) -> list[str]:
 
 
 def _by_name(env: BuildEnvironment) -> dict[str, list[str]]:
-    """Return the guides that mention each public name or a member of it."""
-    found: dict[str, set[str]] = {}
+    """Return the guides that mention each public name or a member of it, those first that do so most often."""
+    found: dict[str, Counter[str]] = {}
     for guide, names in _mentions(env).items():
-        for name in names:
-            found.setdefault(name, set()).add(guide)
-            found.setdefault(name.rpartition(".")[0], set()).add(guide)
-    return {name: sorted(guides) for name, guides in found.items()}
+        for name, count in names.items():
+            for full in (name, name.rpartition(".")[0]):
+                found.setdefault(full, Counter())[guide] += count
+    return {name: sorted(guides, key=lambda guide: (-guides[guide], guide)) for name, guides in found.items()}
 
 
 def write_used_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Replace the mark by links to the guides."""
+    """Replace the mark by links to the guides; of many, the last ones unfold."""
     for mark in list(doctree.findall(used_in)):
         guides = _by_name(app.env).get(mark["name"], [])
         if not guides:
             mark.parent.remove(mark)
             continue
-        paragraph = nodes.paragraph("", "", nodes.strong(text="Used in: "), classes=["used-in", "no-search"])
-        for i, guide in enumerate(guides):
-            uri = app.builder.get_relative_uri(docname, guide)
-            words = "README" if guide == "readme" else app.env.titles[guide].astext()
-            paragraph += [nodes.Text(", " if i else ""), nodes.reference("", words, refuri=uri, internal=True)]
-        mark.replace_self(paragraph)
+        few, more = guides[:_FEW], guides[_FEW:]
+        shown = nodes.paragraph("", "", nodes.strong(text="Used in: "), *_links(app, few, docname))
+        shown["classes"] += ["used-in", "no-search"]
+        rest: list[nodes.Node] = []
+        if more:
+            summary = f'<details class="used-in no-search"><summary>and {len(more)} more</summary>'
+            rest = [
+                nodes.raw("", summary, format="html"),
+                nodes.paragraph("", "", *_links(app, more, docname)),
+                nodes.raw("", "</details>", format="html"),
+            ]
+        mark.replace_self([shown, *rest])
+
+
+def _links(app: Sphinx, guides: Sequence[str], docname: str) -> list[nodes.Node]:
+    """Return links to guides from a page, with commas between them."""
+    found: list[nodes.Node] = []
+    for guide in guides:
+        words = "README" if guide == "readme" else app.env.titles[guide].astext()
+        uri = app.builder.get_relative_uri(docname, guide)
+        found += [nodes.Text(", " if found else ""), nodes.reference("", words, refuri=uri, internal=True)]
+    return found
 
 
 def resolve(app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, content: nodes.Element) -> Any:
@@ -199,4 +218,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", write_used_in)
     app.connect("missing-reference", resolve, priority=400)
     app.connect("html-page-context", siblings)
-    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 1}
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 2}
