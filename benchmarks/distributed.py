@@ -242,6 +242,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="of every other epoch, at most")
     parser.add_argument("--folder", type=Path, help="where the temporary folder of the parts is made")
     options = parser.parse_args()
+    if "time" in options.tables and 1 not in options.processes and not options.check:
+        parser.error("--tables time compares with one process: --processes must have 1")
     with tempfile.TemporaryDirectory(dir=options.folder) as place:
         groups = {size: Ranks(size, Path(place)) for size in sorted(options.processes)}
         try:
