@@ -17,6 +17,7 @@ from nodeflow.distributed import PeerError
 from nodeflow.distributed._grid import EDGES
 from nodeflow.training import _commands as commands
 from nodeflow.training._arguments import add_settings
+from nodeflow.training._comparing import compare
 from nodeflow.training._partition_command import ALL_METHODS, partition
 from nodeflow.training._trainer import Stopped
 
@@ -135,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--data", metavar="DATA", help="another data set than that of the run, with the same features")
     one.add_argument("--device", metavar="NAME", help="where the model computes (default: that of the run)")
 
-    one = command("compare", commands.compare, "compare runs", "Print a table of runs, and draw their curves.")
+    one = command("compare", compare, "compare runs", "Print a table of runs, and draw their curves.")
     one.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="folders of finished runs")
     one.add_argument("--output", type=Path, metavar="FILE", help="a picture of all curves, .png, .svg or .pdf")
 

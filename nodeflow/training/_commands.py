@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import signal
 import sys
@@ -22,7 +21,6 @@ from nodeflow._base.checks import as_ids
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow._display.axes import require_matplotlib
 from nodeflow.datasets import Dataset
-from nodeflow.plot import plot_curves
 from nodeflow.storage import build_graph
 from nodeflow.training._arguments import given_settings
 from nodeflow.training._checkpoints import FREE, Checkpoints
@@ -31,14 +29,12 @@ from nodeflow.training._features import stays_in_file
 from nodeflow.training._folder import (
     CHECKPOINT,
     LOG,
-    RESULT,
     SETTINGS,
     Run,
     begin,
     continued,
     output_folder,
     read_dataset,
-    read_log,
     save,
     write_log,
 )
@@ -299,48 +295,10 @@ def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
     return torch.from_numpy(as_ids(ids, str(path), dataset.graph.num_nodes))
 
 
-def compare(options: argparse.Namespace, say: Say) -> None:
-    """Print a table of runs, with the settings that differ, and draw their curves."""
-    results: dict[str, dict[str, Any]] = {}
-    for folder in options.folders:
-        if not (folder / RESULT).is_file():
-            Run.read(folder)
-            raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
-        results[str(folder)] = _read_result(folder / RESULT)
-    metrics = {one["metric"] for one in results.values()}
-    if len(metrics) > 1:
-        raise ValueError(f"the runs have different metrics, {', '.join(sorted(metrics))}, so they cannot be compared")
-    metric = metrics.pop()
-    logs = {name: read_log(Path(name) / LOG, metric) for name in results}
-    settings = [one["settings"] for one in results.values()]
-    differing = [name for name in settings[0] if any(one.get(name) != settings[0][name] for one in settings)]
-    several = len({one["dataset"] for one in results.values()}) > 1
-    rows = [["run", *["data"] * several, f"test {metric}", f"val {metric}", "best epoch", "seconds", *differing]]
-    for name, one in results.items():
-        seconds = sum(record.seconds for record in logs[name])
-        scores = (one["scores"].get(part, {}).get(metric) for part in ("test", "val"))
-        shown = ["-" if score is None else f"{score:.4f}" for score in scores]
-        cells = [name, *[one["dataset"]] * several, *shown, str(one["best_epoch"]), f"{seconds:.1f}"]
-        rows.append([*cells, *(str(one["settings"].get(setting)) for setting in differing)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    if options.output is not None:
-        plot_curves(logs, options.output, metric=metric)
-        say(f"wrote {options.output}")
-
-
-def _read_result(path: Path) -> dict[str, Any]:
-    try:
-        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        _ = [result[name] for name in ("dataset", "metric", "best_epoch", "best_val_score", "scores", "settings")]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is damaged, or no result of a run: {type(error).__name__}: {error}") from error
-    return result
-
-
 def info(options: argparse.Namespace, say: Say) -> None:
     """Describe a data set."""
+    if (Path(options.data) / SETTINGS).is_file():
+        raise ValueError(f"{options.data} is the folder of a run, not of data: nodeflow evaluate {options.data}")
     say(read_dataset(options.data).info())
 
 

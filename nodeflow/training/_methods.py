@@ -36,11 +36,15 @@ if TYPE_CHECKING:
     from nodeflow.training._settings import Settings
 
 _WEIGHT = "propagation"
+_FIXED_BY_MODEL = {
+    "weight": "the model says what its sums are weighted with; a model of your own reads the edge columns of a batch",
+    "edge_filter": "full neighbourhoods would not follow it; give a data set without those edges",
+    "include_dst": "models read the own rows of nodes",
+}
 _RESERVED = (
     # what other settings say
     "self", "graph", "fanouts", "layer_sizes", "num_flows", "num_neighbors", "history", "seed", "direction",
-    # what full neighbourhoods, degrees and own rows would not follow
-    "weight", "edge_filter", "include_dst",
+    *_FIXED_BY_MODEL,
 )  # fmt: skip
 
 
@@ -82,6 +86,8 @@ class Method:
         """Raise ValueError for settings that this method cannot train with."""
         known = [name for name in inspect.signature(cls.make.__init__).parameters if name not in _RESERVED]
         for name, value in settings.sampler_options.items():
+            if name in _FIXED_BY_MODEL:
+                raise ValueError(f"sampler_options: {name!r} (= {value!r}) cannot be set here: {_FIXED_BY_MODEL[name]}")
             if name not in known:
                 raise ValueError(
                     f"sampler_options: {name!r} (= {value!r}) is no option of sampler {settings.sampler!r} here; those "

@@ -242,8 +242,7 @@ class Task(ABC):
                 layer = str(warning).partition(" ")[0]
                 raise ValueError(
                     f"model {self.settings.model!r} would be biased with sampler {self.settings.sampler!r}, whose "
-                    f"edges have different weights: {layer} ignores them. Use model sage, gcn or gin, or sampler "
-                    "neighbor, labor, bernoulli or shadow"
+                    f"edges have different weights: {layer} ignores them. {_without_bias(self.settings)}"
                 ) from None
             finally:
                 self.network.train(training)
@@ -253,3 +252,12 @@ class Task(ABC):
             got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
             raise ValueError(f"the model must return one row of {shape[1]} outputs per seed, {list(shape)}, got {got}")
         return batch.layer_sizes[0]
+
+
+def _without_bias(settings: Settings) -> str:
+    """Say what to change where a model ignores the weights of a sampler."""
+    if settings.model_options.get("weighted") is False:
+        return "Leave out weighted = false of model_options"
+    if "prob" in settings.sampler_options:
+        return "Use model sage, gcn or gin, or leave out prob of sampler_options"
+    return "Use model sage, gcn or gin, or sampler neighbor, labor, bernoulli or shadow"

@@ -18,7 +18,7 @@ import torch
 from _support.cli_tools import status, train, two_communities
 from _support.training_tools import FAST, planted, same_result
 
-from nodeflow.training import Checkpoints, Trainer
+from nodeflow.training import Checkpoints, Trainer, _comparing
 from nodeflow.training import _events as events
 from nodeflow.training._folder import EVENTS
 
@@ -179,11 +179,59 @@ def test_compare_names_data_sets_that_differ(place: Path, tmp_path: Path, capsys
     assert status(["compare", str(place / "sage"), str(other)]) == 0
     header, first, second = capsys.readouterr().out.splitlines()
     assert (header.split()[1], first.split()[1], second.split()[1]) == ("data", "two", "three")
-    (other / "result.json").write_text(json.dumps({**result, "metric": "rmse"}))
-    assert "different metrics, accuracy, rmse" in failure(["compare", place / "sage", other], capsys)
     for damage in ("{", "{}", "[]"):
         (other / "result.json").write_text(damage)
         assert f"{other / 'result.json'} is damaged, or no result of a run" in failure(["compare", other], capsys)
+
+
+def test_compare_says_what_runs_were_validated_on(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where settings leave it open, layer-wise samplers validate on all neighbours, neighbour sampling on batches."""
+    drawn: list[list[str]] = []
+    monkeypatch.setattr(_comparing, "plot_curves", lambda runs, path, metric: drawn.append(list(runs)))
+    ladies, full = tmp_path / "ladies", tmp_path / "full"
+    assert train(place / "two", ladies, "--no-plot", "--sampler", "ladies", "--fanouts", "9", "9") == 0
+    assert train(place / "two", full, "--no-plot", "--validate", "full") == 0
+    capsys.readouterr()
+
+    assert status(["compare", str(place / "sage"), str(ladies), "--output", str(tmp_path / "a.png")]) == 0
+    header, first, second, warning, _ = capsys.readouterr().out.splitlines()
+    column = header.split().index("validate") - len(header.split())
+    assert (first.split()[column], header.split()[column]) == ("sampled", "validate")
+    assert "full" in second.split()
+    assert "train all with --validate full" in warning
+    names = [f"{place / 'sage'} (validation sampled)", f"{ladies} (validation full)"]
+    assert drawn == [names]
+
+    assert status(["compare", str(ladies), str(full), "--output", str(tmp_path / "b.png")]) == 0
+    assert "validate" not in capsys.readouterr().out
+    assert drawn[1:] == [[str(ladies), str(full)]]
+
+
+def test_compare_of_different_metrics_takes_one_that_all_have(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = shutil.copytree(place / "sage", tmp_path / "other")
+    result = json.loads((other / "result.json").read_text())
+    own = {part: {"worst recall": 0.5, **scores} for part, scores in result["scores"].items()}
+    (other / "result.json").write_text(json.dumps({**result, "metric": "worst recall", "scores": own}))
+    assert status(["compare", str(other), str(place / "sage")]) == 0
+    header, first, second = capsys.readouterr().out.splitlines()
+    assert header.split()[:5] == ["run", "best", "by", "test", "accuracy"]
+    assert "worst recall" in first
+    assert first.split()[3:5] == second.split()[2:4]  # the same scores: the runs differ in the name of the metric alone
+    alone = {part: {"rmse": 0.5} for part in own}
+    (other / "result.json").write_text(json.dumps({**result, "metric": "rmse", "scores": alone}))
+    assert "different metrics, accuracy, rmse, and none in common" in failure(
+        ["compare", place / "sage", other], capsys
+    )
+
+
+def test_a_folder_of_a_run_is_no_data(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = place / "sage"
+    shown = failure(["info", run], capsys)
+    assert f"{run} is the folder of a run, not of data: nodeflow evaluate {run}" in shown
 
 
 # longer runs

@@ -44,8 +44,8 @@ from nodeflow.training._settings import read_toml
             "'replce' .= True. is no option of sampler 'neighbor' here; those are replace, ",
         ),
         ({"sampler_options": {"seed": 1}}, "'seed' .= 1. is no option of sampler 'neighbor' here"),
-        ({"sampler_options": {"weight": "w"}}, "'weight' .= 'w'. is no option of sampler 'neighbor' here"),
-        ({"sampler": "labor", "sampler_options": {"include_dst": False}}, "'include_dst' .= False. is no option of"),
+        ({"sampler_options": {"weight": "w"}}, "'weight' .= 'w'. cannot be set here: the model says what"),
+        ({"sampler": "labor", "sampler_options": {"include_dst": False}}, "'include_dst' .= False. cannot be set here"),
         (
             {"sampler": "saint", "validate": "sampled"},
             "validate must be 'full' or 'auto' with sampler 'saint', whose batches .*; got 'sampled'",

@@ -62,6 +62,20 @@ def test_every_sampler_with_every_model(sampler: str, model: str) -> None:
     assert set(result.scores["test"]) == {"accuracy", "f1_macro"}
 
 
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ({"model_options": {"weighted": False}}, "Leave out weighted = false of model_options"),
+        ({"model": "gat"}, "Use model sage, gcn or gin, or leave out prob of sampler_options"),
+    ],
+)
+def test_what_to_change_where_edges_are_drawn_by_a_column(settings: dict[str, Any], advice: str) -> None:
+    data = planted()
+    data.graph.edata["strength"] = 1.0 + torch.arange(data.graph.num_edges) % 3
+    with pytest.raises(ValueError, match=f"biased with sampler 'neighbor', .*. {advice}$"):
+        Trainer(data, replace(FAST, sampler_options={"prob": "strength"}, **settings))
+
+
 @pytest.mark.parametrize(("name", "value"), [("norm", "'batch'"), ("residual", "True")])
 def test_models_with_a_history_are_plain(name: str, value: str) -> None:
     settings = replace(FAST, sampler="cv", **{name: value.strip("'") if name == "norm" else True})
