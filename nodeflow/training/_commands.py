@@ -144,6 +144,8 @@ def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, 
     settings, metric = run.settings, trainer.task.metric.name
     weighted = ", means with estimator weights" if trainer.task.weighted else ""
     say(f"{settings.model}, sampler {settings.sampler}, fanouts {list(settings.sizes)}, seed {settings.seed}{weighted}")
+    if trainer.task.told:
+        say(trainer.task.told)
     if run.processes > 1:
         say(f"{run.processes} processes share every step: {settings.batch_size} seeds each")
     if isinstance(trainer.batches, PartitionBatches):

@@ -217,6 +217,17 @@ class LinkTask(Task):
         """Store nothing: there is no history."""
         return torch.empty(0, dtype=torch.int64)
 
+    @property
+    def told(self) -> str:
+        """The numbers of edges, and how they are learned."""
+        parts = "/".join(f"{len(self.triples[part]):,}" for part in PARTS)
+        relations = f", {self.num_relations} relations" if self.num_relations else ""
+        seeds = "" if self.settings.link_loss == "one-vs-all" else "; seeds are the ends of edges and of negatives"
+        return (
+            f"links: train/val/test {parts} edges{relations}, decoder {self.settings.decoder}, loss "
+            f"{self.settings.link_loss}{seeds}"
+        )
+
     # ---- evaluation
 
     def rows(self) -> Tensor:

@@ -124,6 +124,11 @@ class Task(ABC):
             return self.batches.num_batches(epoch)
         return len(self.batches)
 
+    @property
+    def told(self) -> str:
+        """What the settings and the data set do not tell of the task, in a line; empty where there is nothing."""
+        return ""
+
     # ---- evaluation
 
     @abstractmethod

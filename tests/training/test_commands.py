@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import sys
 import threading
@@ -18,6 +19,7 @@ import torch
 from _support.cli_tools import status, train, two_communities
 from _support.training_tools import FAST, planted, same_result
 
+from nodeflow.datasets import read_folder
 from nodeflow.training import Checkpoints, Trainer, _comparing
 from nodeflow.training import _events as events
 from nodeflow.training._folder import EVENTS
@@ -226,6 +228,17 @@ def test_compare_of_different_metrics_takes_one_that_all_have(
     assert "different metrics, accuracy, rmse, and none in common" in failure(
         ["compare", place / "sage", other], capsys
     )
+
+
+def test_a_run_of_links_tells_its_edges(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--no-plot", "--task", "link", "--decoder", "mlp", "--epochs", "1", "--embedding", "8"]
+    assert train(place / "two", tmp_path / "out", *options) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (told,) = (line for line in lines if line.startswith("links: "))
+    found = re.fullmatch(r"links: train/val/test ([\d,]+)/([\d,]+)/([\d,]+) edges, decoder mlp, loss softmax; .*", told)
+    assert found is not None
+    count = sum(int(number.replace(",", "")) for number in found.groups())
+    assert count == read_folder(place / "two").graph.num_edges
 
 
 def test_a_folder_of_a_run_is_no_data(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
