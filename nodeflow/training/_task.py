@@ -75,6 +75,7 @@ class Task(ABC):
         self.features = column if isinstance(column, FeatureRows) else None
         self._types = relations_of(self.graph, settings)
         self._model_facts: dict[str, Any] | None = None
+        self._own_model = False
 
     def build(self, model: nn.Module | None, out_features: int, probe: Callable[[], NodeFlow]) -> nn.Module:
         """Return the model, a new one unless it is given, and make the network's inputs and the method's state.
@@ -82,6 +83,7 @@ class Task(ABC):
         ``probe`` draws a batch that says whether edges have different weights.
         """
         self.build_inputs()
+        self._own_model = model is not None or self.settings.model not in MODELS
         self.weighted = not self.method.has_history and any(flow.needs_weight for flow in probe().flows)
         if model is None:
             self._model_facts = {
@@ -196,7 +198,7 @@ class Task(ABC):
         """Return the names of the edge columns that the network reads: types, or all for a model of a user's own."""
         if self._types:
             return [self._types["edge_type"]]
-        return [] if self.settings.model in MODELS else list(self.graph.edata)
+        return list(self.graph.edata) if self._own_model else []
 
     def loader(
         self, sampler: SamplerBase, seeds: Tensor, batch_size: int, seed: int, *, shuffle: bool = False,
@@ -208,9 +210,8 @@ class Task(ABC):
         proportion to them. ``seed_data``: columns by seed.
         """
         layers, cuda = sampler.num_flows, self.device.type == "cuda"
-        known = self.settings.model in MODELS
         columns: dict[int, list[str]] = {i: [] for i in range(layers + 1)}
-        if self.weighted or not known:
+        if self.weighted or self._own_model:
             columns = {i: list(DEGREES) for i in columns}
         if self.inputs.features:
             columns[0] = [*columns[0], "feat"]

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from _support.cli_tools import SMALL
+from _support.pages import ROOT, blocks
 
+from nodeflow.datasets import read_folder
+from nodeflow.training import load_model
 from nodeflow.training._cli import main
 
 pytest.importorskip("matplotlib")
@@ -56,3 +60,30 @@ def test_numbers_to_predict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     write(data, [f"{v % 2 + 0.5}" if v > 3 else "" for v in range(60)])
     assert main(["train", str(data), "--output", str(tmp_path / "run"), *SMALL, "--lr", "0.1", "--epochs", "10"]) == 0
     assert "rmse" in capsys.readouterr().out
+
+
+def test_the_model_of_the_page_weights_its_means_by_a_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name from a file, drawn by the column too; the outputs of the first layer beside dense matrices."""
+    data, run = tmp_path / "people", tmp_path / "run"
+    write(data, [("red", "blue")[v % 2] for v in range(60)])
+    rows = list(csv.reader((data / "edges.csv").read_text().splitlines()))
+    with (data / "edges.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([*row[:2], "weight" if i == 0 else f"{0.5 + i % 4}"] for i, row in enumerate(rows))
+    (page,) = (block.text for block in blocks(ROOT / "docs" / "training.md") if "class WeightedMean" in block.text)
+    (tmp_path / "weighted_by_column.py").write_text(page)
+    monkeypatch.syspath_prepend(tmp_path)
+    options = ["--direction", "in", "--sampler-option", "prob=weight", "--epochs", "2", "--no-plot"]
+    arguments = ["--model", "weighted_by_column:make", "--fanouts", "3", "3", "--hidden", "8", *options]
+    assert main(["train", str(data), "--output", str(run), *arguments]) == 0
+
+    graph = read_folder(data).graph
+    src, dst = graph.edges()
+    dense = torch.zeros(60, 60, dtype=torch.float64)
+    dense.index_put_((dst, src), graph.edata["weight"].double(), accumulate=True)
+    mean = dense / dense.sum(1, keepdim=True).clamp(min=1e-12)
+    model = load_model(run / "checkpoint.safetensors").model.double()
+    first, second = model.convs
+    x = graph.ndata["feat"].double()
+    hidden = first.linear(torch.cat([x, mean @ x], 1)).relu()
+    expected = second.linear(torch.cat([hidden, mean @ hidden], 1))
+    torch.testing.assert_close(model.inference(graph, x), expected, rtol=1e-12, atol=1e-12)
