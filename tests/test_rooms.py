@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -150,6 +151,13 @@ def test_the_reference_lists_the_public_names() -> None:
     """``python scripts/make_reference.py`` writes the page."""
     page = runpy.run_path(str(ROOT / "scripts" / "make_reference.py"))["page"]
     assert (ROOT / "docs" / "reference.md").read_text(encoding="utf-8") == page()
+
+
+def test_the_readme_says_what_every_public_room_has() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = text.partition("## What is in the package")[2].partition("\n## ")[0]
+    named = {name for line in table.splitlines() for name in re.findall(r"`nodeflow\.(\w+)`", line.split(" | ")[0])}
+    assert named == set(PUBLIC)
 
 
 def test_the_architecture_page_shows_the_rooms() -> None:
