@@ -92,7 +92,7 @@ def expected_sizes(
             check_length(found.prob, "prob of an Inclusion per edge", int(degree.sum()), "edge of the rows")
         if reuse:
             drawn.add(rows, degree, there, found)
-            rows, found = drawn.rows_and_chances()
+            rows, found = drawn.inclusion(found.shared)
             there = np.ones(len(rows))
         absent = (_absent_shared if found.shared else _absent)(edges, rows, there, found, count)
         own = asked if reuse else present if include_dst else np.zeros(count)
@@ -124,11 +124,11 @@ class _Drawn:
         prob = found.prob if found.per_edge else np.repeat(found.prob, degree)
         self.chance[positions] += np.repeat(there, degree) * prob
 
-    def rows_and_chances(self) -> tuple[Ints, Inclusion]:
+    def inclusion(self, shared: bool) -> tuple[Ints, Inclusion]:
         """Return the rows that may have drawn, and how likely their edges are drawn."""
         rows = np.flatnonzero(self.rows)
         at = kernels.csr.csr_rows(self.edges.indptr, rows)[1] if self.per_edge else rows
-        return rows, Inclusion(np.zeros(len(rows)), self.chance[at], per_edge=self.per_edge)
+        return rows, Inclusion(np.zeros(len(rows)), self.chance[at], shared, self.per_edge)
 
 
 def _pieces(edges: Edges, rows: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
