@@ -44,13 +44,16 @@ def main() -> None:
     for axis, title in zip((batch, summary, whole, growth, sizes, inclusion), titles, strict=True):
         axis.set_title(title, fontsize=10)
     figure.savefig(PICTURE, dpi=75)
-    for sampler in (samplers["neighbours"], samplers["LABOR"], FullSampler(graph, 2)):
+    graph.edata["size"] = 1.0 + graph.edata["kind"]
+    weighted = NeighborSampler(graph, [10, 10, 10], prob="size")
+    for sampler in (samplers["neighbours"], weighted, samplers["LABOR"], FullSampler(graph, 2)):
         formula, pilot = sampler.estimate(seeds), sampler.estimate(seeds, pilot=200)
         nodes, edges = (
             [f"{100 * (a / b - 1):+.2f} %" for a, b in zip(getattr(formula, name), getattr(pilot, name), strict=True)]
             for name in ("nodes", "edges")
         )
-        print(f"{type(sampler).__name__}: layers {', '.join(nodes)}; flows {', '.join(edges)}")
+        name = f"{type(sampler).__name__}{' with prob' if sampler is weighted else ''}"
+        print(f"{name}: layers {', '.join(nodes)}; flows {', '.join(edges)}")
 
 
 if __name__ == "__main__":

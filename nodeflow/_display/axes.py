@@ -77,6 +77,15 @@ def whole_ticks(axis: Axes) -> None:
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
+def whole_ticks_up_to(axis: Axes, most: float) -> None:
+    """Let the ticks beside the axes be whole numbers from 0 to at most ``most``."""
+    from matplotlib.ticker import MaxNLocator
+
+    ticks = MaxNLocator(nbins=8, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1).tick_values(0, most)
+    axis.set_yticks([tick for tick in ticks if 0 <= tick <= most])
+    axis.yaxis.set_major_formatter("{x:,.0f}")
+
+
 def ink(axis: Axes) -> Any:
     """Return the colour of text beside the axes: black, or white where a dark style is in use."""
     return axis.xaxis.label.get_color()
@@ -100,6 +109,23 @@ def line_widths(values: Sequence[float]) -> list[float]:
     sizes = np.where(np.isfinite(sizes), sizes, 0)
     most = sizes.max(initial=0) or 1
     return [float(width) for width in 0.4 + 3.6 * sizes / most]
+
+
+def widths_of(axis: Axes, values: Sequence[float], name: str) -> list[float]:
+    """Return a line width per value (see ``line_widths``), and add to the legend the thinnest and thickest of them.
+
+    Args:
+        axis: the axes.
+        values: a number per edge.
+        name: the word beside the widths.
+    """
+    widths = line_widths(values)
+    known = [(abs(value), width) for value, width in zip(values, widths, strict=True) if np.isfinite(value)]
+    word = f"|{name}|" if any(value < 0 for value in values) else name
+    for size, width in sorted({min(known), max(known)} if known else ()):
+        number = f"{size:,.0f}" if size >= 1000 else f"{size:.3g}"
+        axis.plot([], [], color="0.5", linewidth=width, label=f"{word} {number}")
+    return widths
 
 
 def font_size(names: Sequence[str]) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nodeflow._display.axes import colors_of, font_size, ink, ink_on, legend_below, line_widths
+from nodeflow._display.axes import colors_of, font_size, ink, ink_on, legend_below, whole_ticks_up_to, widths_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,8 @@ class Layered:
         same: by layer, pairs of a row and the row of the same node in the next layer.
         colors: a number per node by layer, None for a layer without; None: colours tell seeds from the others.
         color_name: the word beside the colours.
-        widths: a number per edge by pair of layers; None: all edges have one width.
+        widths: a number per edge by pair of layers, NaN where a flow has none; None: all edges have one width.
+        width_name: the word beside the widths.
     """
 
     names: list[list[str]]
@@ -36,6 +37,7 @@ class Layered:
     colors: list[list[float] | None] | None = None
     color_name: str = ""
     widths: dict[tuple[int, int], list[float]] | None = None
+    width_name: str = ""
 
     @property
     def sizes(self) -> list[int]:
@@ -129,7 +131,7 @@ def _faces(axis: Axes, picture: Layered) -> list[list[Any]]:
 
 def _edges(axis: Axes, picture: Layered, points: list[list[Point]]) -> None:
     every = [] if picture.widths is None else [w for pair in picture.edges for w in picture.widths[pair]]
-    width = iter(line_widths(every))
+    width = iter(widths_of(axis, every, picture.width_name))
     tallest = max(*picture.sizes, 1)
     for (i, j), (sources, destinations) in picture.edges.items():
         for src, dst in zip(sources, destinations, strict=True):
@@ -190,4 +192,5 @@ def _draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[FlowSummary]
     axis.set(xlim=(-0.4, last + 0.4), ylim=(0, 1.32 * most), ylabel="nodes")
     axis.spines["left"].set_visible(True)
     axis.spines["left"].set_bounds(0, most)
+    whole_ticks_up_to(axis, most)  # above them are the words of the flows
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, fontsize=8, frameon=False)

@@ -11,7 +11,7 @@ import numpy as np
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Floats
-from nodeflow._display.axes import colors_of, ink, ink_on, legend_below, line_widths
+from nodeflow._display.axes import colors_of, ink, ink_on, legend_below, widths_of
 from nodeflow._display.layered import arrow, write_names
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Plain:
         colors: a number per node; None: one colour.
         color_name: the word beside the colours.
         widths: a number per edge; None: all edges have one width.
+        width_name: the word beside the widths.
     """
 
     names: list[str]
@@ -40,6 +41,7 @@ class Plain:
     colors: list[float] | None = None
     color_name: str = ""
     widths: list[float] | None = None
+    width_name: str = ""
 
 
 def draw_plain(axis: Axes, picture: Plain) -> None:
@@ -48,7 +50,7 @@ def draw_plain(axis: Axes, picture: Plain) -> None:
 
     count, marked = len(picture.names), set(picture.marked)
     points = [(float(x), float(y)) for x, y in layout(count, picture.src, picture.dst)]
-    width = line_widths(picture.widths or [])
+    width = widths_of(axis, picture.widths or [], picture.width_name)
     # several edges between two nodes, in either direction, are bent apart
     seen: Counter[tuple[int, int]] = Counter()
     pairs = set(zip(picture.src, picture.dst, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,8 @@ def plot(
         color: the colours of the nodes, given in the same way. Whole numbers of at most ten kinds are classes, others
             lie on a scale. The seeds then have thick rims. None: inputs and hidden layers are blue, seeds orange.
         width: the widths of the arrows in proportion to their sizes: the name of a column of the flows, or a function
-            of a ``Flow``. ``width=lambda flow: flow.weight`` shows estimator weights. None: one width.
+            of a ``Flow``. ``width=lambda flow: flow.weight`` shows estimator weights. The legend has the smallest and
+            the largest; flows without the column have thin arrows. None: one width.
         max_nodes: the number of nodes up to which every node is drawn.
 
     ``label``, ``color`` and ``width`` are checked and used where every node is drawn only.
@@ -84,7 +86,7 @@ def picture_of(
     )
     widths = chosen(width, "width", flows, [flow.data for flow in flows], [flow.num_edges for flow in flows])
     by_pair = {
-        pair: [1.0] * flow.num_edges if values is None else values
+        pair: [math.nan] * flow.num_edges if values is None else values
         for (pair, flow), values in zip(batch.flows.items(), widths, strict=True)
     }
     return Layered(
@@ -95,6 +97,7 @@ def picture_of(
         colors=None if color is None else colors,
         color_name=color if isinstance(color, str) else "color",
         widths=None if width is None else by_pair,
+        width_name=width if isinstance(width, str) else "width",
     )
 
 

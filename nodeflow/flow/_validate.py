@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def validate(batch: NodeFlow) -> None:
-    """Check every invariant of the structure again; raises ValueError that names the first broken one."""
+    """Check every invariant of the structure again; raises ValueError that names the first broken one.
+
+    ``nodeflow.testing.assert_valid`` is the same check for tests, where it raises AssertionError.
+    """
     try:
         _check(batch)
     except ValueError as error:

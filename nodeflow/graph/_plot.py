@@ -48,7 +48,7 @@ def plot(
         color: the colours of the nodes, given in the same way. Whole numbers of at most ten kinds are classes, others
             lie on a scale. None: one colour.
         width: the widths of the arrows in proportion to their sizes: the name of an edge column with one number per
-            edge, or a function of edge ids. None: one width.
+            edge, or a function of edge ids. The legend has the smallest and the largest. None: one width.
         max_nodes: the number of nodes up to which every node is drawn.
 
     Of columns that are fetched (files, caches), the rows of the drawn nodes and edges are fetched, and only these.
@@ -103,6 +103,7 @@ def _drawn(
         colors=of(color, "color", nodes, graph.ndata),
         color_name=color if isinstance(color, str) else "color",
         widths=of(width, "width", eid, graph.edata),
+        width_name=width if isinstance(width, str) else "width",
     )
     side = 1.5 + 0.9 * len(nodes) ** 0.5
     axis = axes_for(ax, (side, side))

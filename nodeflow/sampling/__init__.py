@@ -11,7 +11,8 @@ A new family starts as a copy of the nearest one:
   ``_random_walk.py``, or for torch operations the example in docs/sampling.md.
 - All layers share one subgraph: ``SubgraphSampler.choose_nodes``. Copy ``_cluster.py``.
 
-Probabilities ``min(1, c * score)`` that add up to a size: ``_pps.inclusion_probabilities`` makes them for one list.
+Probabilities ``min(1, c * score)`` that add up to a size: ``inclusion_probabilities`` makes them for rows of edges,
+``_pps.list_probabilities`` for one list of any length.
 
 In the copy:
 
@@ -42,6 +43,7 @@ from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._cluster import ClusterSampler, partition
 from nodeflow.sampling._estimate import Estimate
 from nodeflow.sampling._frontier import Inclusion
+from nodeflow.sampling._inclusion import inclusion_probabilities
 from nodeflow.sampling._induced import induced
 from nodeflow.sampling._labor import LaborSampler
 from nodeflow.sampling._layerwise import FastGCNSampler, LadiesSampler, LayerSampler
@@ -90,6 +92,7 @@ __all__ = [
     "TemporalNeighborSampler",
     "assemble",
     "edges_along",
+    "inclusion_probabilities",
     "induced",
     "induced_subgraph",
     "partition",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,7 +11,6 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, check_type, with_article
-from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Floats, NumbersLike, SeedsLike
 from nodeflow._display.html import page, table
 from nodeflow.flow import NodeFlow
@@ -23,6 +20,7 @@ from nodeflow.graph import Graph
 from nodeflow.graph._held import together
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling._estimate import Estimate, mean_sizes, with_bytes
+from nodeflow.sampling._settings import arguments, is_plain, names_of
 
 _SHARE = 0x7368617265  # keeps the draws of a share apart from those of a flow with the same key
 
@@ -72,39 +70,6 @@ class Draw(NamedTuple):
     epoch_key: int
     batch_number: int | None
     contexts: Ints | None = None
-
-
-def _is_plain(value: object) -> bool:
-    """Whether a value prints as itself, in any process."""
-    if isinstance(value, dict):
-        return all(_is_plain(key) and _is_plain(part) for key, part in value.items())
-    if isinstance(value, (tuple, list)):
-        return all(map(_is_plain, value))
-    return value is None or isinstance(value, (bool, int, float, str, Frozen))
-
-
-@cache
-def arguments(kind: type) -> dict[str, Any]:
-    """Return the arguments of a sampler's ``__init__`` beside the graph, by name, with their defaults.
-
-    What an ``__init__`` passes on as ``**options`` are arguments of the next class that has one.
-    """
-    defaults: dict[str, Any] = {}
-    for base in kind.__mro__:
-        if "__init__" in vars(base):
-            own = inspect.signature(vars(base)["__init__"]).parameters.values()
-            for p in own:
-                if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name not in ("self", "graph"):
-                    defaults.setdefault(p.name, p.default)
-            if not any(p.kind == p.VAR_KEYWORD for p in own):
-                break
-    return defaults
-
-
-@cache
-def _names(kind: type[SamplerBase]) -> frozenset[str]:
-    """The names of all arguments of a sampler and of its base classes, and ``graph``."""
-    return frozenset(("graph", *(name for base in kind.__mro__ for name in arguments(base))))
 
 
 class _Missing:
@@ -199,12 +164,12 @@ class SamplerBase(ABC):
             if callable(value):  # its text has an address, which differs between processes
                 given[name] = getattr(value, "__qualname__", type(value).__qualname__)
         # arguments of a base class that this one does not take mean nothing to it
-        known = _names(type(self)) | self._from_graph | vars(SamplerBase).keys()
+        known = names_of(type(self)) | self._from_graph | vars(SamplerBase).keys()
         own = {name: value for name, value in self.__dict__.items() if name not in known and name[0] != "_"}
-        return {name: value for name, value in (given | own).items() if _is_plain(value)}
+        return {name: value for name, value in (given | own).items() if is_plain(value)}
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name in self.__dict__ and name in _names(type(self)):
+        if name in self.__dict__ and name in names_of(type(self)):
             raise AttributeError(f"{name} of a sampler is fixed when it is made; make a new {type(self).__name__}")
         super().__setattr__(name, value)
 
@@ -254,12 +219,13 @@ class SamplerBase(ABC):
     ) -> Estimate:
         """Return how many nodes, edges and bytes a batch of ``seeds`` is expected to have, per layer and flow.
 
-        Samplers whose destinations draw uniformly among their own edges have a formula: ``NeighborSampler`` and
-        ``FullSampler`` (not with ``prob=`` or ``disjoint=True``), ``BernoulliSampler``, and ``LaborSampler`` with
-        ``iterations=0`` and ``method="poisson"``. Nothing is drawn then. The last two flows and layers are exact in a
-        graph without parallel edges. For the layers before, nodes are taken to be in a layer independently of each
-        other (``docs/plots.md`` has the formula, and how near it comes). Cost: about that of reading all edges of
-        the nodes that may be reached, once per flow.
+        By default, with ``pilot=0``, the numbers come from a formula and nothing is drawn. ``NeighborSampler``,
+        ``FullSampler`` (not with ``disjoint=True``), ``BernoulliSampler``, and ``LaborSampler`` with ``iterations=0``
+        and ``method="poisson"`` have one. The others need ``pilot=``, also a sampler of your own, unless it overrides
+        ``expected_sizes`` (or ``RowSampler.inclusion``). The last two flows and layers are exact in a graph without
+        parallel edges. For the layers before, nodes are taken to be in a layer independently of each other
+        (``docs/plots.md`` has the formula, and how near it comes). Cost: about that of reading all edges of the nodes
+        that may be reached, once per flow.
 
         Args:
             seeds: as for a call.
@@ -290,14 +256,47 @@ class SamplerBase(ABC):
         return with_bytes(nodes, edges, last, ndata, count)
 
     def expected_sizes(self, seeds: Ints) -> tuple[Floats, Floats]:
-        """Return the expected numbers of nodes ``[L + 1]`` and edges ``[L]`` of a batch of checked seeds.
+        """Return the expected numbers of nodes ``[L + 1]`` and edges ``[L]`` of a batch, for ``estimate``.
 
-        A sampler whose draws have a formula overrides this. Raises TypeError, with the reason, where there is none.
+        A sampler whose draws have a formula overrides this; a ``RowSampler`` overrides ``inclusion`` instead.
+
+        Args:
+            seeds: parent ids, checked, int64 ``[B]``; they may repeat.
+
+        Returns two float64 arrays **in flow order**: ``nodes[0]`` are the inputs, ``nodes[-1]`` the distinct seeds,
+        ``edges[-1]`` the edges into the seeds. Raises TypeError, made by ``no_formula``, where there is no formula.
+
+        >>> from nodeflow import Sampler
+        >>> class Half(Sampler):
+        ...     def choose(self, dst, step):
+        ...         edges = self.candidates(dst)
+        ...         return edges.select(step.random.uniform(edges.eid) < 0.5, prob=0.5)
+        ...
+        ...     def expected_sizes(self, seeds):
+        ...         if self.num_flows > 1 or not self.include_dst:
+        ...             raise self.no_formula("it is for one flow with include_dst=True")
+        ...         seeds = np.unique(seeds)
+        ...         edges = self.candidates(torch.from_numpy(seeds))
+        ...         times = np.bincount(edges.src, minlength=self.graph.num_nodes)  # edges from every node
+        ...         others = (1 - 0.5 ** np.delete(times, seeds)).sum()
+        ...         return np.array([len(seeds) + others, len(seeds)]), np.array([0.5 * len(edges)])
+        >>> estimate = Half(Graph.from_edges([1, 2, 3, 3], [0, 0, 0, 0]), num_flows=1).estimate([0])
+        >>> estimate.nodes, estimate.edges
+        ((2.75, 1.0), (2.0,))
         """
         raise self.no_formula("none is known for its draws")
 
     def no_formula(self, reason: str) -> TypeError:
-        """Return the error of ``estimate`` for a sampler or setting without a formula."""
+        """Return the error for a sampler or setting without a formula, to be raised in ``expected_sizes``.
+
+        Write ``raise self.no_formula(reason)``. The message is "<class> has no formula for the size of a batch:
+        <reason>; pass pilot=5 to draw five batches and take their mean", so the reason is a clause without a full stop.
+
+        >>> from nodeflow import LadiesSampler
+        >>> error = LadiesSampler(Graph.from_edges([0], [1]), [4]).no_formula("a layer is one draw")
+        >>> str(error).split(";")[0]
+        'LadiesSampler has no formula for the size of a batch: a layer is one draw'
+        """
         return TypeError(
             f"{type(self).__name__} has no formula for the size of a batch: {reason}; pass pilot=5 to draw five "
             "batches and take their mean"

@@ -14,8 +14,9 @@ from nodeflow.graph import Graph
 from nodeflow.graph._columns import EdgeMask, edge_mask
 from nodeflow.graph._held import together
 from nodeflow.random import hash_ids
-from nodeflow.sampling._base import SamplerBase, arguments
+from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._reader import Reader
+from nodeflow.sampling._settings import arguments
 
 
 class BoundSampler(SamplerBase):

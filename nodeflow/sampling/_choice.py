@@ -30,6 +30,17 @@ class Choice(Frozen):
         nodes: parent ids that the rows of ``ndata`` belong to: distinct sources of chosen edges.
         ndata: columns with a row per node of ``nodes``, for the frame of the source layer; other nodes get zeros.
 
+    Attributes:
+        indptr: a numpy array, int64 ``[num_dst + 1]``.
+        positions: a numpy array, int64 ``[E]``; None where the choice was made of ``src``.
+        src: a numpy array, int64 ``[E]``; None where it was made of ``positions``.
+        eid: a tensor, int64 ``[E]``, or None.
+        weight: a cell whose ``get()`` returns the estimator weights, float32 (or float64) ``[E]``; None: all are 1.
+        edata, nodes, ndata: as given, with dicts for None and ``nodes`` as a tensor.
+
+    ``Candidates.select`` makes a choice of candidates, so ``choose`` of a subclass can read that of its base class:
+    ``np.isin(self.candidates(dst).positions, super().choose(dst, step).positions)`` are the candidates that it chose.
+
     Raises TypeError for arrays that are not integers, ValueError for arrays that do not fit each other.
 
     >>> choice = Choice(torch.tensor([0, 2, 3]), src=torch.tensor([5, 7, 5]), weight=torch.tensor([0.5, 0.5, 1.0]))

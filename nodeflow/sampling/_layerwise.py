@@ -17,9 +17,9 @@ from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._pps import (
     Ladder,
     Picked,
-    inclusion_probabilities,
     ladder,
     laid_out,
+    list_probabilities,
     pick,
     pick_systematic,
     pick_with_replacement,
@@ -323,7 +323,7 @@ class FastGCNSampler(LayerSampler):
         norms = squared_norms(self.reader.edges.indices, weights, self.graph.num_nodes)
         self._steps: Ladder | None = None  # stays so where no node has a chance
         sizes = set() if self.draw == "replacement" else set(self.layer_sizes)
-        self._prob = {size: inclusion_probabilities(norms, size) for size in sizes}
+        self._prob = {size: list_probabilities(norms, size) for size in sizes}
         self._lines = {}
         if self.draw == "systematic":
             nodes, order = np.arange(self.graph.num_nodes), self._key(0)

@@ -178,12 +178,15 @@ class NeighborSampler(RowSampler):
         return number
 
     def inclusion(self, rows: Ints, degree: Ints, flow: int) -> Inclusion:
-        """Return how often rows draw their edges: k of d without replacement, or k times one of d with it."""
-        if self.prob is not None:
-            raise self.no_formula("with prob= the edges of a node have different probabilities")
+        """Return how often rows draw their edges: k of d without replacement, or k times one of d with it.
+
+        With ``prob`` the edges of a row have probabilities of their own.
+        """
         if self.disjoint:
             raise self.no_formula("with disjoint=True every seed has a neighbourhood of its own")
         count = self._counts[flow][rows % self.reader.edges.rows_per_node]
+        if self._proportional is not None:
+            return self._proportional.inclusion(self.reader.edges, rows, count, replace=self.replace)
         some = np.maximum(degree, 1)
         if self.replace:
             edges, prob = count * (degree > 0), -np.expm1(count * np.log1p(-np.minimum(1 / some, 1 - 1e-16)))

@@ -45,7 +45,7 @@ def squared_norms(sources: Array, weights: Array | None, size: int) -> Floats:
     return np.bincount(sources, squares, minlength=size).astype(np.float64)
 
 
-def inclusion_probabilities(scores: Floats, size: int) -> Floats:
+def list_probabilities(scores: Floats, size: int) -> Floats:
     """Return ``min(1, c * score)`` with the c for which the probabilities add up to ``size``, float64 ``[n]``.
 
     Args:
@@ -54,7 +54,7 @@ def inclusion_probabilities(scores: Floats, size: int) -> Floats:
 
     Source: Sarndal, Swensson, Wretman 1992, section 3.6.1. Cost: proportional to n, and to size * log(size).
 
-    >>> inclusion_probabilities(np.array([8.0, 1.0, 1.0, 0.0, 2.0]), 2)
+    >>> list_probabilities(np.array([8.0, 1.0, 1.0, 0.0, 2.0]), 2)
     array([1.  , 0.25, 0.25, 0.  , 0.5 ])
     """
     scores = scores * scale_of(scores)
@@ -163,7 +163,7 @@ def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
         return Picked(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
     if draw == "replacement":
         return pick_with_replacement(ladder(scores), size, key)
-    prob = inclusion_probabilities(scores, size)
+    prob = list_probabilities(scores, size)
     if draw == "systematic":
         return pick_systematic(laid_out(prob, ids, derive_key(key, 1)), prob, key)
     places = kernels.pps.keep_poisson(prob, ids, np.uint64(key))

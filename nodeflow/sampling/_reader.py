@@ -78,8 +78,12 @@ class Reader(NamedTuple):
 class Candidates(Frozen):
     """All edges that a set of destinations could draw, grouped by destination, in the graph's order.
 
-    ``dst_nid`` are the destinations' parent ids ``[num_dst]``. ``positions`` are the positions of the candidates in the
-    sampler's edge arrays, int64 ``[E]``. Edges that a filter or ``without_edges`` leaves out are no candidates.
+    Edges that a filter or ``without_edges`` leaves out are no candidates. All attributes are tensors on the CPU, except
+    ``positions``, which is for compiled loops.
+
+    Attributes:
+        dst_nid: parent ids of the destinations, a tensor, int64 ``[num_dst]``.
+        positions: positions of the candidates in the sampler's edge arrays, a numpy array, int64 ``[E]``.
 
     >>> from nodeflow import Graph
     >>> from nodeflow.sampling import Sampler

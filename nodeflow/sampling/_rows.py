@@ -78,8 +78,8 @@ class RowSampler(Sampler):
     Key random numbers by ``rows.ident``, not by the index of a row in the call: then a row draws the same, whichever
     other rows draw with it.
 
-    A family with a compiled loop starts as a copy of two files: ``_bernoulli.py`` here, and the loop in
-    ``_kernels/draw/bernoulli.py``.
+    ``draw_rows`` is a good place for a compiled loop. ``BernoulliSampler`` is the shortest example in the package.
+    Override ``inclusion`` too, and ``estimate`` has a formula.
 
     >>> from nodeflow import Graph
     >>> class OneNeighbor(RowSampler):
@@ -123,11 +123,16 @@ class RowSampler(Sampler):
             flow: the number of the flow.
 
         Raises TypeError where there is no formula.
+
+        >>> from nodeflow import BernoulliSampler, Graph
+        >>> sampler = BernoulliSampler(Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0]), rates=[0.5])
+        >>> sampler.inclusion(np.array([0]), np.array([4]), flow=0)  # each of the four edges with probability 1/2
+        Inclusion(edges=array([2.]), prob=array([0.5]), shared=False, per_edge=False)
         """
         raise self.no_formula("it does not say with what probability a row draws its edges")
 
     def expected_sizes(self, seeds: Ints) -> tuple[Floats, Floats]:
-        """Return the expected numbers of nodes ``[L + 1]`` and edges ``[L]`` of a batch of checked seeds."""
+        """Return the expected numbers of nodes ``[L + 1]`` and edges ``[L]`` of a batch, from ``inclusion``."""
         if self.graph.peers is not None:
             raise self.no_formula("its graph lies on several processes, and none of them has all edges")
         if self.reader.edges.patch is not None:

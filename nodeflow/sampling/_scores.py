@@ -14,7 +14,7 @@ from nodeflow._base.types import Floats
 from nodeflow.flow import Flow, Layer
 from nodeflow.graph._numbering import Numbering
 from nodeflow.ops import Structure
-from nodeflow.sampling._pps import Picked, inclusion_probabilities, scale_of
+from nodeflow.sampling._pps import Picked, list_probabilities, scale_of
 from nodeflow.sampling._reader import Candidates
 
 
@@ -110,7 +110,7 @@ def draw_columns(scores: Tensor | None, values: Floats, picked: Picked, size: in
     if draw == "replacement":
         log_prob = exact[places].log() - exact.sum().log()
     else:
-        prob = torch.from_numpy(inclusion_probabilities(values, size))
+        prob = torch.from_numpy(list_probabilities(values, size))
         log_prob = exact[places] * 0  # has a gradient, 0, where all are certain too
         chance = (prob[places] < 1).nonzero().squeeze(1)
         if len(chance):  # pi = number of draws that are not certain * score / sum of the scores that are not certain

@@ -12,6 +12,9 @@ from nodeflow.graph import Frame
 def assert_valid(batch: NodeFlow) -> None:
     """Assert that every invariant of ``batch`` holds; the message names the first broken one.
 
+    It is ``batch.validate()`` for tests: a broken invariant fails the test as an AssertionError, where ``validate``
+    raises ValueError, as programs expect.
+
     >>> from nodeflow import Graph, create_full_node_flow
     >>> assert_valid(create_full_node_flow(Graph.from_edges([0], [1]), 2))
     """

@@ -42,7 +42,7 @@ def assert_unbiased(
 
     Args:
         sampler: a sampler that chooses edges of ``sampler.graph``, layer by layer or as a subgraph.
-        seeds: the seeds of the calls. For a ``Sampler``, take nodes with many neighbours of which few are drawn.
+        seeds: the seeds of the calls. For a ``Sampler``, take a few nodes with many neighbours of which few are drawn.
         times: a time for every seed, for samplers that take times; edges then count by ``sampler.estimand(time)``.
         nodes: parent ids of the destinations, for a ``SubgraphSampler`` only. None: the seeds where seeds are nodes,
             else all nodes. Nodes that are in fewer than ``min(100, draws)`` draws are not tested.
@@ -54,6 +54,10 @@ def assert_unbiased(
         false_alarm: probability that an unbiased sampler fails, over all nodes and flows together (a z-test with
             Bonferroni's correction). The test takes the means to be normal. An edge that is drawn less than about once
             in 100 draws, and then has a large weight, needs more draws.
+
+    Cost: that of ``draws`` batches. With a ``choose`` in Python this is about ``draws`` times the candidates of all
+    flows, for every combination of options that is tested, and the destinations of lower flows include hubs. Begin with
+    a few seeds and one flow, or on a part of the graph (``transform.filter_edges``, ``transform.subgraph``).
 
     The draws of an epoch are fixed, so a sampler that passes once passes always. Coefficients that are estimates
     themselves, as in ``SaintSampler(coefficients="presampled")``, have a bias that enough draws find.

@@ -65,11 +65,15 @@ def test_labels_colours_and_widths_are_columns_or_functions(graph: Graph) -> Non
     axis = batch.plot(axes(), label="kind", color="kind", width="w")
     kinds = [kind for frame in batch.ldata for kind in frame["kind"].tolist()]
     assert names(axis)[-len(kinds) :] == [str(kind) for kind in kinds]
-    assert legend(axis)[1:] == [f"kind {kind}" for kind in sorted(set(kinds))] + ["seeds"]
     weights = np.concatenate([frame["w"].numpy() for frame in batch.fdata])
+    scale = [f"w {weights.min():.3g}", f"w {weights.max():.3g}"]
+    assert legend(axis) == ["the same node", *scale, *(f"kind {kind}" for kind in sorted(set(kinds))), "seeds"]
+    lines = {line.get_label(): line.get_linewidth() for line in axis.lines if line.get_label() in scale}
+    assert lines == pytest.approx({scale[0]: arrow_widths(axis)[weights.argmin()], scale[1]: 4.0})
     assert arrow_widths(axis) == pytest.approx(0.4 + 3.6 * weights / weights.max())
     same = batch.plot(axes(), width=lambda flow: flow.data["w"])
     assert arrow_widths(same) == arrow_widths(axis)
+    assert [word for word in legend(same) if word.startswith("width")] == [s.replace("w", "width") for s in scale]
     faces = np.concatenate([dots.get_facecolor() for dots in axis.collections if len(dots.get_offsets())])
     assert len(faces) == len(kinds)
     assert len({tuple(face) for face in faces}) == len(set(kinds))
@@ -86,6 +90,34 @@ def test_numbers_on_a_scale_have_a_colour_bar_and_unknown_ones_are_grey(graph: G
     grey = [tuple(face) == (0.6, 0.6, 0.6, 1) for face in faces]
     assert grey == [True] + [False] * (size - 1) + [True] * 2  # the seeds have no such column
     axis.figure.canvas.draw()
+
+
+def test_the_legend_of_widths_says_sizes_and_leaves_out_what_has_none(graph: Graph) -> None:
+    batch = NeighborSampler(graph, [2, 2])([3, 2])
+    sizes = [-3.0, *[1.0] * (batch.flow_sizes[1] - 1)]
+    batch.fdata[1]["s"] = torch.tensor(sizes)
+    axis = batch.plot(axes(), width="s")
+    assert [word for word in legend(axis) if "s|" in word] == ["|s| 1", "|s| 3"]
+    assert sorted(set(arrow_widths(axis))) == pytest.approx([0.4, 0.4 + 3.6 / 3, 4.0])  # flow 0 has no such column
+    assert arrow_widths(axis).count(0.4) == batch.flow_sizes[0]
+    one = batch.plot(axes(), width=lambda flow: torch.full((flow.num_edges,), 2))
+    assert [word for word in legend(one) if word.startswith("width")] == ["width 2"]
+    large = batch.plot(axes(), width=lambda flow: torch.full((flow.num_edges,), 3240.5))
+    assert [word for word in legend(large) if word.startswith("width")] == ["width 3,240"]
+    nothing = batch.plot(axes(), width=lambda flow: torch.full((flow.num_edges,), torch.nan))
+    assert not any(word.startswith("width") for word in legend(nothing))
+
+
+def test_ticks_of_a_summary_end_where_its_axis_ends() -> None:
+    for size, last in ((3165, 3000), (1, 1), (7, 7), (1000, 1000)):
+        graph = Graph.from_edges(np.arange(size), np.zeros(size, np.int64))
+        axis = NeighborSampler(graph, [-1], include_dst=False)([0]).plot(axes(), max_nodes=0)
+        axis.figure.canvas.draw()
+        ticks = axis.get_yticks()
+        assert axis.spines["left"].get_bounds() == (0, size)
+        assert (ticks[0], ticks[-1]) == (0, last)
+        assert all(float(tick).is_integer() for tick in ticks)
+    assert axis.get_yticklabels()[-1].get_text() == "1,000"
 
 
 def test_mistakes_are_named(graph: Graph) -> None:
@@ -110,7 +142,7 @@ def test_a_graph_has_a_dot_per_node_and_an_arrow_or_loop_per_edge(graph: Graph) 
     axis = graph.plot(axes(), seeds=[1], width="w")
     assert names(axis) == [str(v) for v in range(6)]
     assert len(arrow_widths(axis)) == 6  # and the self-loop of node 2, a ring
-    assert legend(axis) == ["seeds", "self-loop"]
+    assert legend(axis) == ["w 0", "w 6", "seeds", "self-loop"]
     assert arrow_widths(axis)[-1] == pytest.approx(0.4 + 3.6 * 5 / 6)  # 1 -> 3, in the order of the destinations
     axis.figure.canvas.draw()
 

@@ -23,7 +23,8 @@ def plain_graph(num_nodes: int = 400, num_edges: int = 2500) -> Graph:
     rng = np.random.default_rng(1)
     ends = (num_nodes * rng.random((num_edges, 2)) ** (2.5, 1.5)).astype(int)
     src, dst = np.unique(ends, axis=0).T
-    return Graph.from_edges(src, dst, num_nodes=num_nodes, edata={"type": torch.from_numpy((src + dst) % 3)})
+    edata = {"type": torch.from_numpy((src + dst) % 3), "p": torch.from_numpy((src * 7 + dst) % 5 * (1.0 + src))}
+    return Graph.from_edges(src, dst, num_nodes=num_nodes, edata=edata)
 
 
 FORMULAS: dict[str, Callable[[Graph], SamplerBase]] = {
@@ -34,6 +35,11 @@ FORMULAS: dict[str, Callable[[Graph], SamplerBase]] = {
     "without destinations": lambda g: NeighborSampler(g, [4, 3, 2], include_dst=False),
     "filter": lambda g: NeighborSampler(g, [4, 3, 2], edge_filter=lambda edata: edata["type"] > 0),
     "types": lambda g: NeighborSampler(g, [{0: 1, 1: 2}, {0: 2, 1: -1, 2: 1}, {2: 2}], edge_type="type"),
+    "prob": lambda g: NeighborSampler(g, [4, 3, 2], prob="p"),
+    "prob, all": lambda g: NeighborSampler(g, [2, -1, 3], prob="p", direction="out"),
+    "prob, replace": lambda g: NeighborSampler(g, [4, -1, 2], prob="p", replace=True),
+    "prob, reuse": lambda g: NeighborSampler(g, [4, 3, 2], prob="p", reuse=True),
+    "prob, types": lambda g: NeighborSampler(g, [{0: 1, 1: 2}, {0: 2, 1: -1}, {2: 2}], prob="p", edge_type="type"),
     "bernoulli": lambda g: BernoulliSampler(g, [4, 3, 2]),
     "rates": lambda g: BernoulliSampler(g, rates=[0.1, 1.0, 0.5]),
     "labor": lambda g: LaborSampler(g, [4, 3, 2]),
@@ -133,6 +139,7 @@ def test_every_family_has_a_formula_or_says_why_not_and_has_a_pilot(name: str) -
     assert len(pilot.nodes) == len(pilot.edges) + 1 == sampler.num_flows + 1
     assert "mean of 3 draws" in repr(pilot)
     known = {"full", "neighbor", "neighbor, replace", "neighbor, reuse", "neighbor, filter", "neighbor, types"}
+    known |= {"neighbor, prob", "neighbor, prob, replace"}
     if name in known | {"bernoulli", "bernoulli, rates", "labor", "labor, hajek"}:
         # the graph has parallel edges, and three draws vary
         assert sampler.estimate(seeds).nodes == pytest.approx(pilot.nodes, rel=0.4)
@@ -159,6 +166,68 @@ class Own(NeighborSampler):
 class OwnFormula(Own):
     def inclusion(self, rows: Any, degree: Any, flow: int) -> Inclusion:
         return Inclusion(np.full(len(rows), 2.0), np.ones(len(rows)))
+
+
+def per_edge(found: Inclusion, degree: Any) -> Inclusion:
+    """The same, said edge by edge."""
+    return found._replace(prob=np.repeat(found.prob, degree), per_edge=True)
+
+
+class NeighborByEdge(NeighborSampler):
+    def inclusion(self, rows: Any, degree: Any, flow: int) -> Inclusion:
+        found = super().inclusion(rows, degree, flow)
+        return found if flow == 1 else per_edge(found, degree)  # flows may differ in how they say it
+
+
+class LaborByEdge(LaborSampler):
+    def inclusion(self, rows: Any, degree: Any, flow: int) -> Inclusion:
+        return per_edge(super().inclusion(rows, degree, flow), degree)
+
+
+@given(data=st.data(), graph=testing.graphs())
+def test_a_number_per_edge_says_the_same_as_one_per_row(data: st.DataObject, graph: Graph) -> None:
+    seeds = data.draw(testing.seeds(graph))
+    for one, other, options in (
+        (NeighborSampler, NeighborByEdge, {}), (NeighborSampler, NeighborByEdge, {"reuse": True}),
+        (NeighborSampler, NeighborByEdge, {"include_dst": False}), (LaborSampler, LaborByEdge, {}),
+    ):  # fmt: skip
+        row, edge = (kind(graph, [2, 1, 2], **options).estimate(seeds) for kind in (one, other))
+        assert edge.nodes == pytest.approx(row.nodes, abs=1e-12)
+        assert edge.edges == pytest.approx(row.edges, abs=1e-12)
+
+
+def test_equal_weights_are_no_weights() -> None:
+    graph = plain_graph()
+    graph.edata["one"] = torch.full((graph.num_edges,), 3.0)
+    for options in ({}, {"replace": True}, {"reuse": True}):
+        plain, weighted = (
+            NeighborSampler(graph, [3, 2], prob=prob, **options).estimate(range(0, 400, 9)) for prob in (None, "one")
+        )
+        assert weighted.nodes == pytest.approx(plain.nodes)
+        assert weighted.edges == pytest.approx(plain.edges)
+
+
+def test_weighted_draws_by_hand() -> None:
+    """Node 0 draws two of three edges of weights 1, 1 and 4: the last for certain, each of the others half the time."""
+    graph = Graph.from_edges([1, 2, 3], [0, 0, 0], edata={"p": torch.tensor([1.0, 1.0, 4.0])})
+    estimate = NeighborSampler(graph, [2, 2], prob="p").estimate([0])
+    assert estimate.nodes == pytest.approx((1 + 1 + 2 * (1 - 0.5**2), 3, 1))
+    assert estimate.edges == pytest.approx((2, 2))
+    twice = NeighborSampler(graph, [2], prob="p", replace=True).estimate([0])
+    assert twice.nodes == pytest.approx((1 + 2 * (1 - (5 / 6) ** 2) + 1 - (1 / 3) ** 2, 1))
+    assert twice.edges == (2,)
+
+
+def test_a_probability_per_edge_needs_every_edge() -> None:
+    class Short(OwnFormula):
+        def inclusion(self, rows: Any, degree: Any, flow: int) -> Inclusion:
+            return Inclusion(np.full(len(rows), 2.0), np.ones(1), per_edge=True)
+
+    graph = plain_graph()
+    size = int(graph.in_degrees([5])[0])
+    assert size > 1
+    with pytest.raises(ValueError, match=rf"one entry per edge of the rows \({size}\), got 1"):
+        Short(graph, [2]).estimate([5])
 
 
 def test_a_formula_is_not_inherited_by_a_class_that_draws_otherwise() -> None:

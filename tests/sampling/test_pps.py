@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeflow.sampling._pps import (
-    inclusion_probabilities,
     ladder,
     laid_out,
+    list_probabilities,
     pick,
     pick_systematic,
     pick_with_replacement,
@@ -29,7 +29,7 @@ wild_scores = st.lists(st.floats(0, 1e308) | st.sampled_from([0.0, 1.0, 1e-300, 
 @settings(deadline=None)
 @given(whole_scores, st.integers(1, 12))
 def test_inclusion_probabilities_are_exact(scores, size):
-    found = inclusion_probabilities(np.array(scores, np.float64), size)
+    found = list_probabilities(np.array(scores, np.float64), size)
     wanted = inclusion(scores, size)
     np.testing.assert_allclose(found, [float(p) for p in wanted], rtol=1e-13)
     assert [p == 1 for p in found] == [p == 1 or p > 1 - Fraction(1, 10**15) for p in wanted]
@@ -49,7 +49,7 @@ def test_scores_of_any_size(scores, size, draw, key):
         assert picked.times.sum() == (size if positive else 0)
     elif draw == "systematic":
         assert len(picked.places) == min(size, positive)
-    prob = inclusion_probabilities(values, size)
+    prob = list_probabilities(values, size)
     assert prob.sum() == pytest.approx(min(size, positive), rel=1e-12)
     assert prob.max() <= 1
 
@@ -87,7 +87,7 @@ def test_systematic_draws_have_the_pivotal_law(scores, size):
     across a border again with chance b instead of b / (1 - a), or not at all, is far beyond that.
     """
     values = np.array(scores, np.float64)
-    prob = inclusion_probabilities(values, size)
+    prob = list_probabilities(values, size)
     line = laid_out(prob, np.arange(len(scores)), 3)
     exact = inclusion(scores, size)
     order = [*line.certain.tolist(), *line.order.tolist()]

@@ -69,6 +69,45 @@ def count_certain(top, rest):
 
 
 @njit(nogil=True, cache=True)
+def row_probabilities(indptr, weights, counts):
+    """Return min(1, c w) of every entry, float64 ``[E]``; in row r they add up to ``counts[r]``, -1 for all entries.
+
+    Where no more entries than that have a weight above 0, each of those gets 1. A round finds the entries that are
+    certain beside the others, until no further one is. Weights are taken in units of the largest that is not certain,
+    so that sums do not overflow.
+    """
+    prob = np.zeros(weights.shape[0], np.float64)
+    for r in range(counts.shape[0]):
+        begin, end, count, positive = indptr[r], indptr[r + 1], counts[r], 0
+        for p in range(begin, end):
+            positive += weights[p] > 0
+        if count < 0 or positive <= count:
+            for p in range(begin, end):
+                prob[p] = 1.0 if weights[p] > 0 else 0.0
+            continue
+        certain, cut, most, unit = 0, np.inf, 1.0, np.inf  # entries of at least ``cut`` are certain
+        while certain < count:
+            largest, total, more, lowest = 0.0, 0.0, 0, cut
+            for p in range(begin, end):
+                if weights[p] < cut:
+                    largest = max(largest, weights[p])
+            for p in range(begin, end):
+                if weights[p] < cut:
+                    total += weights[p] / largest
+            most, unit = largest, total / (count - certain)
+            for p in range(begin, end):
+                if weights[p] < cut and weights[p] / most >= unit:
+                    more += 1
+                    lowest = min(lowest, weights[p])
+            if more == 0:
+                break
+            certain, cut = certain + more, lowest
+        for p in range(begin, end):
+            prob[p] = 1.0 if weights[p] >= cut else weights[p] / most / unit
+    return prob
+
+
+@njit(nogil=True, cache=True)
 def keep_poisson(prob, ids, key):
     """Return the indices of the ids that are kept: id i independently, with probability ``prob[i]``."""
     kept, n = np.empty(ids.shape[0], np.int64), 0
