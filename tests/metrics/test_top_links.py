@@ -118,7 +118,7 @@ def gives_nan(rows: Tensor, relation: Tensor | None, table: Tensor, side: str) -
         ({"nodes": [0, 4]}, IndexError, r"nodes\[1\] is 4, but node ids go from 0 to 3"),
         ({"k": 0}, ValueError, "k must be at least 1, got 0"),
         ({"k": 2.5}, TypeError, "k must be an integer"),
-        ({"side": "dst"}, ValueError, "side must be one of"),
+        ({"side": "dst"}, ValueError, "side must be 'destination' or 'source', got 'dst'"),
         ({"relation": [0, 1, 1]}, ValueError, r"nodes and relation must have one entry per query, got 2 and 3"),
         ({"relation": 1.5}, TypeError, "relation must be an integer"),
         ({"relation": -1}, IndexError, r"relation\[0\] is -1"),
