@@ -2,18 +2,22 @@
 
 from nodeflow.metrics._among import auc, average_precision, rank_among
 from nodeflow.metrics._metric import Metric, named
-from nodeflow.metrics._rank_links import LinkScorer, rank_links
+from nodeflow.metrics._rank_links import rank_links
 from nodeflow.metrics._ranks import Ranks
+from nodeflow.metrics._scorer import LinkScorer
+from nodeflow.metrics._top_links import TopLinks, top_links
 from nodeflow.metrics._triples import triples_of
 
 __all__ = [
     "LinkScorer",
     "Metric",
     "Ranks",
+    "TopLinks",
     "auc",
     "average_precision",
     "named",
     "rank_among",
     "rank_links",
+    "top_links",
     "triples_of",
 ]

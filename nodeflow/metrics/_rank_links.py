@@ -2,49 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from tqdm import tqdm
 
-from nodeflow._base.checks import Ints, as_count, as_ids, check_one_of, describe
-from nodeflow._base.sizes import as_bytes
-from nodeflow._base.types import Array, IdsLike
+from nodeflow._base.checks import check_one_of
+from nodeflow._base.types import IdsLike
 from nodeflow.metrics._count import Part, count_above
 from nodeflow.metrics._ranks import TIES, Ranks
-from nodeflow.metrics._triples import SIDES, Queries, Triples, as_known, as_triples, queries_of
-
-_CACHED = 2**24
-"""Bytes of scores that are computed at a time, at most: they should still be in the caches when they are counted."""
-
-
-class LinkScorer(Protocol):
-    """What ``rank_links`` asks of a decoder, such as those of ``nodeflow.nn``.
-
-    >>> from nodeflow.nn import DistMult
-    >>> scorer: LinkScorer = DistMult(4, num_relations=1)
-    >>> scores = scorer.score_all(torch.ones(2, 4), torch.tensor([0, 0]), torch.ones(5, 4), "destination")
-    >>> scores.shape
-    torch.Size([2, 5])
-    """
-
-    def score_all(self, rows: Tensor, relation: Tensor | None, table: Tensor, *, side: str) -> Tensor:
-        """Return the score of every candidate, ``[n, candidates]``; higher is more likely.
-
-        Args:
-            rows: rows of the ends that are given, ``[n, d]``.
-            relation: int64 ``[n]``; None without relations.
-            table: rows of the candidates, ``[candidates, d]``.
-            side: which end the candidates take: "destination" (then ``rows`` are of sources) or "source".
-        """
-
-
-Score: TypeAlias = "LinkScorer | Callable[..., Tensor]"
-TriplesLike: TypeAlias = "Tensor | Array | list[Any]"
+from nodeflow.metrics._scorer import Chunks, Score, candidates_of, evaluating, score_of, scores_of
+from nodeflow.metrics._triples import SIDES, Triples, TriplesLike, as_known, as_triples, queries_of
 
 
 def rank_links(
@@ -102,67 +73,33 @@ def rank_links(
     tensor([[1., 3.],
             [1., 3.]], dtype=torch.float64)
     """
-    if not isinstance(table, Tensor) or table.ndim < 2:
-        raise TypeError(f"table must be a tensor with a row per node, [num_nodes, d], got {describe(table)}")
-    score = getattr(scorer, "score_all", scorer)
-    if not callable(score):
-        raise TypeError(f"scorer must have score_all(rows, relation, table, side=...), got {describe(scorer)}")
+    score = score_of(scorer, table)
     check_one_of(ties, "ties", TIES)
     check_one_of(sides, "sides", ("both", *SIDES))
     checked = as_triples(triples, "triples", len(table))
     hidden = [] if known is None else [checked, *as_known(known, len(table), 2 if checked.relation is None else 3)]
-    room = as_bytes(memory, "memory")
-    size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
+    chunks = Chunks(memory, chunk_size)
     asked = SIDES if sides == "both" else (sides,)
-    among = {side: _candidates(candidates, side, len(table)) for side in asked}
+    among = {side: candidates_of(candidates, side, len(table)) for side in asked}
     plans = {side: queries_of(checked, hidden, side, among[side], len(table)) for side in asked}
     ranks = np.empty((checked.src.size, len(asked)))
     total = sum(plan.node.size for plan in plans.values())
-    with torch.no_grad(), _evaluating(scorer), tqdm(
+    with torch.no_grad(), evaluating(scorer), tqdm(
         total=total, disable=not progress, desc="ranks", unit=" queries", leave=False
     ) as bar:  # fmt: skip
         for i, (side, plan) in enumerate(plans.items()):
             rows = table if among[side] is None else table[torch.from_numpy(among[side]).to(table.device)]
-            step = size or max(min(room, _CACHED) // (max(len(rows), 1) * table.element_size()), 1)
-            for first in range(0, plan.node.size, step):
-                last = min(first + step, plan.node.size)
-                scores = _scores(score, table, rows, plan, side, first, last)
+            for first, last in chunks.of(plan.node.size, rows):
+                relation = None if plan.relation is None else plan.relation[first:last]
+                scores = scores_of(score, table, plan.node[first:last], relation, rows, side)
                 above, equal, bad = count_above(scores, Part.of(plan, first, last))
                 if bad >= 0:
                     raise ValueError(_not_a_number(checked, int(plan.triple[plan.answer_ptr[first + bad]]), side))
                 places = plan.triple[plan.answer_ptr[first] : plan.answer_ptr[last]]
                 ranks[places, i] = 1 + above + TIES[ties] * (equal - 1)
                 bar.update(last - first)
-    relation = None if checked.relation is None else torch.from_numpy(checked.relation.copy())
-    return Ranks(torch.from_numpy(ranks), asked, relation, ties)
-
-
-def _candidates(value: object, side: str, num_nodes: int) -> Ints | None:
-    """Distinct candidates of a side, ascending; None for all nodes."""
-    if isinstance(value, Mapping):
-        if unknown := set(value) - set(SIDES):
-            raise ValueError(f"candidates has the key {min(map(repr, unknown))}, but its keys are the sides {SIDES}")
-        name, value = f"candidates[{side!r}]", value.get(side)
-    else:
-        name = "candidates"
-    return None if value is None else np.unique(as_ids(value, name, num_nodes))
-
-
-def _scores(
-    score: Callable[..., Tensor], table: Tensor, rows: Tensor, plan: Queries, side: str, first: int, last: int
-) -> Tensor:
-    """Scores of all candidates for some queries, checked."""
-    given = table[torch.from_numpy(plan.node[first:last]).to(table.device)]
-    relation = None
-    if plan.relation is not None:
-        relation = torch.from_numpy(plan.relation[first:last]).to(table.device)
-    scores = score(given, relation, rows, side=side)
-    if not isinstance(scores, Tensor) or not scores.is_floating_point():
-        raise TypeError(f"score_all must return a tensor of floating-point scores, got {describe(scores)}")
-    if scores.shape != (last - first, len(rows)):
-        wanted = (last - first, len(rows))
-        raise ValueError(f"score_all must return a score per query and candidate, {wanted}, got {tuple(scores.shape)}")
-    return scores
+    kinds = None if checked.relation is None else torch.from_numpy(checked.relation.copy())
+    return Ranks(torch.from_numpy(ranks), asked, kinds, ties)
 
 
 def _not_a_number(triples: Triples, i: int, side: str) -> str:
@@ -171,16 +108,3 @@ def _not_a_number(triples: Triples, i: int, side: str) -> str:
         f"score_all gives NaN among the candidates for the {side} of triples[{i}], {tuple(values)}; NaN has no rank: "
         "look for NaN in table and in the decoder's parameters"
     )
-
-
-@contextmanager
-def _evaluating(scorer: object) -> Iterator[None]:
-    """Let a module compute as for evaluation, and put all its parts back afterwards."""
-    modes = {part: part.training for part in scorer.modules()} if isinstance(scorer, nn.Module) else {}
-    try:
-        for part in modes:
-            part.training = False
-        yield
-    finally:
-        for part, training in modes.items():
-            part.training = training

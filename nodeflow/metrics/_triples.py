@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from nodeflow._base.types import Array, IdsLike
 from nodeflow.graph import Graph
 
 SIDES = ("destination", "source")
+TriplesLike: TypeAlias = "Tensor | Array | list[Any]"
 
 
 class Triples(NamedTuple):
@@ -54,8 +55,13 @@ def triples_of(graph: Graph, relation: str | None = None, edges: IdsLike | _All 
     return torch.stack([src, torch.from_numpy(kinds), dst], 1)
 
 
-def as_triples(value: object, name: str, num_nodes: int, width: int | None = None) -> Triples:
-    """Check triples ``[n, 3]`` or pairs ``[n, 2]``; an empty list has any width, else it must be ``width``."""
+def as_triples(
+    value: object, name: str, num_nodes: int, width: int | None = None, why: str = "as triples has"
+) -> Triples:
+    """Check triples ``[n, 3]`` or pairs ``[n, 2]``; an empty list has any width, else it must be ``width``.
+
+    ``why`` it must, for the message.
+    """
     array = as_array(value, name)
     if array.ndim == 1 and array.size == 0:
         array = np.zeros((0, width or 3), np.int64)
@@ -66,7 +72,7 @@ def as_triples(value: object, name: str, num_nodes: int, width: int | None = Non
         )
     if width not in (None, array.shape[1]):
         raise ValueError(
-            f"{name} must have {width} columns, as triples has, got {array.shape[1]}: either all have relations or none"
+            f"{name} must have {width} columns, {why}, got {array.shape[1]}: either all have relations or none"
         )
     src = as_ids(array[:, 0], f"column 0 of {name}", num_nodes)
     dst = as_ids(array[:, -1], f"column {array.shape[1] - 1} of {name}", num_nodes)
@@ -74,14 +80,38 @@ def as_triples(value: object, name: str, num_nodes: int, width: int | None = Non
     return Triples(src, relation, dst)
 
 
-def as_known(value: object, num_nodes: int, width: int) -> list[Triples]:
+def as_known(value: object, num_nodes: int, width: int, why: str = "as triples has") -> list[Triples]:
     """Check known positives: triples, or a list of several arrays of them."""
     several = isinstance(value, (list, tuple)) and all(
         isinstance(part, (Tensor, np.ndarray)) and part.ndim == 2 for part in value
     )
     parts = list(value) if several else [value]  # type: ignore[call-overload]
     names = [f"known[{i}]" for i in range(len(parts))] if several else ["known"]
-    return [as_triples(part, name, num_nodes, width) for part, name in zip(parts, names, strict=True)]
+    return [as_triples(part, name, num_nodes, width, why) for part, name in zip(parts, names, strict=True)]
+
+
+class Asked(NamedTuple):
+    """What is asked on one side: every distinct (node, relation) once, with its known positives.
+
+    Known positives are columns of the candidates; those of query i are ``known[known_ptr[i] : known_ptr[i + 1]]``.
+    ``which`` is the number of the query of each of the given nodes.
+    """
+
+    node: Ints
+    relation: Ints | None
+    which: Ints
+    known_ptr: Ints
+    known: Ints
+
+
+def asked_of(
+    nodes: Ints, relation: Ints | None, known: list[Triples], side: str, candidates: Ints | None, num_nodes: int
+) -> Asked:
+    """Group nodes and relations, ``[n]`` each, by what they ask for."""
+    keys, which, kinds = _distinct(nodes, relation, num_nodes)
+    query, column = _known_of(keys, kinds, known, side, _columns_of(candidates, num_nodes))
+    kind, node = np.divmod(keys, max(num_nodes, 1))
+    return Asked(node, None if relation is None else kinds[kind], which, _pointers(query, keys.size), column)
 
 
 class Queries(NamedTuple):
@@ -103,11 +133,8 @@ class Queries(NamedTuple):
 def queries_of(triples: Triples, known: list[Triples], side: str, candidates: Ints | None, num_nodes: int) -> Queries:
     """Group triples by what they ask for; raises ValueError for an answer that is no candidate."""
     given, asked = triples.ends(side)
-    kinds = np.zeros(0, np.int64) if triples.relation is None else np.unique(triples.relation)
-    keys, which = np.unique(_keys(triples, given, kinds, num_nodes), return_inverse=True)
-    columns = np.arange(num_nodes) if candidates is None else np.full(num_nodes, -1)
-    if candidates is not None:
-        columns[candidates] = np.arange(candidates.size)
+    keys, which, kinds = _distinct(given, triples.relation, num_nodes)
+    columns = _columns_of(candidates, num_nodes)
     if (columns[asked] < 0).any():
         i = int((columns[asked] < 0).argmax())
         raise ValueError(
@@ -115,15 +142,7 @@ def queries_of(triples: Triples, known: list[Triples], side: str, candidates: In
             "leave the triple out"
         )
     order = np.argsort(which, kind="stable")
-    pairs = [np.zeros(0, np.int64)]
-    for part in known:
-        ends, others = part.ends(side)
-        of_query = _keys(part, ends, kinds, num_nodes)
-        at = np.searchsorted(keys, of_query)
-        found = (at < keys.size) & (columns[others] >= 0)
-        found[found] = keys[at[found]] == of_query[found]
-        pairs.append(at[found] * num_nodes + columns[others[found]])
-    query, column = np.divmod(np.unique(np.concatenate(pairs)), max(num_nodes, 1))
+    query, column = _known_of(keys, kinds, known, side, columns)
     kind, node = np.divmod(keys, max(num_nodes, 1))
     return Queries(
         node=node,
@@ -136,14 +155,44 @@ def queries_of(triples: Triples, known: list[Triples], side: str, candidates: In
     )
 
 
-def _keys(triples: Triples, ends: Ints, kinds: Ints, num_nodes: int) -> Ints:
+def _distinct(nodes: Ints, relation: Ints | None, num_nodes: int) -> tuple[Ints, Ints, Ints]:
+    """Return the distinct keys of nodes and relations, ascending, the place of each among them, and all relations."""
+    kinds = np.zeros(0, np.int64) if relation is None else np.unique(relation)
+    keys, which = np.unique(_keys(nodes, relation, kinds, num_nodes), return_inverse=True)
+    return keys, which, kinds
+
+
+def _columns_of(candidates: Ints | None, num_nodes: int) -> Ints:
+    """Return the column of every node among the candidates, -1 for one that is not there."""
+    if candidates is None:
+        return np.arange(num_nodes)
+    columns = np.full(num_nodes, -1)
+    columns[candidates] = np.arange(candidates.size)
+    return columns
+
+
+def _known_of(keys: Ints, kinds: Ints, known: list[Triples], side: str, columns: Ints) -> tuple[Ints, Ints]:
+    """Return the known positives of queries: the place of a key, ascending, and the column of a candidate."""
+    num_nodes = columns.size
+    pairs = [np.zeros(0, np.int64)]
+    for part in known:
+        ends, others = part.ends(side)
+        of_query = _keys(ends, part.relation, kinds, num_nodes)
+        at = np.searchsorted(keys, of_query)
+        found = (at < keys.size) & (columns[others] >= 0)
+        found[found] = keys[at[found]] == of_query[found]
+        pairs.append(at[found] * num_nodes + columns[others[found]])
+    return np.divmod(np.unique(np.concatenate(pairs)), max(num_nodes, 1))
+
+
+def _keys(ends: Ints, relation: Ints | None, kinds: Ints, num_nodes: int) -> Ints:
     """One number for every (relation, node), ascending by relation; -1 for a relation that is not in ``kinds``."""
-    if triples.relation is None:
+    if relation is None:
         return ends
     if kinds.size == 0:
         return np.full(ends.size, -1)
-    kind = np.minimum(np.searchsorted(kinds, triples.relation), kinds.size - 1)
-    keys: Ints = np.where(kinds[kind] == triples.relation, kind * num_nodes + ends, -1)
+    kind = np.minimum(np.searchsorted(kinds, relation), kinds.size - 1)
+    keys: Ints = np.where(kinds[kind] == relation, kind * num_nodes + ends, -1)
     return keys
 
 

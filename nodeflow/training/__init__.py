@@ -2,7 +2,9 @@
 
 from nodeflow.training._checkpoints import Checkpoints
 from nodeflow.training._folder import load_model, open_trainer, save
+from nodeflow.training._links import LinkNetwork
 from nodeflow.training._network import Inputs, Network
+from nodeflow.training._predictions import write_predictions, write_top_links
 from nodeflow.training._result import EpochRecord, Result
 from nodeflow.training._settings import Settings
 from nodeflow.training._trainer import Stopped, Trainer
@@ -11,6 +13,7 @@ __all__ = [
     "Checkpoints",
     "EpochRecord",
     "Inputs",
+    "LinkNetwork",
     "Network",
     "Result",
     "Settings",
@@ -19,4 +22,6 @@ __all__ = [
     "load_model",
     "open_trainer",
     "save",
+    "write_predictions",
+    "write_top_links",
 ]

@@ -39,6 +39,7 @@ class Checkpoints:
         epochs: epochs between two states; 0: none after epochs.
         minutes: minutes between two states, saved between two steps; 0: none.
 
+    >>> from pathlib import Path
     >>> Checkpoints.every(Path("runs"), "10min")
     Checkpoints(folder=PosixPath('runs'), epochs=0, minutes=10.0)
     """

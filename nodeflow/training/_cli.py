@@ -128,13 +128,29 @@ def _parser() -> argparse.ArgumentParser:
     one = command(
         "predict", commands.predict, "write the outputs of the model of a run",
         "Write what the model of a finished run says of nodes. A table has the node, the predicted class or number, "
-        "and for classes its probability; .npy has all outputs, [nodes, width].",
+        "and for classes its probability; .npy has all outputs, [nodes, width]. Of a run that learned links, a table "
+        "has the best answers for the other end of every node's links, and their scores; .npy has the ids of the "
+        "answers, [nodes, top], or with relations [nodes, relations, top]; -1 where there are fewer.",
     )  # fmt: skip
     one.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of a run")
     one.add_argument("--output", type=Path, required=True, metavar="FILE", help="a file .csv, .parquet or .npy")
-    one.add_argument("--nodes", metavar="WHICH", default="all", help="all, train, val, test, or a file .npy of ids")
+    one.add_argument(
+        "--nodes", metavar="WHICH", default="all", help="all, train, val, test, or a file .npy of ids; of a run that "
+        "learned links all or a file (default: all)",
+    )  # fmt: skip
     one.add_argument("--data", metavar="DATA", help="another data set than that of the run, with the same features")
     one.add_argument("--device", metavar="NAME", help="where the model computes (default: that of the run)")
+    links = one.add_argument_group("of runs that learned links")
+    links.add_argument("--top", type=int, metavar="K", help="number of answers per node (default: 10)")
+    links.add_argument(
+        "--side", choices=tuple(commands.SIDES), help="the end that is asked for: dst, whom the nodes point to, or "
+        "src, who points to them (default: dst)",
+    )  # fmt: skip
+    links.add_argument("--relation", metavar="NAME", help="name or number of a relation (default: each in turn)")
+    links.add_argument(
+        "--with-known", action="store_true", default=None, help="keep the edges of the data set among the answers "
+        "(default: those of all parts are left out)",
+    )  # fmt: skip
 
     one = command("compare", compare, "compare runs", "Print a table of runs, and draw their curves.")
     one.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="folders of finished runs")

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from nodeflow._base.checks import as_ids
+from nodeflow._base.checks import as_count, as_ids
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow._display.axes import require_matplotlib
 from nodeflow.datasets import Dataset
@@ -41,14 +41,17 @@ from nodeflow.training._folder import (
 from nodeflow.training._methods import with_columns
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._partition_batches import PartitionBatches
-from nodeflow.training._predictions import check_predictions, write_predictions
+from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
 from nodeflow.training._processes import Processes
 from nodeflow.training._result import EpochRecord
 from nodeflow.training._settings import read_toml
 from nodeflow.training._started import process_group, restarts
 from nodeflow.training._state import read_tensors
+from nodeflow.training._task import PARTS
 from nodeflow.training._trainer import Stopped, Trainer
 
+SIDES = {"dst": "destination", "src": "source"}
+"""The ends of a link that ``predict`` asks for, by the name of the option."""
 Say: TypeAlias = Callable[[str], None]
 Command: TypeAlias = Callable[[argparse.Namespace, Say], None]
 
@@ -228,15 +231,39 @@ def evaluate(options: argparse.Namespace, say: Say) -> None:
 
 
 def predict(options: argparse.Namespace, say: Say) -> None:
-    """Write the outputs of nodes into a file."""
+    """Write the outputs of nodes into a file, or of a run that learned links the best answers of nodes."""
     check_predictions(options.output)
+    of_links = Run.read(options.folder).settings.task == "link"
+    asked = _asked(options, of_links)
     trainer, dataset = _best(options)
-    if not isinstance(trainer.task, NodeTask):
-        raise ValueError("predict writes outputs of nodes, but the run learned links; evaluate measures it")
     nodes = _nodes(options.nodes, dataset)
-    outputs = trainer.outputs(nodes)
-    write_predictions(options.output, nodes, outputs, dataset, trainer.task.target.task)
+    if of_links:
+        write_top_links(options.output, trainer, nodes, **asked)
+    else:
+        write_predictions(options.output, trainer, nodes)
     say(f"wrote {options.output}: {len(nodes):,} nodes")
+
+
+def _asked(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
+    """Return what is asked of a run that learned links; raises ValueError for options that do not fit the run."""
+    given = {name: getattr(options, name) for name in ("top", "side", "relation", "with_known")}
+    given = {name: value for name, value in given.items() if value is not None}
+    if given and not of_links:
+        option = next(iter(given)).replace("_", "-")
+        raise ValueError(
+            f"--{option} is for runs that learned links, but the run in {options.folder} learned labels of nodes; "
+            "leave it out"
+        )
+    if of_links and options.nodes in PARTS:
+        raise ValueError(
+            f"--nodes must be all or a file .npy of ids, because the run in {options.folder} learned links, and its "
+            f"split is of edges; got {options.nodes!r}"
+        )
+    if "top" in given:
+        given["k"] = as_count(given.pop("top"), "--top", 1)
+    if "side" in given:
+        given["side"] = SIDES[given["side"]]
+    return given
 
 
 def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:

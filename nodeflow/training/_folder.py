@@ -185,26 +185,28 @@ def continued(folder: Path, run: Run, dataset: Dataset) -> Trainer:
     return trainer
 
 
-def save(result: Result, folder: Path, *, curves: str | None = None) -> list[Path]:
+def save(result: Result, folder: Path | str, *, curves: str | None = None) -> list[Path]:
     """Write a result into ``folder``, which is made if needed: all files, or none if one cannot be written.
 
     The files are ``checkpoint.safetensors`` (see ``load_model``), ``log.csv``, ``result.json`` and, if ``curves`` is
     given as its title, the picture ``curves.png``. Those of an earlier run in the folder are replaced; its picture is
     removed where this run has none. Returns the paths of the files. Raises OSError.
 
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> import torch
     >>> from nodeflow import Graph
     >>> from nodeflow.datasets import Dataset
+    >>> from nodeflow.training import Settings, Trainer
     >>> columns = {"feat": torch.eye(4), "label": torch.tensor([0, 1, 0, 1])}
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata=columns)
     >>> data = Dataset("ring", graph, train=[0, 1], val=[2], test=[3], num_classes=2)
-    >>> import tempfile
-    >>> from nodeflow.training import Settings, Trainer
     >>> result = Trainer(data, Settings(fanouts=(1,), hidden=4, epochs=1)).run(lambda record: None)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     print([path.name for path in save(result, Path(folder) / "ring")])
     ['checkpoint.safetensors', 'log.csv', 'result.json']
     """
+    folder = Path(folder)
     with output_folder(folder), TemporaryDirectory(dir=folder, prefix=UNFINISHED) as unfinished:
         files = _write(result, Path(unfinished))
         if curves is not None:
@@ -266,13 +268,18 @@ def read_log(path: Path, metric: str) -> list[EpochRecord]:
 def load_model(checkpoint: Path | str) -> Network:
     """Return the network of a checkpoint that ``save`` wrote, in evaluation mode; ``.model`` is its model.
 
+    Of a run that learned links it is a ``LinkNetwork``: its outputs are the rows that ``.decoder`` compares, and
+    without an encoder (model "none") ``.model`` is dropout alone.
+
     Raises FileNotFoundError for a missing file, ValueError for one that is damaged or that ``save`` did not write, or
     that holds a model of the user's own that was not given by name.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> import torch
     >>> from nodeflow import Graph
-    >>> from nodeflow.training import Settings, Trainer
+    >>> from nodeflow.datasets import Dataset
+    >>> from nodeflow.training import Settings, Trainer, save
     >>> columns = {"feat": torch.eye(4), "label": torch.tensor([0, 1, 0, 1])}
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata=columns)
     >>> data = Dataset("ring", graph, train=[0, 1], val=[2], test=[3], num_classes=2)

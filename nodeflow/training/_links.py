@@ -10,13 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nodeflow._base.checks import Ints
+from nodeflow._base.checks import Ints, as_ids, as_int
+from nodeflow._base.types import IdsLike
 from nodeflow._rows.rows import whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.flow import Layer, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._numbering import Numbering
-from nodeflow.metrics import Metric, Ranks, rank_links
+from nodeflow.metrics import Metric, Ranks, TopLinks, rank_links, top_links
 from nodeflow.nn import (
     Bilinear,
     ComplEx,
@@ -79,6 +80,13 @@ class LinkNetwork(Network):
         model: None for none: the rows that enter are compared, with dropout.
         decoder: the scores of pairs of rows.
         dropout: without a model, the probability that an entry is set to zero.
+
+    >>> from nodeflow.nn import DistMult
+    >>> from nodeflow.training import Inputs
+    >>> network = LinkNetwork(Inputs(3, features=0, embedding=4), None, DistMult(4), dropout=0.0)
+    >>> rows = network.model(network.inputs.table)
+    >>> network.decoder(rows[[0, 1]], rows[[1, 2]]).shape
+    torch.Size([2])
     """
 
     def __init__(self, inputs: Inputs, model: nn.Module | None, decoder: Decoder, dropout: float) -> None:
@@ -129,11 +137,13 @@ class LinkTask(Task):
         self.triples = _triples(dataset, self.relation)
         if not len(self.triples["train"]):
             raise ValueError(f"data set {dataset.name!r} has no training edges")
-        self.known = torch.cat(list(self.triples.values()))
-        self.num_relations = 0 if self.relation is None else int(self.known[:, 1].max()) + 1
-        if self.relation is None and not (self.known[:, 0] == self.known[:, 1]).any():
+        edges = torch.cat(list(self.triples.values()))
+        self.num_relations = 0 if self.relation is None else int(edges[:, 1].max()) + 1
+        self.excluded = edges[:0]
+        if self.relation is None and not (edges[:, 0] == edges[:, 1]).any():
             # a node is most alike to itself, so it would take the first place of every ranking
-            self.known = torch.cat([self.known, torch.arange(dataset.graph.num_nodes).unsqueeze(1).expand(-1, 2)])
+            self.excluded = torch.arange(dataset.graph.num_nodes).unsqueeze(1).expand(-1, 2)
+        self.known = torch.cat([edges, self.excluded])
         super().__init__(
             dataset,
             message_graph(self._training_graph(dataset), settings, own_model=model is not None),
@@ -251,6 +261,48 @@ class LinkTask(Task):
     def ranks(self, part: str) -> Ranks:
         """Return the ranks of the edges of a part among all nodes, both sides, without other known edges."""
         return rank_links(self.decoder, self.rows(), self.triples[part], known=self.known)
+
+    def top_links(
+        self, nodes: IdsLike, k: int = 10, *, relation: int | str | None = None, side: str = "destination",
+        with_known: bool = False,
+    ) -> TopLinks:  # fmt: skip
+        """Return the k best answers of nodes, see ``Trainer.top_links``."""
+        asked = self.relations_asked(relation)
+        ids = torch.from_numpy(as_ids(nodes, "nodes", self.graph.num_nodes))
+        kinds = torch.tensor(asked).repeat(len(ids)) if asked else None
+        found = top_links(
+            self.decoder, self.rows(), ids.repeat_interleave(max(len(asked), 1)), k, relation=kinds, side=side,
+            known=self.excluded if with_known else self.known,
+        )  # fmt: skip
+        if relation is None and asked:
+            return TopLinks(*(part.view(len(ids), len(asked), k) for part in found))
+        return found
+
+    @property
+    def relation_names(self) -> tuple[str, ...] | None:
+        """The name of each relation, or None."""
+        return None if self.relation is None else self.dataset.category_names.get(self.relation)
+
+    def relations_asked(self, relation: int | str | None) -> list[int]:
+        """Return the numbers of all relations for None, else of one; empty without relations."""
+        return list(range(self.num_relations)) if relation is None else [self.relation_number(relation)]
+
+    def relation_number(self, relation: int | str) -> int:
+        """Return the number of a relation that is given by number, as text too, or name; ValueError without such."""
+        name, names = self.dataset.name, self.relation_names or ()
+        if self.relation is None:
+            raise ValueError(f"relation must be left out, because the edges of data set {name!r} have no relations")
+        if isinstance(relation, str):
+            number = names.index(relation) if relation in names else int(relation) if relation.isdecimal() else -1
+        else:
+            number = as_int(relation, "relation")
+        if not 0 <= number < self.num_relations:
+            some = f" or a name, such as {names[0]!r}" if names else ""
+            raise ValueError(
+                f"relation must be a number from 0 to {self.num_relations - 1}{some}, in data set {name!r}, got "
+                f"{relation!r}"
+            )
+        return number
 
     def has(self, part: str) -> bool:
         """Return whether a part of the split has edges."""

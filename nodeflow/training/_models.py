@@ -44,7 +44,7 @@ MODELS = {
     "gat": Kind(GAT),
     "gatv2": Kind(GATv2),
     "rgcn": Kind(RGCN),
-    "none": Kind(_no_model),
+    "none": Kind(_no_model, sparse=False),
 }
 
 

@@ -91,6 +91,7 @@ class Network(nn.Module):
     >>> import torch
     >>> from nodeflow import Graph, NeighborSampler
     >>> from nodeflow.nn import GraphSAGE
+    >>> from nodeflow.training import Inputs
     >>> graph = Graph.from_edges([0, 1], [1, 2], ndata={"feat": torch.ones(3, 4)})
     >>> batch = NeighborSampler(graph, fanouts=[1, 1])([2])
     >>> batch.copy_from_parent({0: ["feat"]})

@@ -1,51 +1,193 @@
-"""Files of predictions."""
+"""Files of predictions: outputs of nodes, and the best answers of a run that learned links."""
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from nodeflow._base.checks import as_ids
+from nodeflow._base.types import FileLike, IdsLike
 from nodeflow.datasets import Dataset
+from nodeflow.metrics import TopLinks
+from nodeflow.training._links import LinkTask
+from nodeflow.training._nodes import NodeTask
+from nodeflow.training._trainer import Trainer
+
+_PIECE = 2**16
+"""About so many rows of a table are made at a time."""
 
 
-def check_predictions(path: Path) -> None:
-    """Raise where predictions cannot be written into ``path``: ValueError, ImportError or FileNotFoundError."""
+def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = None) -> None:
+    """Write the outputs of nodes, with their names, into a file: what ``nodeflow predict`` writes.
+
+    A table has a row per node: its id, its name where the data set has names, and for classification the class, its
+    name and its probability; for several labels per node a probability per label; for regression the numbers.
+
+    Args:
+        path: the file: a table, .csv or .parquet; or .npy, the outputs alone, ``[n, width]``.
+        trainer: of a run that learned labels of nodes.
+        nodes: ids, ``[n]``; None: all nodes.
+
+    The outputs are ``trainer.outputs(nodes)``, so after ``run`` those of the best epoch. With several processes the
+    first one writes.
+
+    Raises ValueError for another ending, TypeError for a run that learned links, FileNotFoundError where the folder is
+    missing, ImportError where a package for the file is missing, OSError.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from nodeflow import Graph
+    >>> from nodeflow.datasets import Dataset
+    >>> from nodeflow.training import Settings, Trainer
+    >>> columns = {"feat": torch.eye(4), "label": torch.tensor([0, 1, 0, 1])}
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata=columns)
+    >>> names = ("ann", "bob", "cid", "dan")
+    >>> data = Dataset("ring", graph, train=[0, 1], val=[2], test=[3], num_classes=2, node_names=names)
+    >>> trainer = Trainer(data, Settings(fanouts=(1,), hidden=4, epochs=1))
+    >>> result = trainer.run()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "classes.csv"
+    ...     write_predictions(path, trainer, data.test)
+    ...     path.read_text().splitlines()[0]
+    'node,name,class,probability'
+    """
+    place = check_predictions(Path(path))
+    task, dataset = trainer.task, trainer.task.dataset
+    if not isinstance(task, NodeTask):
+        raise TypeError("write_predictions writes outputs of nodes, but the run learned links: write_top_links")
+    ids = torch.from_numpy(_ids(nodes, dataset))
+    outputs = trainer.outputs(ids)
+    if trainer.processes.is_first:
+        write_outputs(place, ids, outputs, dataset, task.target.task)
+
+
+def write_top_links(
+    path: FileLike, trainer: Trainer, nodes: IdsLike | None = None, k: int = 10, *, relation: int | str | None = None,
+    side: str = "destination", with_known: bool = False,
+) -> None:  # fmt: skip
+    """Write the k best answers of nodes, with names, into a file: what ``nodeflow predict`` writes of a run of links.
+
+    A table has a row per answer: ``node``, ``name`` where the data set has names, ``relation`` and ``relation_name``
+    where there are any, ``rank`` from 1, ``answer``, ``answer_name`` and ``score``. A node has fewer rows where it has
+    fewer answers.
+
+    Args:
+        path: the file: a table, .csv or .parquet; or .npy, the ids of the answers alone, ``[n, k]``, or ``[n,
+            relations, k]`` for all relations of a graph that has some; -1 where there are fewer answers.
+        trainer: of a run that learned links.
+        nodes: ids of the nodes that are asked about, ``[n]``; None: all nodes.
+        k, relation, side, with_known: see ``Trainer.top_links``.
+
+    With several processes the first one writes. Raises what ``Trainer.top_links`` raises; ValueError for another
+    ending, FileNotFoundError where the folder is missing, ImportError where a package for the file is missing, OSError.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from nodeflow import Graph
+    >>> from nodeflow.datasets import Dataset
+    >>> from nodeflow.training import Settings, Trainer
+    >>> graph = Graph.from_edges(range(20), [*range(1, 20), 0])
+    >>> data = Dataset("ring", graph, train=[], val=[], test=[], num_classes=0)
+    >>> trainer = Trainer(data, Settings(task="link", model="none", embedding=4, epochs=1))
+    >>> result = trainer.run()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "answers.csv"
+    ...     write_top_links(path, trainer, [3, 4], k=2)
+    ...     lines = path.read_text().splitlines()
+    >>> lines[0], len(lines)
+    ('node,rank,answer,score', 5)
+    """
+    place = check_predictions(Path(path))
+    dataset = trainer.task.dataset
+    ids = _ids(nodes, dataset)
+    found = trainer.top_links(ids, k, relation=relation, side=side, with_known=with_known)
+    if not trainer.processes.is_first:
+        return
+    if place.suffix == ".npy":
+        np.save(place, found.ids.numpy())
+        return
+    task: LinkTask = trainer.task  # type: ignore[assignment]  # top_links refuses others
+    _write_table(place, _answers(ids, found, task, task.relations_asked(relation)))
+
+
+def check_predictions(path: Path) -> Path:
+    """Return ``path``; raise where predictions cannot be written: ValueError, ImportError or FileNotFoundError."""
     if path.suffix not in (".csv", ".parquet", ".npy"):
         raise ValueError(f"output must end with .csv, .parquet or .npy, got {path.name!r}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
     if path.suffix == ".parquet" and find_spec("pyarrow") is None:
         raise ImportError("Parquet files need pyarrow; install it with: pip install pyarrow")
+    return path
 
 
-def write_predictions(path: Path, nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> None:
-    """Write the outputs ``[n, width]`` of nodes into ``path``: a table (.csv, .parquet), or the outputs alone (.npy).
-
-    A table has a row per node: its id, its name where the data set has names, and for classification the class, its
-    name and its probability; for several labels per node a probability per label; for regression the numbers.
-
-    Raises what ``check_predictions`` raises, and OSError.
-    """
-    check_predictions(path)
+def write_outputs(path: Path, nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> None:
+    """Write the outputs ``[n, width]`` of nodes into ``path``, as ``write_predictions`` says."""
     if path.suffix == ".npy":
         np.save(path, outputs.numpy())
-        return
-    columns = _columns(nodes, outputs, dataset, task)
+    else:
+        _write_table(path, iter([_columns(nodes, outputs, dataset, task)]))
+
+
+def _ids(nodes: IdsLike | None, dataset: Dataset) -> Any:
+    return np.arange(dataset.graph.num_nodes) if nodes is None else as_ids(nodes, "nodes", dataset.graph.num_nodes)
+
+
+def _write_table(path: Path, pieces: Iterator[dict[str, Any]]) -> None:
+    """Write pieces of a table, columns by name, of which there is one at least."""
+    first = next(pieces)
     if path.suffix == ".parquet":
         import pyarrow
         from pyarrow import parquet
 
-        parquet.write_table(pyarrow.table(columns), path)
+        table = pyarrow.table(first)
+        with parquet.ParquetWriter(path, table.schema) as rows:
+            rows.write_table(table)
+            for columns in pieces:
+                rows.write_table(pyarrow.table(columns, schema=table.schema))
         return
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        writer.writerow(first)
+        for columns in chain([first], pieces):
+            lists = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()]
+            writer.writerows(zip(*lists, strict=True))
+
+
+def _answers(nodes: Any, found: TopLinks, task: LinkTask, relations: list[int]) -> Iterator[dict[str, Any]]:
+    """Yield the table of the answers of all queries, node by node and relation by relation, in pieces."""
+    k, each = found.ids.shape[-1], max(len(relations), 1)
+    answers, scores = found.ids.view(-1, k).numpy(), found.scores.view(-1, k).float().numpy()
+    names, kinds = task.dataset.node_names, task.relation_names
+    step = max(_PIECE // k, 1)
+    for start in range(0, max(len(answers), 1), step):  # one piece at least, for the titles
+        query, place = np.nonzero(answers[start : start + step] >= 0)
+        query += start
+        node = nodes[query // each]
+        columns: dict[str, Any] = {"node": node}
+        if names is not None:
+            columns["name"] = _named(node, names)
+        if relations:
+            columns["relation"] = np.array(relations)[query % each]
+            if kinds is not None:
+                columns["relation_name"] = _named(columns["relation"], kinds)
+        columns["rank"], columns["answer"] = place + 1, answers[query, place]
+        if names is not None:
+            columns["answer_name"] = _named(columns["answer"], names)
+        columns["score"] = scores[query, place]
+        yield columns
+
+
+def _named(numbers: Any, names: Any) -> Any:
+    return np.array([names[number] for number in numbers.tolist()], dtype=str)  # a type also where there is none
 
 
 def _columns(nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> dict[str, list[Any]]:

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from nodeflow._base.checks import check_one_of
+from nodeflow._base.types import IdsLike
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
-from nodeflow.metrics import Metric
+from nodeflow.metrics import Metric, TopLinks
 from nodeflow.random import derive_key
 from nodeflow.training._averaged import Averaged
 from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_same_run, names_of_parts
@@ -63,6 +64,7 @@ class Trainer:
     cannot be trained with.
 
     >>> from nodeflow.datasets import debian
+    >>> from nodeflow.training import Settings
     >>> trainer = Trainer(debian(), Settings(fanouts=(5,), hidden=16, epochs=1))
     >>> trainer.task.metric.name, len(trainer.batches)
     ('accuracy', 32)
@@ -216,9 +218,30 @@ class Trainer:
     def outputs(self, nodes: Tensor, *, full: bool = True) -> Tensor:
         """Return the outputs of nodes, ``[n, width]``, float32 on the CPU; TypeError for a task of links."""
         if not isinstance(self.task, NodeTask):
-            raise TypeError("outputs are of nodes with labels; a task of links has rows(): the rows of all nodes")
+            raise TypeError("outputs are of nodes with labels; the answers of a task of links are those of top_links")
         with self._evaluating():
             return self.task.outputs(nodes, full=full)
+
+    def top_links(
+        self, nodes: IdsLike, k: int = 10, *, relation: int | str | None = None, side: str = "destination",
+        with_known: bool = False,
+    ) -> TopLinks:  # fmt: skip
+        """Return the k nodes that score highest as the other end of every node, and their scores, ``[n, k]`` each.
+
+        Args:
+            nodes: ids of the nodes that are asked about, ``[n]``.
+            k: the number of answers; where a node has fewer, ids are -1 and scores -inf.
+            relation: number or name of a relation; None in a graph with relations: all, ``[n, relations, k]``.
+            side: the end that is asked for: "destination" (whom the nodes point to) or "source".
+            with_known: keep the edges of the data set among the answers; else those of all parts are left out.
+
+        As in the ranking, a node is no answer to itself in a graph without relations and self-loops. Raises TypeError
+        for a run that learned labels of nodes, ValueError or IndexError for values that are not there.
+        """
+        if not isinstance(self.task, LinkTask):
+            raise TypeError("top_links is for a task of links; a task of nodes has outputs(nodes)")
+        with self._evaluating():
+            return self.task.top_links(nodes, k, relation=relation, side=side, with_known=with_known)
 
     def _scores(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
         there = [part for part in parts if self.task.has(part)]

@@ -362,24 +362,24 @@ def test_a_compiled_model_trains() -> None:
 
 
 def test_files_of_predictions(tmp_path: Path) -> None:
-    from nodeflow.training._predictions import write_predictions
+    from nodeflow.training._predictions import check_predictions, write_outputs
 
     data, nodes = planted(), torch.tensor([4, 0])
     outputs = torch.tensor([[0.0, 3.0, 1.0], [2.0, 0.0, 0.0]])
     named = replace(data, class_names=("a", "b", "c"))
-    write_predictions(tmp_path / "x.csv", nodes, outputs, named, "classification")
+    write_outputs(tmp_path / "x.csv", nodes, outputs, named, "classification")
     header, first, second = (tmp_path / "x.csv").read_text().splitlines()
     assert header == "node,class,class_name,probability"
     assert first.startswith("4,1,b,0.84")
     assert second.startswith("0,0,a,0.78")
-    write_predictions(tmp_path / "y.csv", nodes, outputs, data, "multilabel")
+    write_outputs(tmp_path / "y.csv", nodes, outputs, data, "multilabel")
     assert (tmp_path / "y.csv").read_text().splitlines()[0] == "node,label_0,label_1,label_2"
-    write_predictions(tmp_path / "z.csv", nodes, outputs[:, :1], data, "regression")
+    write_outputs(tmp_path / "z.csv", nodes, outputs[:, :1], data, "regression")
     assert (tmp_path / "z.csv").read_text().splitlines() == ["node,value_0", "4,0.0", "0,2.0"]
-    write_predictions(tmp_path / "x.npy", nodes, outputs, data, "classification")
+    write_outputs(tmp_path / "x.npy", nodes, outputs, data, "classification")
     assert np.array_equal(np.load(tmp_path / "x.npy"), outputs.numpy())
     with pytest.raises(ValueError, match=r"output must end with \.csv, \.parquet or \.npy, got 'x\.txt'"):
-        write_predictions(tmp_path / "x.txt", nodes, outputs, data, "classification")
+        check_predictions(tmp_path / "x.txt")
 
 
 def test_settings_of_samplers_are_those_of_their_classes() -> None:

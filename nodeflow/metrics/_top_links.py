@@ -1,0 +1,166 @@
+"""Answers of link prediction: the candidates that score highest for every query."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+from tqdm import tqdm
+
+from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, as_int, check_one_of, check_pairs
+from nodeflow._base.types import IdsLike
+from nodeflow.metrics._scorer import Chunks, Score, candidates_of, evaluating, score_of, scores_of
+from nodeflow.metrics._triples import SIDES, Asked, TriplesLike, as_known, asked_of
+
+
+class TopLinks(NamedTuple):
+    """The best answers of queries, best first. Made by ``top_links``.
+
+    Args:
+        ids: the answers, int64 ``[n, k]``; -1 where a query has fewer than k.
+        scores: their scores, ``[n, k]``; -inf where there is no answer.
+
+    >>> def product(rows, relation, table, side):
+    ...     return rows @ table.T
+    >>> from nodeflow.metrics import top_links
+    >>> ids, scores = top_links(product, torch.tensor([[1.0], [2.0]]), [0], k=3)
+    >>> ids, scores
+    (tensor([[ 1,  0, -1]]), tensor([[2., 1., -inf]]))
+    """
+
+    ids: Tensor
+    scores: Tensor
+
+
+def top_links(
+    scorer: Score,
+    table: Tensor,
+    nodes: IdsLike,
+    k: int = 10,
+    *,
+    relation: int | IdsLike | None = None,
+    side: str = "destination",
+    known: TriplesLike | list[Tensor] | tuple[Any, ...] | None = None,
+    candidates: IdsLike | None = None,
+    memory: str | int = "64 MB",
+    chunk_size: int | None = None,
+    progress: bool = False,
+) -> TopLinks:
+    """Return the k candidates that score highest as the other end of every node, without known positives.
+
+    Of equal scores the lower id comes first. A candidate with the score -inf is no answer. Queries with the same node
+    and relation are scored once. Parameters need no gradients here, and modules compute as for evaluation.
+
+    Args:
+        scorer: a decoder with ``score_all`` (see ``LinkScorer``), or a function with its arguments.
+        table: rows of all nodes, ``[num_nodes, d]``, on the device where scores are computed.
+        nodes: ids of the nodes that are asked about, ``[n]``; they may repeat.
+        k: the number of answers.
+        relation: ids of relations, ``[n]`` or one for all; None without relations.
+        side: the end that is asked for: "destination" (then ``nodes`` are sources) or "source".
+        known: positives that are left out: (source, relation, destination), ``[m, 3]``, or without relations (source,
+            destination), ``[m, 2]``; one array, or a list of several. None: none.
+        candidates: ids of nodes, ``[c]``; repeats count once. None: all nodes, also the one that is asked about.
+        memory: the most that the scores of a chunk take: bytes, or text such as "256 MB". A decoder may need several
+            times that for its own results in between.
+        chunk_size: queries scored at a time, in place of ``memory``.
+        progress: show a bar.
+
+    Returns ids, int64 ``[n, k]``, and scores ``[n, k]``, both on the CPU.
+
+    Raises TypeError or ValueError for arguments of another type, shape or value, and for scores that are NaN or of
+    another shape; IndexError for an id that is no node.
+
+    >>> table = torch.tensor([[1.0], [2.0], [3.0], [3.0]])
+    >>> def product(rows, relation, table, side):
+    ...     return rows @ table.T
+    >>> top_links(product, table, [0, 1], k=2).ids
+    tensor([[2, 3],
+            [2, 3]])
+    >>> top_links(product, table, [0, 1], k=2, known=[[0, 2], [1, 3]]).ids
+    tensor([[3, 1],
+            [2, 1]])
+    """
+    score = score_of(scorer, table)
+    check_one_of(side, "side", SIDES)
+    count = as_count(k, "k", 1)
+    ids = as_ids(nodes, "nodes", len(table))
+    kinds = _relations(relation, ids.size)
+    width, why = (2, "because relation is None") if kinds is None else (3, "because relation is given")
+    hidden = [] if known is None else as_known(known, len(table), width, why)
+    chunks = Chunks(memory, chunk_size)
+    among = candidates_of(candidates, side, len(table))
+    asked = asked_of(ids, kinds, hidden, side, among, len(table))
+    rows = table if among is None else table[torch.from_numpy(among).to(table.device)]
+    values = [table.new_empty(0, count, device="cpu")]
+    columns = [torch.empty(0, count, dtype=torch.int64)]
+    with torch.no_grad(), evaluating(scorer), tqdm(
+        total=asked.node.size, disable=not progress, desc="answers", unit=" queries", leave=False
+    ) as bar:  # fmt: skip
+        for first, last in chunks.of(asked.node.size, rows):
+            of_chunk = None if asked.relation is None else asked.relation[first:last]
+            scores = scores_of(score, table, asked.node[first:last], of_chunk, rows, side)
+            if (bad := scores.isnan().any(1).nonzero()).numel():
+                raise ValueError(_not_a_number(asked, first + int(bad[0]), side))
+            best, places = _best(_without_known(scores, asked, first, last), count)
+            values.append(best.cpu())
+            columns.append(places.cpu())
+            bar.update(last - first)
+    query = torch.from_numpy(asked.which)
+    found = torch.cat(values[1:] or values)[query]  # scores have the type that the scorer gives
+    answers = torch.cat(columns)[query]
+    if among is not None and among.size:
+        answers = torch.from_numpy(among)[answers]
+    return TopLinks(answers.masked_fill(found == -torch.inf, -1), found)
+
+
+def _relations(value: object, count: int) -> Ints | None:
+    """Return a relation for each of ``count`` queries; None without."""
+    if value is None:
+        return None
+    if np.ndim(value) == 0:  # type: ignore[arg-type]
+        return np.repeat(as_ids([as_int(value, "relation")], "relation", LARGEST, "relation"), count)
+    kinds = as_ids(value, "relation", LARGEST, "relation")
+    check_pairs(range(count), kinds, "nodes and relation", "query")
+    return kinds
+
+
+def _without_known(scores: Tensor, asked: Asked, first: int, last: int) -> Tensor:
+    """Return the scores of the queries ``first`` to ``last - 1``, -inf for known positives."""
+    pointers = asked.known_ptr[first : last + 1]
+    if pointers[0] == pointers[-1]:
+        return scores
+    query = torch.from_numpy(np.repeat(np.arange(last - first), np.diff(pointers)))
+    column = torch.from_numpy(asked.known[pointers[0] : pointers[-1]])
+    scores = scores.clone()  # the scorer may keep the one that it returned
+    scores[query.to(scores.device), column.to(scores.device)] = -torch.inf
+    return scores
+
+
+def _best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return the highest scores of every row and their columns, ``[n, count]`` each; equal ones by column."""
+    kept = min(count, scores.shape[1])
+    if not kept:
+        return scores.new_full((len(scores), count), -torch.inf), scores.new_zeros(len(scores), count).long()
+    values, columns = scores.topk(kept)
+    # where more candidates share the last score than there are places, topk takes any of them
+    tied = ((scores >= values[:, -1:]).sum(1) > kept) & (values[:, -1] > -torch.inf)
+    if tied.any():
+        ordered, places = scores[tied].sort(dim=1, descending=True, stable=True)
+        values[tied], columns[tied] = ordered[:, :kept], places[:, :kept]
+    columns, order = columns.sort(1)
+    values, order = values.gather(1, order).sort(dim=1, descending=True, stable=True)
+    columns = columns.gather(1, order)
+    missing = count - kept
+    return pad(values, (0, missing), value=-torch.inf), pad(columns, (0, missing))
+
+
+def _not_a_number(asked: Asked, i: int, side: str) -> str:
+    with_relation = "" if asked.relation is None else f" with relation {asked.relation[i]}"
+    return (
+        f"score_all gives NaN among the candidates for the {side} of node {asked.node[i]}{with_relation}; NaN has no "
+        "place among the best: look for NaN in table and in the decoder's parameters"
+    )

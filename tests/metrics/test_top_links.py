@@ -1,0 +1,148 @@
+"""The best answers of queries against all scores in order, one query at a time, and what ``top_links`` refuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from nodeflow import metrics, nn
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> dict[str, Any]:
+    nodes, relations = draw(st.integers(1, 30)), draw(st.integers(0, 3))
+    ends, kinds = st.integers(0, nodes - 1), st.integers(0, max(relations - 1, 0))
+    whole = st.integers(-1, 1)  # few different scores, so many ties, and sums that are exact in any order
+    rows = st.lists(whole, min_size=2, max_size=2)
+    return {
+        "table": torch.tensor(draw(st.lists(rows, min_size=nodes, max_size=nodes)), dtype=torch.float32),
+        "weight": torch.tensor(draw(st.lists(rows, min_size=max(relations, 1), max_size=max(relations, 1)))).float(),
+        "relations": relations,
+        "queries": draw(st.lists(st.tuples(ends, kinds), max_size=8)),
+        "known": draw(st.lists(st.tuples(ends, kinds, ends), max_size=40)),
+        "candidates": draw(st.none() | st.lists(ends, max_size=nodes)),
+        "k": draw(st.integers(1, 35)),
+        "side": draw(st.sampled_from(["destination", "source"])),
+    }
+
+
+def decoder_of(case: dict[str, Any]) -> nn.ComplEx:
+    """A directed decoder, whose relations are those of the case."""
+    decoder = nn.ComplEx(2, case["relations"] or None)
+    decoder.relation.data[:] = case["weight"]
+    return decoder
+
+
+def in_order(case: dict[str, Any], node: int, kind: int) -> list[tuple[float, int]]:
+    """All (score, answer) of a query, best first, from a score for each pair of its own."""
+    decoder, table, side = decoder_of(case), case["table"], case["side"]
+    known = {(s, r if case["relations"] else kind, d) for s, r, d in case["known"]}
+    found = []
+    for other in range(len(table)) if case["candidates"] is None else set(case["candidates"]):
+        src, dst = (node, other) if side == "destination" else (other, node)
+        if (src, kind, dst) not in known:
+            rel = kind if case["relations"] else None
+            found.append((float(decoder(table[src : src + 1], table[dst : dst + 1], rel).detach()), other))
+    return sorted(found, key=lambda one: (-one[0], one[1]))
+
+
+def ask(case: dict[str, Any], **options: Any) -> metrics.TopLinks:
+    known = torch.tensor(case["known"], dtype=torch.int64).reshape(-1, 3)
+    relation = [kind for _, kind in case["queries"]]
+    return metrics.top_links(
+        decoder_of(case), case["table"], [node for node, _ in case["queries"]], case["k"], side=case["side"],
+        relation=relation if case["relations"] else None, candidates=case["candidates"],
+        known=known if case["relations"] else known[:, [0, 2]], **options,
+    )  # fmt: skip
+
+
+@settings(max_examples=80, deadline=None)
+@given(cases(), st.sampled_from([None, 1, 3, 100]))
+def test_answers_are_the_highest_of_all_scores(case: dict[str, Any], chunk_size: int | None) -> None:
+    """With ties, repeated queries, fewer candidates than answers, and chunks of any size."""
+    ids, scores = ask(case, chunk_size=chunk_size)
+    assert ids.dtype == torch.int64
+    assert ids.shape == scores.shape == (len(case["queries"]), case["k"])
+    for i, (node, kind) in enumerate(case["queries"]):
+        wanted = in_order(case, node, kind)[: case["k"]]
+        gap = case["k"] - len(wanted)
+        assert ids[i].tolist() == [answer for _, answer in wanted] + [-1] * gap
+        assert scores[i].tolist() == [score for score, _ in wanted] + [-math.inf] * gap
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("width", [3, 40, 3_000])
+def test_of_equal_scores_the_lower_id_comes_first(dtype: torch.dtype, width: int) -> None:
+    scores = torch.randint(4, (5, width), generator=torch.Generator().manual_seed(width)).to(dtype)
+    found = metrics.top_links(lambda rows, *_, side: scores[rows[:, 0].long()], torch.arange(width)[:, None].float(),
+                              [0, 2, 1], k=7)  # fmt: skip
+    order = np.lexsort([np.tile(np.arange(width), (3, 1)), -scores[[0, 2, 1]].double().numpy()])[:, :7]
+    assert found.ids[:, : order.shape[1]].tolist() == order.tolist()
+    assert found.scores.dtype == dtype
+
+
+def test_an_answer_has_a_score_above_minus_infinity() -> None:
+    scores = torch.tensor([[-math.inf, 1.0, -math.inf, 0.0]])
+    found = metrics.top_links(lambda *_, side: scores, torch.zeros(4, 1), [2], k=3, known=[[2, 1]])
+    assert found.ids.tolist() == [[3, -1, -1]]
+    assert scores.tolist() == [[-math.inf, 1.0, -math.inf, 0.0]]  # the scorer's own, which stay as they are
+
+
+def test_one_relation_for_all_and_the_mode_of_a_module() -> None:
+    decoder = nn.MLPDecoder(4, num_relations=3, dropout=0.9).train()
+    table = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+    found = metrics.top_links(decoder, table, [1, 5], k=4, relation=2, memory="1 KB")
+    each = metrics.top_links(decoder, table, np.array([1, 5]), k=4, relation=torch.tensor([2, 2]), progress=True)
+    assert torch.equal(found.ids, each.ids)
+    assert decoder.training
+    assert not found.scores.requires_grad
+
+
+def gives_nan(rows: Tensor, relation: Tensor | None, table: Tensor, side: str) -> Tensor:
+    scores = torch.zeros(len(rows), len(table))
+    scores[rows[:, 0] == 2, 0] = math.nan
+    return scores
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        ({"nodes": [0, 4]}, IndexError, r"nodes\[1\] is 4, but node ids go from 0 to 3"),
+        ({"k": 0}, ValueError, "k must be at least 1, got 0"),
+        ({"k": 2.5}, TypeError, "k must be an integer"),
+        ({"side": "dst"}, ValueError, "side must be 'destination' or 'source', got 'dst'"),
+        ({"relation": [0, 1, 1]}, ValueError, r"nodes and relation must have one entry per query, got 2 and 3"),
+        ({"relation": 1.5}, TypeError, "relation must be an integer"),
+        ({"relation": -1}, IndexError, r"relation\[0\] is -1"),
+        ({"known": [[0, 1, 2]]}, ValueError, "known must have 2 columns, because relation is None, got 3"),
+        ({"known": [[0, 2]], "relation": 0}, ValueError, "known must have 3 columns, because relation is given"),
+        ({"candidates": [9]}, IndexError, r"candidates\[0\] is 9"),
+        ({"candidates": [0], "nodes": [0, 2]}, ValueError, "NaN among the candidates for the destination of node 2;"),
+        ({"nodes": [2], "relation": 1}, ValueError, "of node 2 with relation 1; NaN has no place"),
+        ({"chunk_size": 0}, ValueError, "chunk_size must be at least 1"),
+        ({"table": [[1.0]]}, TypeError, "table must be a tensor with a row per node"),
+        ({"scorer": 3}, TypeError, "scorer must have score_all"),
+        ({"scorer": lambda *_, side: torch.zeros(1, 4)}, ValueError, r"score per query and candidate, \(2, 4\)"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(change: dict[str, Any], kind: type[Exception], message: str) -> None:
+    arguments: dict[str, Any] = {"scorer": gives_nan, "table": torch.arange(4.0)[:, None], "nodes": [0, 1], **change}
+    ask_for: Callable[..., Any] = metrics.top_links
+    with pytest.raises(kind, match=message):
+        ask_for(**arguments)
+
+
+def test_no_queries_and_no_candidates() -> None:
+    table = torch.zeros(4, 2, dtype=torch.float64)
+    none = metrics.top_links(nn.DotProduct(2), table, [], k=3)
+    assert none.ids.shape == none.scores.shape == (0, 3)
+    assert none.scores.dtype == torch.float64
+    assert metrics.top_links(nn.DotProduct(2), table, [1], k=2, candidates=[]).ids.tolist() == [[-1, -1]]
