@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 _DATA = (
-    "the bundled data set 'debian', or a folder: adjacency.npz or edges.npz; features.npz or features.npy; labels.npy "
-    "(or labels.npz, several per node); and, for a split of its own, train.npy, val.npy, test.npy; or a graph folder"
+    "the bundled data set 'debian', or a folder: of tables, edges.csv and nodes.csv; of triples, train.tsv, valid.tsv "
+    "and test.tsv; of arrays, adjacency.npz or edges.npz, features.npz or features.npy, labels.npy (or labels.npz, "
+    "several per node) and, for a split of its own, train.npy, val.npy, test.npy; or a graph folder, as nodeflow build "
+    "and Graph.save write it"
 )
 
 
