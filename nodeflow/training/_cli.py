@@ -177,7 +177,10 @@ def _parser() -> argparse.ArgumentParser:
             f"--{kind}-column", action="append", default=[], metavar="NAME=FILE", help=f"a further column, .npy with a "
             f"row per {kind}; may be given again",
         )  # fmt: skip
-    one.add_argument("--memory", default="1 GB", metavar="SIZE", help="memory for sorting (default: 1 GB)")
+    one.add_argument(
+        "--memory", default="1 GB", metavar="SIZE", help="memory for sorting, at least 21 MB + 16 bytes per node + 0.32 "
+        "bytes per edge (default: 1 GB)",
+    )  # fmt: skip
 
     one = command(
         "partition", partition, "write a graph as partitions for a buffer, or as parts for processes",
