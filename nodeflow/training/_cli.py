@@ -178,8 +178,8 @@ def _parser() -> argparse.ArgumentParser:
             f"row per {kind}; may be given again",
         )  # fmt: skip
     one.add_argument(
-        "--memory", default="1 GB", metavar="SIZE", help="memory for sorting, at least 21 MB + 16 bytes per node + 0.32 "
-        "bytes per edge (default: 1 GB)",
+        "--memory", default="1 GB", metavar="SIZE", help="memory for sorting, at least 21 MB + 16 bytes per node "
+        "+ 0.32 bytes per edge (default: 1 GB)",
     )  # fmt: skip
 
     one = command(
