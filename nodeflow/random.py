@@ -91,6 +91,9 @@ class Random(Frozen):
         number = as_int(key, "key")
         self._set(key=number if 0 <= number <= _MASK else derive_key(number))
 
+    def __repr__(self) -> str:
+        return f"Random({self.key})"
+
     def bits(self, ids: Ints, draw: int = 0) -> NDArray[np.uint64]:
         """Return 64 random bits for every id of an int64 array, uint64 ``[len(ids)]``."""
         out = np.empty(len(ids), np.uint64)

@@ -80,6 +80,10 @@ class Updater:
             raise ValueError("folder must be None for a graph that lies on several processes")
         self.calls = 0
 
+    def __repr__(self) -> str:
+        when = "when asked" if self.every is None else f"every {self.every} steps"
+        return f"Updater({type(self.model).__name__}, {self.history!r}, {when})"
+
     def step(self) -> bool:
         """Run a pass if one is due. Return whether one was."""
         due = self.calls == 0 if self.every is None else self.calls % self.every == 0

@@ -69,6 +69,9 @@ class Edges(Frozen):
                 raise ValueError("edge_ids must be distinct")
         self._start(ends, neighbours, ids, rows_per_node=per_node)
 
+    def __repr__(self) -> str:
+        return f"Edges({len(self.indptr) - 1} rows, {len(self.indices)} edges)"
+
     @classmethod
     def trusted(cls, indptr: Ints, indices: Array, edge_ids: Array | None, **options: Any) -> Edges:
         """Return Edges of arrays that need no checks, and which they share; ``options`` are those of ``_start``."""

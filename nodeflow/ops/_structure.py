@@ -48,6 +48,9 @@ class Structure(Frozen):
     def __init__(self, indptr: Tensor, indices: Tensor, num_src: int) -> None:
         self._set(indptr=indptr, indices=indices, num_src=num_src, _derived={})
 
+    def __repr__(self) -> str:
+        return f"Structure({self.num_src} sources, {self.num_dst} destinations, {self.num_edges} edges)"
+
     @property
     def num_dst(self) -> int:
         """Number of destination rows."""

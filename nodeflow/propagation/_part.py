@@ -76,6 +76,9 @@ class PartPropagation(Frozen):
                 _degrees={name: fetch_rows(rows, torch.from_numpy(plan.nodes)) for name, rows in degrees.items()},
             )  # fmt: skip
 
+    def __repr__(self) -> str:
+        return f"PartPropagation({self.graph!r}, weight {self.weight})"
+
     def __deepcopy__(self, memo: object) -> PartPropagation:
         return self  # it never changes, and belongs to the very graph that it was made with
 

@@ -85,6 +85,9 @@ class Propagation(Frozen):
             _leaving=Lazy(lambda: torch.from_numpy(np.bincount(edges.indices, minlength=graph.num_nodes))),
         )  # fmt: skip
 
+    def __repr__(self) -> str:
+        return f"Propagation({self.graph!r}, weight {self.weight}, direction {self.direction})"
+
     def __deepcopy__(self, memo: object) -> Propagation:
         return self  # it never changes, and belongs to the very graph that it was made with
 

@@ -131,6 +131,9 @@ class Choice(Frozen):
         )  # fmt: skip
         return self
 
+    def __repr__(self) -> str:
+        return f"Choice({int(self.indptr[-1])} edges of {len(self.indptr) - 1} destinations)"
+
     def take_sources(self, edges: Edges) -> Ints:
         """Return the parent ids of the chosen edges' sources, in an array that the caller may write to."""
         try:

@@ -113,6 +113,9 @@ class Candidates(Frozen):
             positions = positions[kept]
         self._set(_indptr=indptr, _reader=reader, positions=positions, dst_nid=dst_nid)
 
+    def __repr__(self) -> str:
+        return f"Candidates({len(self.positions)} edges of {len(self.dst_nid)} destinations)"
+
     @property
     def indptr(self) -> Tensor:
         """Where the edges of each destination begin and end, int64 ``[num_dst + 1]``."""

@@ -63,6 +63,9 @@ class LayerCandidates(Frozen):
         """Number by which each edge counts in the sum that is estimated, float32 ``[E]``."""
         return self.flow.weight
 
+    def __repr__(self) -> str:
+        return f"LayerCandidates({len(self)} nodes for {len(self.dst_nid)} destinations)"
+
     def __len__(self) -> int:
         return self.flow.num_src
 

@@ -33,7 +33,7 @@ class BufferState:
     ...     write_partitions(graph, folder + "/ring", 2, progress=False)
     ...     for state in PartitionBuffer(folder + "/ring", slots=2):
     ...         print(state.number, sorted(state.partitions), state.graph)
-    Partitions(2 partitions of 2 nodes, 4 edges)
+    Partitions(2 partitions of 2 nodes, 4 edges, 50.0% cut)
     0 [0, 1] Graph(4 nodes, 4 edges)
     """
 

@@ -68,8 +68,9 @@ class Lookahead:
         memory: rows that stay in memory, over all planned columns: text such as "2 GB" is a number of bytes, an int a
             number of nodes. Beside these it keeps 13 bytes per node, and 8 bytes for every row that a batch of the
             window reads.
-        window: how many batches are drawn ahead; None: as many as an epoch has. The first batch comes when they are
-            drawn.
+        window: how many batches are drawn ahead, also over the border of epochs; None: as many as an epoch has. The
+            first batch comes when they are drawn. With the whole run known, ``epochs * len(loader)``, nothing reads
+            less; with fewer that holds as long as rows that the window uses fill the memory.
         epochs: how many epochs there are. What is drawn ahead does not end with an epoch: the next one is foreseen
             too, up to these. None: without end.
         prefetch: how many batches have their rows fetched ahead of the caller.

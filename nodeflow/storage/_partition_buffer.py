@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, describe
-from nodeflow._base.sizes import as_bytes
+from nodeflow._base.sizes import as_bytes, bytes_text
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._disk.folders import locked
 from nodeflow.storage._buffer_counters import BufferCounters
@@ -224,6 +224,13 @@ class PartitionBuffer:
         )  # fmt: skip
         self._running = run
         return self._states(run, self._epoch, start)
+
+    def __repr__(self) -> str:
+        order = self._order if isinstance(self._order, (str, Order)) else "by a function"
+        count = self._parts.num_partitions
+        held = f"{self._slots} of {count} partitions in memory, at most {bytes_text(self.held_bytes)}"
+        writable = f", writable: {', '.join(self._writable)}" if self._writable else ""
+        return f"PartitionBuffer({held}, order {order}, epoch {self._epoch}{writable})"
 
     def _states(self, run: BufferEpoch, epoch: int, start: int) -> Iterator[BufferState]:
         try:

@@ -35,7 +35,7 @@ class Partitions(Frozen):
     ...     write_partitions(graph, folder + "/ring", 2, progress=False)
     ...     parts = Partitions.open(folder + "/ring")
     ...     print(parts.num_partitions, parts.size, int(parts.bucket_sizes.sum()))
-    Partitions(2 partitions of 2 nodes, 4 edges)
+    Partitions(2 partitions of 2 nodes, 4 edges, 50.0% cut)
     2 2 4
     """
 
@@ -93,6 +93,19 @@ class Partitions(Frozen):
         return int(self.manifest.facts["size"])
 
     @property
+    def cut(self) -> float:
+        """Share of the edges whose two ends are in different partitions; 0 for a graph without edges.
+
+        >>> import tempfile
+        >>> from nodeflow import Graph
+        >>> from nodeflow.storage import write_partitions
+        >>> ring = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+        >>> write_partitions(ring, tempfile.mkdtemp(), 2, method=[0, 0, 1, 1], progress=False).cut
+        0.5
+        """
+        return 1 - int(self.bucket_sizes.trace()) / self.num_edges if self.num_edges else 0.0
+
+    @property
     def epoch(self) -> int:
         """Number of epochs that were committed, with a ``PartitionBuffer`` that writes columns."""
         return int(self.manifest.facts["epoch"])
@@ -135,7 +148,7 @@ class Partitions(Frozen):
 
     def __repr__(self) -> str:
         columns = [f"{kind}: {', '.join(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
-        sizes = f"{self.num_partitions} partitions of {self.size} nodes", f"{self.num_edges} edges"
+        sizes = f"{self.num_partitions} partitions of {self.size} nodes", f"{self.num_edges} edges, {self.cut:.1%} cut"
         return f"Partitions({', '.join([*sizes, *columns])})"
 
     def _check(self) -> None:

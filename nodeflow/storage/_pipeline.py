@@ -102,6 +102,10 @@ class Pipeline(Generic[Batch, Result]):
         """Number of batches of an epoch; raises TypeError where ``batches`` has no length."""
         return len(self.batches)  # type: ignore[arg-type]
 
+    def __repr__(self) -> str:
+        named = [f"{name}: {table!r}" if name else repr(table) for name, (table, _) in self._pulls.items()]
+        return f"Pipeline(rows of {', '.join(named)}; staleness {self.staleness}, {self._under_way} batches under way)"
+
     def __iter__(self) -> Iterator[Result]:
         return self._iterate() if self.staleness > 1 else self._one_by_one()
 

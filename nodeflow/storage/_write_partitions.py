@@ -73,7 +73,7 @@ def write_partitions(
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.arange(4.0)})
     >>> partitions = write_partitions(graph, tempfile.mkdtemp(), 2, progress=False)
     >>> partitions, int(partitions.bucket_sizes.sum()), partitions.column("x").fetch(torch.tensor([2, 0]))
-    (Partitions(2 partitions of 2 nodes, 4 edges, ndata: x), 4, tensor([2., 0.]))
+    (Partitions(2 partitions of 2 nodes, 4 edges, 50.0% cut, ndata: x), 4, tensor([2., 0.]))
     """
     check_type(graph, "graph", Graph, "a nodeflow Graph")
     count = as_count(num_partitions, "num_partitions", 1)

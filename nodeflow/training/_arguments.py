@@ -12,6 +12,8 @@ from nodeflow.training._settings import Settings
 
 _SHORT = {"learning_rate": "--lr"}
 _METAVAR = {"memory": "SIZE", "partitions": "FOLDER"}
+_NO_DEFAULT = ("slots",)
+"""Settings whose default is refused where they are read."""
 
 
 def add_settings(parser: argparse._ArgumentGroup) -> None:
@@ -31,7 +33,7 @@ def add_settings(parser: argparse._ArgumentGroup) -> None:
         if isinstance(default, bool):
             parser.add_argument(*flags, action="store_true", default=argparse.SUPPRESS, help=text)
             continue
-        options: dict[str, Any] = {"help": f"{text} (default: {_shown(default)})"}
+        options: dict[str, Any] = {"help": f"{text} (default: {'none' if name in _NO_DEFAULT else _shown(default)})"}
         choices = field.metadata["choices"]
         if name == "fanouts":
             options |= {"type": _numbers, "nargs": "+", "metavar": "K"}

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 _DATA = (
-    "the bundled data set 'debian', or a folder: adjacency.npz or edges.npz; features.npz or features.npy; labels.npy "
-    "(or labels.npz, several per node); and, for a split of its own, train.npy, val.npy, test.npy; or a graph folder"
+    "the bundled data set 'debian', or a folder: of tables, edges.csv and nodes.csv; of triples, train.tsv, valid.tsv "
+    "and test.tsv; of arrays, adjacency.npz or edges.npz, features.npz or features.npy, labels.npy (or labels.npz, "
+    "several per node) and, for a split of its own, train.npy, val.npy, test.npy; or a graph folder, as nodeflow build "
+    "and Graph.save write it"
 )
 
 
@@ -192,7 +194,10 @@ def _parser() -> argparse.ArgumentParser:
             f"--{kind}-column", action="append", default=[], metavar="NAME=FILE", help=f"a further column, .npy with a "
             f"row per {kind}; may be given again",
         )  # fmt: skip
-    one.add_argument("--memory", default="1 GB", metavar="SIZE", help="memory for sorting (default: 1 GB)")
+    one.add_argument(
+        "--memory", default="1 GB", metavar="SIZE", help="memory for sorting, at least 21 MB + 16 bytes per node "
+        "+ 0.32 bytes per edge (default: 1 GB)",
+    )  # fmt: skip
 
     one = command(
         "partition", partition, "write a graph as partitions for a buffer, or as parts for processes",

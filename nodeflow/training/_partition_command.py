@@ -71,8 +71,7 @@ def _for_buffer(
         graph, options.output, parts, method=options.method or "random",
         train=dataset.train if len(dataset.train) else None, **common,
     )  # fmt: skip
-    inside = int(written.bucket_sizes.trace()) / max(written.num_edges, 1)
-    return [repr(written), f"{inside:.1%} of the edges are inside a partition"]
+    return [repr(written)]
 
 
 def _for_processes(

@@ -167,7 +167,7 @@ class Settings:
         "parts that nodeflow partition --for processes wrote, one for each process, in place of DATA",
         _folder,
     )
-    slots: int = count(0, "for storage partitions: how many partitions are in memory at a time")
+    slots: int = count(0, "for storage partitions, which needs it: how many are in memory at a time")
     order: str = one_of(
         "comet", ORDERS,
         "for storage partitions: which ones are in memory together; comet: random groups; beta: fewest swaps for all "

@@ -106,6 +106,10 @@ class Trainer:
         self._stop = False
         self._bar_start: tuple[float, float] | None = None  # time and batches of the whole run at the first bar
 
+    def __repr__(self) -> str:
+        names = f"{type(self.network.model).__name__} for {self.task.metric.name}"
+        return f"Trainer({names}, {self._epoch} of {self.settings.epochs} epochs done, {self.batches!r})"
+
     # ---- the whole run
 
     def run(self, report: Report = lambda _: None) -> Result:

@@ -110,6 +110,15 @@ def compare(block: Block, name: str, session: dict[str, Any]) -> None:
     session.update(test.globs)  # get_doctest works on a copy
 
 
+_LARGER = [page for page in PAGES if page.parent.name in ("storage", "distributed") or page.stem == "storage"]
+
+
+@pytest.mark.parametrize("page", _LARGER, ids=name_of)
+def test_code_of_the_pages_on_large_data_is_not_cut_off(page: Path) -> None:
+    """Beyond 88 columns a line of code is behind a scroll bar on the site."""
+    assert [line for block in blocks(page) for line in block.text.splitlines() if len(line) > 88] == []
+
+
 EXAMPLES = {
     "nodeflow.convert._networkx": ["networkx"],
     "nodeflow.convert._igraph": ["igraph"],

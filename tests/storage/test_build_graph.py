@@ -134,6 +134,16 @@ def test_arrays_and_pairs_of_arrays(tmp_path: Path, dtype: type) -> None:
          Graph.from_edges(*ends[17:].astype(np.int64).T, num_nodes=12))  # fmt: skip
 
 
+def test_the_least_memory_is_that_of_the_guide(tmp_path: Path) -> None:
+    nodes, edges = 50_000, 500_000
+    np.save(tmp_path / "e.npy", np.random.default_rng(0).integers(0, nodes, (edges, 2)))
+    enough = 21_000_000 + 16 * nodes + 32 * edges // 100
+    graph = build_graph(tmp_path / "e.npy", tmp_path / "g", num_nodes=nodes, memory=enough, **QUIET)
+    assert graph.num_edges == edges
+    with pytest.raises(ValueError, match="memory must be at least 22 MB for 50000 nodes and 500000 edges"):
+        build_graph(tmp_path / "e.npy", tmp_path / "less", num_nodes=nodes, memory=enough - 100_000, **QUIET)
+
+
 @pytest.mark.usefixtures("small")
 def test_more_edges_into_one_node_than_memory_holds(tmp_path: Path) -> None:
     src = np.arange(300) % 7

@@ -314,7 +314,7 @@ def test_info_describes_a_folder_with_and_without_labels(data: Path, capsys: pyt
 # help
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["evaluate"], ["predict"], ["compare"], ["info"]])
+@pytest.mark.parametrize("command", [[], ["train"], ["evaluate"], ["predict"], ["compare"], ["info"], ["partition"]])
 def test_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert status([*command, "--help"]) == 0
     out, err = capsys.readouterr()
@@ -324,7 +324,10 @@ def test_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         assert "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds" in words
         for word in (*OPTIONS, "--output", "--no-plot", "--resume", "--config", *FILES):
             assert word in out
-    if command in (["train"], ["info"]):
+        assert "how many are in memory at a time (default: none)" in words
+    if command in (["train"], ["info"], ["partition"]):
+        for name in ("edges.csv", "nodes.csv", "valid.tsv"):
+            assert name in words
         for name in ("adjacency.npz", "edges.npz", "features.npz", "features.npy", "labels.npy", "train.npy"):
             assert name in words
     if not command:

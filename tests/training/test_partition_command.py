@@ -12,6 +12,7 @@ from _support.parts_tools import check_parts, renumbered
 
 from nodeflow.datasets import read_folder
 from nodeflow.distributed import GraphParts
+from nodeflow.storage import Partitions
 from nodeflow.transform import reverse
 
 
@@ -33,6 +34,14 @@ def test_parts_hold_the_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[s
     parts = GraphParts.open(tmp_path / "b")
     assert (parts.edges, parts.renumbered) == ("in", True)
     check_parts(renumbered(reverse(dataset.graph), parts), parts)
+
+
+def test_partitions_for_a_buffer_are_described(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = two_communities(tmp_path / "two")
+    assert status(["partition", str(data), "--parts", "4", "--output", str(tmp_path / "a")]) == 0
+    parts = Partitions.open(tmp_path / "a")
+    assert f"edges, {parts.cut:.1%} cut, ndata" in repr(parts)
+    assert repr(parts) in capsys.readouterr().out
 
 
 def test_metis_is_what_processes_get(tmp_path: Path) -> None:
