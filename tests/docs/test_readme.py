@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import pkgutil
@@ -153,6 +154,15 @@ def test_files_named_in_pages_and_docstrings_exist() -> None:
         if not any(end.endswith(f"/{name.rstrip('/')}") for end in ends)
     }
     assert missing == set()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "nodeflow").rglob("*.py")), ids=name_of)
+def test_messages_name_no_files_of_the_documentation(path: Path) -> None:
+    """An installed package has no folder ``docs``: messages name a page by its title. Docstrings are on the site."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    strings = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    assert not [node.lineno for node in strings if id(node) not in docstrings and re.search(r"docs/|\.md\b", node.value)]
 
 
 @pytest.mark.parametrize("door", sorted((ROOT / "nodeflow").glob("[a-z]*/__init__.py")), ids=lambda p: p.parent.name)
