@@ -55,6 +55,11 @@ def link_mentions(app: Sphinx, doctree: nodes.document) -> None:
             )
             literal.replace_self(link)
             link += literal
+    for xref in doctree.findall(addnodes.pending_xref):  # a bare class in a signature; Sphinx knows several of a name
+        bare = xref.get("reftarget", "")
+        full = (targets().get(f"{nested}.{bare}") if nested else None) or private_paths().get(bare)
+        if xref.get("refdomain") == "py" and full is not None and "." not in bare:
+            xref["reftarget"], xref["refspecific"] = full, False
     for block in doctree.findall(nodes.literal_block):
         if "python" in block.get("language", "") or block.get("language") in ("pycon", "ipython3"):
             words = (word for word in _WORD.findall(block.astext()) if re.search("[A-Z_]", word))
@@ -226,4 +231,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", write_used_in)
     app.connect("missing-reference", resolve, priority=400)
     app.connect("html-page-context", siblings)
-    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 2}
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 3}
