@@ -1,17 +1,22 @@
-"""Checks the links of the built site: every link within it leads to a file, and to an anchor that the file has.
+"""Checks the built site: its links, and that no page shows a path of the machine that built it.
 
-``python scripts/check_docs.py [FOLDER]`` reads the pages under ``build/docs``, prints the broken links, and ends with 1
-if there are any. Links to other sites are counted, and not followed.
+Every link within the site leads to a file, and to an anchor that the file has. Links to other sites are counted only.
+``python scripts/check_docs.py [FOLDER]`` reads the pages under ``build/docs``, prints broken links and paths,
+and ends with 1 if there are any.
 """
 
 from __future__ import annotations
 
+import re
 import sys
+import sysconfig
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[1]
+BUILD_PATHS = [str(ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("stdlib")]
+"""Folders of the package, of the libraries, and of Python: the repr of a module or of a code object shows them."""
 
 
 class Page(HTMLParser):
@@ -50,14 +55,27 @@ def broken_links(folder: Path) -> tuple[list[str], int, int]:
     return broken, inside, outside
 
 
+def shown_paths(folder: Path) -> list[str]:
+    """Return the places where pages show a path of the machine that built them, as "page: path"."""
+    path_of = re.compile("|".join(rf"{re.escape(path)}(?![\w.-])[\w./-]*" for path in BUILD_PATHS))
+    pages = sorted(folder.rglob("*.html"))
+    return [
+        f"{page.relative_to(folder)}: {path}"
+        for page in pages
+        for path in path_of.findall(page.read_text(encoding="utf-8"))
+    ]
+
+
 def main(arguments: list[str]) -> int:
     folder = Path(arguments[0]) if arguments else ROOT / "build" / "docs"
     if not (folder / "index.html").exists():
         sys.exit(f"{folder} has no index.html; make it with: make docs")
     broken, inside, outside = broken_links(folder.resolve())
-    print(*broken, sep="\n", end="\n" if broken else "")
+    shown = shown_paths(folder)
+    print(*broken, *shown, sep="\n", end="\n" if broken or shown else "")
     print(f"{inside:,} links within the site, {len(broken)} broken; {outside:,} links to other sites, not followed")
-    return 1 if broken else 0
+    print(f"{len(shown)} paths of this machine on pages")
+    return 1 if broken or shown else 0
 
 
 if __name__ == "__main__":

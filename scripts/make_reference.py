@@ -12,7 +12,12 @@ from pathlib import Path
 
 import nodeflow
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "docs"))
+
+from _site import public_names as site  # noqa: E402
+
+PAGE = ROOT / "docs" / "reference.md"
 HEAD = """# Reference
 
 Every public name, by room, with the first line of its documentation; `help(name)` shows the rest. A name that is also
@@ -24,9 +29,8 @@ This page is written by `python scripts/make_reference.py`.
 
 
 def first_line(thing: object) -> str:
-    """Return the first sentence of a docstring, which may go over several lines."""
-    text = inspect.getdoc(thing) or ""
-    return " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
+    """Return the first sentence of a docstring, which may go over several lines, for a table."""
+    return site.first_line(thing).replace("|", "\\|")
 
 
 def section(room: str) -> str:
@@ -37,8 +41,9 @@ def section(room: str) -> str:
         return "\n".join([*lines, *in_families(module.__all__)])
     lines += ["| name | purpose |", "|---|---|"]
     for name in module.__all__:
-        star = " ★" if name in nodeflow.__all__ else ""
-        lines.append(f"| `{name}`{star} | {first_line(getattr(module, name))} |")
+        value = getattr(module, name)
+        star = " ★" if name in nodeflow.__all__ and getattr(nodeflow, name) is value else ""
+        lines.append(f"| `{name}`{star} | {first_line(value)} |")
     return "\n".join(lines)
 
 
@@ -59,7 +64,7 @@ def page() -> str:
     own = [name for name in nodeflow.__all__ if name not in rooms]
     top = ["## nodeflow", "", "Rooms: " + ", ".join(f"[`{room}`](#nodeflow{room})" for room in rooms) + ".", ""]
     top += ["Names: " + ", ".join(f"`{name}`" for name in own) + "."]
-    return "\n\n".join([HEAD.rstrip(), "\n".join(top), *map(section, rooms)]) + "\n"
+    return "\n\n".join([HEAD.rstrip(), "\n".join(top), *map(section, site.rooms())]) + "\n"
 
 
 if __name__ == "__main__":

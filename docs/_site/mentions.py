@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
-from _site.public_names import lookup, private_paths, private_words, public_names, targets
+from _site.public_names import lookup, private_paths, private_words, public_names, rooms, targets
 from _site.reference_pages import type_aliases
 
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
@@ -40,10 +40,12 @@ def link_mentions(app: Sphinx, doctree: nodes.document) -> None:
     """Make references of the literals that are public names, and note which guide mentions what."""
     here = app.env.current_document.docname
     found: Counter[str] = Counter()
+    room = room_of_page(here)
+    nested = room if "." in room else ""  # its names stand back elsewhere, and not on its own pages
     for literal in list(doctree.findall(nodes.literal)):
         text = literal.astext()
         own = targets().get(f"{here.removeprefix('reference/')}.{text}")  # a member of the class that the page is about
-        full = own or lookup(text, _room_of(literal) if here == "reference" else "") or _external(app, text)
+        full = own or lookup(text, _room_of(literal) if here == "reference" else nested) or _external(app, text)
         if full is None or _inside(literal, _PLAIN):
             continue
         found[full] += 1
@@ -53,6 +55,11 @@ def link_mentions(app: Sphinx, doctree: nodes.document) -> None:
             )
             literal.replace_self(link)
             link += literal
+    for xref in doctree.findall(addnodes.pending_xref):  # a bare class in a signature; Sphinx knows several of a name
+        bare = xref.get("reftarget", "")
+        full = (targets().get(f"{nested}.{bare}") if nested else None) or private_paths().get(bare)
+        if xref.get("refdomain") == "py" and full is not None and "." not in bare:
+            xref["reftarget"], xref["refspecific"] = full, False
     for block in doctree.findall(nodes.literal_block):
         if "python" in block.get("language", "") or block.get("language") in ("pycon", "ipython3"):
             words = (word for word in _WORD.findall(block.astext()) if re.search("[A-Z_]", word))
@@ -197,13 +204,19 @@ def _in_inventories(app: Sphinx, target: str) -> tuple[str, str] | None:
     return None
 
 
+def room_of_page(pagename: str) -> str:
+    """Return the room that a page is about, or that of the name that it documents; "" for other pages."""
+    place = pagename.removeprefix("reference/nodeflow.")
+    return place if place in rooms() else next((p.room for p in public_names() if p.page == pagename), "")
+
+
 def siblings(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Show the names of a room beside the pages of the room: they are too many for the navigation of every page."""
-    room = pagename.removeprefix("reference/nodeflow.").split(".")[0]
+    room = room_of_page(pagename)
     context["room_names"] = []
-    if pagename.startswith("reference/nodeflow."):
+    if room:
         inside = [public for public in public_names() if public.room == room]
-        context["room"] = room if inside else ""
+        context["room"] = room
         context["room_names"] = [(p.name, context["pathto"](p.page), p.page == pagename) for p in inside]
 
 
@@ -218,4 +231,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", write_used_in)
     app.connect("missing-reference", resolve, priority=400)
     app.connect("html-page-context", siblings)
-    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 2}
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 3}

@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import nodeflow
@@ -26,9 +27,17 @@ INSTANCES = {
 """The guides call an object by the lower-case word, so that ``batch.seeds`` is ``NodeFlow.seeds``."""
 
 
+def first_line(thing: object) -> str:
+    """Return the first sentence or sentences of a docstring, as one line."""
+    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+
+
 @dataclass(frozen=True)
 class PublicName:
-    """A name that users import: ``room`` is "nn" for ``nodeflow.nn.SAGEConv``, and "" for what is in no room."""
+    """A name that users import: ``room`` is "nn" for ``nodeflow.nn.SAGEConv``, and "" for what is in no room.
+
+    A room within a room has a dotted name: "compat.dgl".
+    """
 
     room: str
     name: str
@@ -58,21 +67,68 @@ class PublicName:
     @property
     def purpose(self) -> str:
         """The first sentence or sentences of the docstring, as one line."""
-        return " ".join((inspect.getdoc(self.value) or "").split("\n\n")[0].split())
+        return first_line(self.value)
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether it is in a room within a room; names of these stand back where another room has the same."""
+        return "." in self.room
+
+
+def module_of(room: str) -> ModuleType:
+    """Return the module of a room."""
+    return import_module(f"nodeflow.{room}")
+
+
+@cache
+def _names_by_room() -> dict[str, tuple[PublicName, ...]]:
+    """The names that have their pages in each room.
+
+    A module that a room lists is a room too if it has names of its own, or rooms. It may list names of other rooms.
+    """
+    top = [name for name in nodeflow.__all__ if inspect.ismodule(getattr(nodeflow, name))]
+    found = {room: tuple(PublicName(room, name) for name in _listed(room)) for room in top}
+    known = [getattr(nodeflow, name) for name in nodeflow.__all__]
+    known += [public.value for names in found.values() for public in names]
+
+    def enter(room: str) -> None:
+        for inner in (f"{room}.{name}" for name in _listed(room, modules=True)):
+            own = [PublicName(inner, name) for name in _listed(inner)]
+            own = [public for public in own if not any(public.value is value for value in known)]
+            known.extend(public.value for public in own)
+            found[inner] = tuple(own)
+            enter(inner)
+            if not own and not any(other.startswith(f"{inner}.") for other in found):
+                del found[inner]
+
+    for room in top:
+        enter(room)
+    return {room: found[room] for first in top for room in found if f"{room}.".startswith(f"{first}.")}
+
+
+def _listed(room: str, *, modules: bool = False) -> list[str]:
+    """The names that a room lists: its modules, or all others."""
+    module = module_of(room)
+    return [name for name in module.__all__ if inspect.ismodule(getattr(module, name)) is modules]
 
 
 @cache
 def rooms() -> tuple[str, ...]:
-    """The public rooms, in the order of ``nodeflow.__all__``."""
-    return tuple(name for name in nodeflow.__all__ if inspect.ismodule(getattr(nodeflow, name)))
+    """The public rooms, in the order of ``nodeflow.__all__``, each before the rooms within it."""
+    return tuple(_names_by_room())
 
 
 @cache
 def public_names() -> tuple[PublicName, ...]:
     """Every public name once: those of the rooms, and names at the top that are in no room."""
-    inside = [PublicName(room, name) for room in rooms() for name in import_module(f"nodeflow.{room}").__all__]
-    known = {*rooms(), *(public.name for public in inside)}
+    inside = [public for names in _names_by_room().values() for public in names]
+    known = {*rooms(), *(public.name for public in inside if not public.is_nested)}
     return (*(PublicName("", name) for name in nodeflow.__all__ if name not in known), *inside)
+
+
+def public_name_of(value: object) -> PublicName:
+    """Return the public name of a class, function or constant; a room may list one of another room."""
+    return next(public for public in public_names() if public.value is value)
 
 
 @cache
@@ -115,24 +171,28 @@ def targets() -> dict[str, str]:
     """What a literal of a guide refers to: the full path by each form in which a name is written.
 
     A bare name stands for itself if it is public in one room only and cannot be read as an ordinary word: it has a
-    capital or an underscore. Other names need their room: ``fn.sum``.
+    capital or an underscore. Other names need their room: ``fn.sum``. Names of rooms within rooms stand back: such a
+    one stands for itself if no other room has it.
     """
     found: dict[str, str] = {f"nodeflow.{room}": f"nodeflow.{room}" for room in rooms()}
     by_name: dict[str, set[str]] = defaultdict(set)
     by_method: dict[str, set[str]] = defaultdict(set)
-    for public in public_names():
-        by_name[public.name].add(public.full)
+    nested: dict[str, set[str]] = defaultdict(set)
+    for public in sorted(public_names(), key=lambda public: public.is_nested):  # those that stand back come last
+        (nested if public.is_nested else by_name)[public.name].add(public.full)
         dotted = f"{public.room}.{public.name}".lstrip(".")
-        found |= {dotted: public.full, f"nodeflow.{dotted}": public.full, f"nodeflow.{public.name}": public.full}
+        found |= {dotted: public.full, f"nodeflow.{dotted}": public.full}
+        found.setdefault(f"nodeflow.{public.name}", public.full)
         for member in members(public):
             full = f"{public.full}.{member}"
-            found |= {f"{dotted}.{member}": full, f"nodeflow.{dotted}.{member}": full, f"{public.name}.{member}": full}
-            if "_" in member:
+            found |= {f"{dotted}.{member}": full, f"nodeflow.{dotted}.{member}": full}
+            found.setdefault(f"{public.name}.{member}", full)
+            if "_" in member and not public.is_nested:
                 by_method[member].add(full)
         for base in public_bases(public):
             for member in members(base):
                 found.setdefault(f"{public.name}.{member}", f"{base.full}.{member}")
-    for name, fulls in {**by_method, **by_name}.items():
+    for name, fulls in {**nested, **by_method, **by_name}.items():
         if len(fulls) == 1 and re.search(r"[A-Z_]", name):
             found[name] = next(iter(fulls))
     for word, owner in INSTANCES.items():
@@ -166,5 +226,6 @@ def private_paths() -> dict[str, str]:
     for public in public_names():
         if inspect.isclass(public.value):
             found[f"{public.value.__module__}.{public.value.__qualname__}"] = public.full
-            found[public.name] = public.full
+            if not public.is_nested:  # a bare word may be a class of the library that the room stands in for
+                found[public.name] = public.full
     return found

@@ -9,7 +9,16 @@ from functools import cache
 from itertools import pairwise
 
 import nodeflow
-from _site.public_names import PublicName, members, public_bases, public_names, rooms
+from _site.public_names import (
+    PublicName,
+    first_line,
+    members,
+    module_of,
+    public_bases,
+    public_name_of,
+    public_names,
+    rooms,
+)
 from nodeflow._base import types
 
 
@@ -31,7 +40,7 @@ def page_of_name(public: PublicName) -> str:
     lines = [":orphan:", "", *title(public.name)]
     if public.room:
         lines += [f"From the room :py:mod:`nodeflow.{public.room}`:", ""]
-    top = public.name in nodeflow.__all__
+    top = public.name in nodeflow.__all__ and getattr(nodeflow, public.name) is public.value
     code = f"from nodeflow{'' if top else f'.{public.room}'} import {public.name}"
     lines += [".. code-block:: python", "", f"   {code}", ""]
     lines += [f".. auto{public.kind}:: {public.full}", *_options(public), ""]
@@ -56,13 +65,19 @@ def _options(public: PublicName) -> list[str]:
 
 
 def page_of_room(room: str) -> str:
-    """Return the page of a room: its docstring, and its names with a line each."""
-    module = getattr(nodeflow, room)
+    """Return the page of a room: its docstring, and its names with a line each, also those of other rooms."""
+    module = module_of(room)
     lines = [*title(f"nodeflow.{room}"), f".. automodule:: nodeflow.{room}", "   :no-members:", ""]
     lines += [".. list-table::", "   :header-rows: 1", "   :widths: auto", "", "   * - name", "     - purpose"]
+    inner = [name for name in module.__all__ if f"{room}.{name}" in rooms()]
     for name in module.__all__:
-        public = PublicName(room, name)
-        lines += [f"   * - :py:obj:`{name} <{public.full}>`", f"     - {public.purpose}"]
+        value = getattr(module, name)
+        link = f":py:mod:`{name} <nodeflow.{room}.{name}>`" if name in inner else f"``{name}``"
+        if not inspect.ismodule(value):
+            link = f":py:obj:`{name} <{public_name_of(value).full}>`"
+        lines += [f"   * - {link}", f"     - {first_line(value)}"]
+    if inner:
+        lines += ["", ".. toctree::", "   :hidden:", "", *(f"   nodeflow.{room}.{name}" for name in inner)]
     return "\n".join([*lines, ""])
 
 

@@ -145,6 +145,7 @@ def _pages() -> dict[str, bytes]:
             rest = sorted(p.stem for p in path.parent.glob("[0-9]*.md"))
             text += f"\n{_toctree(rest)}\n"
         if place == "reference.md":
-            text += f"\n{_toctree([*(f'reference/nodeflow.{room}' for room in rooms()), 'reference/types'])}\n"
+            outer = [f"reference/nodeflow.{room}" for room in rooms() if "." not in room]
+            text += f"\n{_toctree([*outer, 'reference/types'])}\n"
         found[place] = text.encode()
     return found

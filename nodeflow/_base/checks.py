@@ -22,7 +22,7 @@ LARGEST: Final = int(np.iinfo(np.int64).max)
 
 
 class _All:
-    """Type of ``ALL``; a class of its own so that it prints and pickles as itself."""
+    """Stands for every row, column or flow where an argument selects some; it prints and pickles as itself."""
 
     __slots__ = ()
 

@@ -237,7 +237,9 @@ def _rows_at(name: str, column: Tensor, ids: Tensor) -> Tensor:
 
 def _dense(name: str, values: Tensor) -> Tensor:
     if values.layout != torch.strided:
-        raise ValueError(f"column {name!r} is sparse; only dense columns can be written or padded here")
+        raise ValueError(
+            f"column {name!r} is sparse; only dense columns can be written or padded here: name the others"
+        )
     return values
 
 

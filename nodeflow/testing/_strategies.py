@@ -100,7 +100,8 @@ def node_flows(
         max_layers: bound on the number of layers.
         parents: True for NodeFlows with a parent graph, False for those without, None for both.
         skips: whether NodeFlows without a parent graph may have flows that skip layers, and layers without parent ids.
-        columns: whether layers and flows may have a float32 column "h" that holds integers.
+        columns: whether layers and flows may have a float32 column "h" that holds integers. A test sets other columns
+            itself, as in the second example.
         include_dst: True for NodeFlows whose layers begin with the nodes of the next layer, in their order, as neural
             network layers that use ``flow.take_dst`` need; then no layer is pooled. None for others too.
 
@@ -109,6 +110,13 @@ def node_flows(
     ... def test_sizes(batch):
     ...     assert len(batch.layer_sizes) == batch.num_layers
     >>> test_sizes()
+
+    >>> @given(node_flows(columns=False))
+    ... def test_a_column_of_edges(batch):
+    ...     for flow in batch.flows:
+    ...         flow.data["e"] = torch.ones(flow.num_edges)
+    ...         assert flow.aggregate_edges(flow.data["e"]).tolist() == flow.in_degrees.tolist()
+    >>> test_a_column_of_edges()
     """
     with_parent = draw(st.booleans()) if parents is None else parents
     if include_dst not in (None, True):

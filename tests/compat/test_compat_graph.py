@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from functools import reduce
-
 import networkx
 import numpy as np
 import pytest
@@ -16,7 +13,7 @@ from hypothesis import given
 import nodeflow
 import nodeflow.compat.dgl as dgl
 import nodeflow.compat.dgl.function as fn
-from nodeflow.compat.dgl import DGLGraph, _elsewhere
+from nodeflow.compat.dgl import DGLGraph
 
 
 def pairs(g: DGLGraph) -> list[tuple[int, int]]:
@@ -272,30 +269,3 @@ def test_gradients_flow_through_a_graph() -> None:
     g.ndata["t"].sum().backward()
     assert h.grad is not None
     assert h.grad.tolist() == [[1.0], [0.0], [0.0]]  # only 0 -> 1 -> 2; node 0 receives nothing
-
-
-def test_what_there_is_not_says_where_to_go() -> None:
-    g = DGLGraph([(0, 1)])
-    for owner, name, hint in (
-        (g, "send", "update_all"), (g, "subgraph", r"transform\.subgraph"), (dgl, "DGLHeteroGraph", "edge types"),
-        (dgl, "heterograph", "edge types"), (dgl.contrib.sampling, "EdgeSampler", "LinkSampler"),
-        (dgl.contrib.sampling.sampler, "EdgeSampler", "LinkSampler"), (dgl.contrib, "DistGraphStore", "distributed"),
-    ):  # fmt: skip
-        with pytest.raises(AttributeError, match=rf"{hint}.*coming-from-dgl"):
-            getattr(owner, name)
-    for owner in (g, dgl, dgl.contrib):
-        with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
-            owner.nonsense  # type: ignore[union-attr]  # noqa: B018
-    with pytest.raises(ImportError, match=r"nodeflow\.nn"):
-        from nodeflow.compat.dgl.nn.pytorch import GraphConv  # noqa: F401
-    with pytest.raises(ImportError, match=r"nodeflow\.datasets"):
-        from nodeflow.compat.dgl.data import load_data  # noqa: F401
-
-
-def test_where_to_go_exists() -> None:
-    tables = _elsewhere.PACKAGE, _elsewhere.SAMPLING, _elsewhere.CONTRIB, _elsewhere.GRAPH
-    advice = " ".join(text for table in tables for text in table.values())
-    names = set(re.findall(r"nodeflow\.([\w.]*\w)", advice))
-    assert len(names) > 10
-    for name in names:
-        reduce(getattr, name.split("."), nodeflow)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import pkgutil
@@ -162,6 +163,17 @@ def test_files_named_in_pages_and_docstrings_exist() -> None:
         if not any(end.endswith(f"/{name.rstrip('/')}") for end in ends)
     }
     assert missing == set()
+
+
+def test_messages_name_no_files_of_the_documentation() -> None:
+    """An installed package has no folder ``docs``: messages name a page by its title. Docstrings are on the site."""
+    found = []
+    for path in sorted((ROOT / "nodeflow").rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        strings = [node for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings]
+        found += [f"{name_of(path)}:{node.lineno}" for node in strings if re.search(r"docs/|\.md\b", str(node.value))]
+    assert found == []
 
 
 @pytest.mark.parametrize("door", sorted((ROOT / "nodeflow").glob("[a-z]*/__init__.py")), ids=lambda p: p.parent.name)

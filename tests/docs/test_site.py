@@ -13,8 +13,8 @@ from _support.pages import ROOT
 
 sys.path.append(str(ROOT / "docs"))
 
-from _site.public_names import PublicName, lookup, members, public_bases, public_names
-from _site.reference_pages import page_of_name, reference_pages, type_aliases
+from _site.public_names import PublicName, lookup, members, public_bases, public_names, rooms
+from _site.reference_pages import page_of_name, page_of_room, reference_pages, type_aliases
 from _site.staging import OTHER_PAGES, entries, place_of, stage, with_links
 
 from nodeflow import NeighborSampler
@@ -55,7 +55,27 @@ def test_every_public_name_has_a_page_of_its_own() -> None:
         text = pages[f"{public.page}.rst"].decode()
         assert f".. auto{public.kind}:: {public.full}" in text
         assert public.purpose, public.full
-    assert len(pages) == len(public_names()) + len({public.room for public in public_names()} - {""}) + 1
+    assert len(pages) == len(public_names()) + len(rooms()) + 1
+    assert len({name.casefold() for name in pages}) == len(pages)
+
+
+def test_rooms_within_rooms() -> None:
+    inner = ["contrib", "contrib.sampling", "contrib.sampling.sampler", "init", "random"]
+    assert [room for room in rooms() if "." in room] == ["compat.dgl", *(f"compat.dgl.{name}" for name in inner)]
+    assert {p.name for p in public_names() if p.room == "compat.dgl"} == {
+        "DGLGraph",
+        "EdgeBatch",
+        "NodeBatch",
+        "NodeFlow",
+    }
+    graph = PublicName("compat.dgl", "DGLGraph")
+    assert {"update_all", "in_degrees", "adjacency_matrix_scipy"} <= set(members(graph))  # also those of its base
+    text = page_of_name(PublicName("compat.dgl", "NodeFlow"))
+    assert "from nodeflow.compat.dgl import NodeFlow\n" in text
+    page = page_of_room("compat.dgl.contrib.sampling.sampler")  # which lists names that have their page elsewhere
+    assert "`LayerSampler <nodeflow.compat.dgl.contrib.sampling.LayerSampler>`" in page
+    assert "``function``" in page_of_room("compat.dgl")  # has no page: all of its names are those of nodeflow.fn
+    assert "<nodeflow.compat.dgl.contrib>`" in page_of_room("compat.dgl")
 
 
 def test_a_page_shows_members_of_private_bases_and_links_those_of_public_ones() -> None:
@@ -82,6 +102,12 @@ def test_a_page_shows_members_of_private_bases_and_links_those_of_public_ones() 
         ("flow.aggregate(h, 'mean')", "nodeflow.flow.Flow.aggregate"),
         ("copy_from_parent", "nodeflow.flow.NodeFlow.copy_from_parent"),
         ("nodeflow.nn", "nodeflow.nn"),
+        ("nodeflow.compat.dgl", "nodeflow.compat.dgl"),
+        ("NodeFlow", "nodeflow.flow.NodeFlow"),  # not that of compat.dgl
+        ("nodeflow.NodeFlow", "nodeflow.flow.NodeFlow"),
+        ("batch.copy_to_parent", "nodeflow.flow.NodeFlow.copy_to_parent"),
+        ("DGLGraph", "nodeflow.compat.dgl.DGLGraph"),
+        ("nodeflow.compat.dgl.NodeFlow", "nodeflow.compat.dgl.NodeFlow"),
         ("sum", None),  # an ordinary word
         ("weight", None),
         ("nn", None),
@@ -97,6 +123,7 @@ def test_what_a_literal_refers_to(text: str, full: str | None) -> None:
 
 def test_in_the_reference_a_name_needs_no_room() -> None:
     assert lookup("sum", "fn") == "nodeflow.fn.sum"
+    assert lookup("NodeFlow", "compat.dgl") == "nodeflow.compat.dgl.NodeFlow"
     assert lookup("debian", "datasets") == "nodeflow.datasets.debian"
 
 
@@ -221,6 +248,18 @@ def test_broken_links_of_a_built_site_are_found(tmp_path: Path) -> None:
     )
     (tmp_path / "b.html").write_text('<h1 id="y"></h1><a href="a.html#z">a</a><a href="c.html">c</a><img src="d.png">')
     assert broken_links(tmp_path) == (["b.html: a.html#z", "b.html: c.html", "b.html: d.png"], 5, 1)
+
+
+def test_pages_of_a_built_site_that_show_where_it_was_built_are_found(tmp_path: Path) -> None:
+    check = runpy.run_path(str(ROOT / "scripts" / "check_docs.py"))
+    assert str(ROOT) in check["BUILD_PATHS"]
+    site = tmp_path / "site"
+    (site / "reference").mkdir(parents=True)
+    (site / "index.html").write_text("<p>from a folder: <code>/data/papers</code></p>")
+    assert check["main"]([str(site)]) == 0
+    (site / "reference" / "a.html").write_text(f"<p>x = &lt;module 'x' from '{ROOT}/nodeflow/x.py'&gt;</p>")
+    assert check["shown_paths"](site) == [f"reference/a.html: {ROOT}/nodeflow/x.py"]
+    assert check["main"]([str(site)]) == 1
 
 
 def test_the_picture_of_the_start_page_shows_the_node_flow_of_the_readme() -> None:

@@ -16,6 +16,12 @@ class EdgeBatch:
     """Edges as a message function sees them.
 
     ``src``, ``dst`` and ``data`` are mappings from names to columns with a row per edge, gathered when asked for.
+
+    >>> from nodeflow.compat import dgl
+    >>> g = dgl.DGLGraph([(0, 1), (2, 1)])
+    >>> g.apply_edges(lambda edges: {"u": edges.edges()[0] * edges.batch_size()})
+    >>> g.edata["u"]
+    tensor([0, 4])
     """
 
     def __init__(self, edges: flow.EdgeBatch) -> None:
@@ -38,6 +44,13 @@ class NodeBatch:
 
     ``data`` is a mapping from names to columns; ``mailbox`` one to messages ``[nodes, degree, ...]``, or None outside
     reduce functions.
+
+    >>> import torch
+    >>> from nodeflow.compat import dgl
+    >>> g = dgl.DGLGraph([(0, 1), (2, 1)], node_frame={"h": torch.tensor([1.0, 2.0, 5.0])})
+    >>> g.update_all(dgl.function.copy_src("h", "m"), lambda nodes: {"h": nodes.mailbox["m"].mean(dim=1)})
+    >>> g.ndata["h"]
+    tensor([0., 3., 0.])
     """
 
     def __init__(self, nodes: flow.NodeBatch) -> None:

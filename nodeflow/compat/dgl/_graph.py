@@ -102,6 +102,11 @@ class DGLGraph(BaseGraph):
     def _add(self, num: int, src: Any, dst: Any, data: Mapping[str, Any] | None) -> None:
         if self._readonly:
             raise ValueError("this graph is read-only: call g.readonly(False) before adding nodes or edges")
+        grows = self._graph.ndata if num else self._graph.edata if len(src) else {}
+        if sparse := [name for name, column in grows.items() if column.layout != torch.strided]:
+            raise TypeError(
+                f"column {sparse[0]!r} is sparse and takes no rows: set it after the last node or edge is added"
+            )
         self._added.append((num, src, dst, data))
         if data:  # columns that do not fit raise here, and then nothing is added
             try:
@@ -131,7 +136,8 @@ class DGLGraph(BaseGraph):
         nodes, edges = old.num_nodes, old.num_edges
         for frame, before in ((made.ndata, old.ndata), (made.edata, old.edata)):
             for name, column in before.items():
-                frame[name] = torch.cat([column, frame.initial(name, frame.num_rows - len(column), column)])
+                new = frame.num_rows - len(column)
+                frame[name] = torch.cat([column, frame.initial(name, new, column)]) if new else column
         for num, src, _, data in added:
             rows = Rows(made.ndata, torch.arange(nodes, nodes + num), "the graph's nodes") if num else Rows(
                 made.edata, torch.arange(edges, edges + len(src)), "the graph's edges"

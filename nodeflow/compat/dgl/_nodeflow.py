@@ -28,6 +28,14 @@ class NodeFlow(BaseGraph):
     take and return these. The last layer holds the seeds. Numbers of layers and blocks may be negative.
 
     ``batch`` is the ``nodeflow.NodeFlow`` behind it, whose frames are the same.
+
+    >>> from nodeflow.compat import dgl
+    >>> g = dgl.DGLGraph([(0, 2), (1, 2), (2, 0)])
+    >>> (nf,) = dgl.contrib.sampling.NeighborSampler(g, 1, 9, num_hops=1, seed_nodes=[2])
+    >>> nf.layer_parent_nid(0), nf.layer_nid(1), nf.block_parent_eid(0)
+    (tensor([0, 1]), tensor([2]), tensor([0, 1]))
+    >>> nf.batch
+    NodeFlow(2 -> 1 nodes, 2 edges)
     """
 
     is_readonly = True

@@ -164,12 +164,16 @@ def written(frame: Frame, columns: dict[str, Tensor], rows: Tensor | None, where
 
 def _merged(frame: Frame, name: str, column: Tensor, rows: Tensor, where: str) -> Tensor:
     if column.layout != torch.strided:
-        raise TypeError(f"column {name!r} of {where} is sparse: only all of its rows can be written, not some")
+        raise TypeError(
+            f"column {name!r} of {where} is sparse, and only some rows are to be written: call .to_dense() on them"
+        )
     if name not in frame:
         base = frame.initial(name, frame.num_rows, column)
     else:
         base = frame[name]
-        if base.layout != torch.strided or (base.shape[1:], base.dtype) != (column.shape[1:], column.dtype):
+        if base.layout != torch.strided:
+            raise TypeError(f"column {name!r} of {where} is sparse: set the whole column, or make it dense first")
+        if (base.shape[1:], base.dtype) != (column.shape[1:], column.dtype):
             raise ValueError(
                 f"column {name!r} of {where} has rows of shape {tuple(base.shape[1:])} and dtype {base.dtype}; rows of "
                 f"shape {tuple(column.shape[1:])} and dtype {column.dtype} cannot be written into it: delete the "

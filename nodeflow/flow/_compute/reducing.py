@@ -40,6 +40,10 @@ class Messages(Mapping[str, Tensor]):
                 columns = columns_of(function(edges), len(edges), function, "message function", "edge")
             for name, column in columns.items():
                 self._claim(name)
+                if column.layout != torch.strided:
+                    raise TypeError(
+                        f"message {name!r} is a sparse matrix, but messages are combined dense: .to_dense() it"
+                    )
                 self._made[name] = part.as_stored(column)
 
     def _claim(self, name: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NoReturn
 
 from nodeflow.compat.dgl._elsewhere import SAMPLING, refuse
+from nodeflow.compat.dgl._full import create_full_nodeflow as create_full_nodeflow
 from nodeflow.compat.dgl._samplers import LayerSampler as LayerSampler
 from nodeflow.compat.dgl._samplers import NeighborSampler as NeighborSampler
-from nodeflow.compat.dgl._samplers import create_full_nodeflow as create_full_nodeflow
 
 __all__ = ["LayerSampler", "NeighborSampler", "create_full_nodeflow"]
 
