@@ -16,6 +16,7 @@ sys.path.append(str(ROOT / "docs"))
 from _site.public_names import PublicName, public_names
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader, Sampler, fn, metrics, nn, random, storage
+from nodeflow.compat import dgl
 from nodeflow.control_variates import History, Updater
 from nodeflow.datasets import debian
 from nodeflow.distributed import DistributedGraph, partition_graph
@@ -90,6 +91,19 @@ def test_sums_say_what_they_sum(tmp_path: Path) -> None:
     model, history = nn.GCN(4, 2, 2), History(RING, {1: 2})
     shown(Updater(model, history, torch.eye(4), every=3), f"Updater(GCN, {history!r}, every 3 steps)")
     shown(random.Random(7), "Random(7)")
+
+
+def test_samplers_and_batches_of_dgl_say_what_they_draw_and_have() -> None:
+    graph = dgl.DGLGraph([(0, 1), (2, 1)])
+    draws = dgl.contrib.sampling.NeighborSampler(graph, 2, -1, num_hops=2, seed_nodes=[1])
+    shown(draws, f"NeighborSampler(1 seeds in batches of 2, all neighbours in each of 2 hops, direction in, {graph!r})")
+    layers = dgl.contrib.sampling.LayerSampler(graph, 2, [5, 7], neighbor_type="out", seed_nodes=[0])
+    shown(layers, f"LayerSampler(1 seeds in batches of 2, layers of 5, 7 draws, direction out, {graph!r})")
+    seen: list[str] = []
+    graph.apply_edges(lambda edges: seen.append(repr(edges)) or {"w": edges.edges()[0]})
+    graph.apply_nodes(lambda nodes: seen.append(repr(nodes)) or {"h": nodes.nodes()})
+    assert [text.partition("(")[0] for text in seen] == ["EdgeBatch", "NodeBatch"]
+    assert all(" object at 0x" not in text for text in seen)
 
 
 def test_what_a_sampler_of_ones_own_sees_has_a_repr() -> None:

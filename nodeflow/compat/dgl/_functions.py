@@ -38,6 +38,9 @@ class EdgeBatch:
 
     __len__ = batch_size
 
+    def __repr__(self) -> str:
+        return repr(self._edges)
+
 
 class NodeBatch:
     """Nodes as a reduce or an apply function sees them.
@@ -71,6 +74,9 @@ class NodeBatch:
         return len(self._nodes)
 
     __len__ = batch_size
+
+    def __repr__(self) -> str:
+        return repr(self._nodes)
 
 
 def of_edges(given: Any) -> Any:

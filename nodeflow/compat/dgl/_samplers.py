@@ -44,6 +44,9 @@ class _NodeFlows:
             seeds = seeds[Random(derive_key(self._key, _ORDER)).permutation(len(seeds)).numpy()]
         self.seed_nodes: Tensor = torch.from_numpy(seeds)
 
+    _sizes: str
+    """Numbers of draws, in words."""
+
     def _sampler(self, graph: Graph) -> SamplerBase:
         raise NotImplementedError
 
@@ -56,6 +59,10 @@ class _NodeFlows:
         loader.set_epoch(self._iterations)
         self._iterations += 1
         return (NodeFlow(self.g, batch) for batch in loader)
+
+    def __repr__(self) -> str:
+        seeds = f"{len(self.seed_nodes)} seeds in batches of {self.batch_size}"
+        return f"{type(self).__name__}({seeds}, {self._sizes}, direction {self._direction}, {self.g!r})"
 
 
 class NeighborSampler(_NodeFlows):
@@ -97,6 +104,7 @@ class NeighborSampler(_NodeFlows):
         number = check_size(as_int(expand_factor, "expand_factor"), "expand_factor")
         self._fanouts = [number] * as_count(num_hops, "num_hops", 1)
         self._prob, self._add_self_loop = transition_prob, bool(add_self_loop)
+        self._sizes = f"{'all' if number == -1 else number} neighbours in each of {len(self._fanouts)} hops"
 
     def _sampler(self, graph: Graph) -> SamplerBase:
         prob = self._prob
@@ -136,6 +144,7 @@ class LayerSampler(_NodeFlows):
             raise ValueError("node_prob must be None, as in DGL 0.4: see nodeflow.LayerSampler(score=...)")
         super().__init__(g, batch_size, neighbor_type, seed_nodes, shuffle, num_workers, prefetch)
         self._layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False)
+        self._sizes = f"layers of {', '.join(map(str, self._layer_sizes))} draws"
 
     def _sampler(self, graph: Graph) -> SamplerBase:
         return LayerDraws(graph, self._layer_sizes, direction=self._direction, seed=self._key)
