@@ -34,4 +34,5 @@ def test_the_programs_of_the_page_run_on_two_processes(tmp_path: Path) -> None:
         printed.append(done.stdout)
     (share,) = re.findall(r"([\d.]+) of all nodes are right", printed[0])
     assert float(share) > 0.45  # chance is 0.25
-    assert sorted(printed[1].splitlines()) == [f"rank {rank}: 2 batches are the same" for rank in (0, 1)]
+    said = re.findall(r"rank \d: \d+ batches are the same", printed[1])  # two processes may write into one line
+    assert sorted(said) == [f"rank {rank}: 2 batches are the same" for rank in (0, 1)]
