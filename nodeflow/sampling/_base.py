@@ -222,10 +222,10 @@ class SamplerBase(ABC):
         By default, with ``pilot=0``, the numbers come from a formula and nothing is drawn. ``NeighborSampler``,
         ``FullSampler`` (not with ``disjoint=True``), ``BernoulliSampler``, and ``LaborSampler`` with ``iterations=0``
         and ``method="poisson"`` have one. The others need ``pilot=``, also a sampler of your own, unless it overrides
-        ``expected_sizes`` (or ``RowSampler.inclusion``). The last two flows and layers are exact in a graph without
-        parallel edges. For the layers before, nodes are taken to be in a layer independently of each other
-        (``docs/plots.md`` has the formula, and how near it comes). Cost: about that of reading all edges of the nodes
-        that may be reached, once per flow.
+        ``Sampler.probabilities``, ``RowSampler.inclusion`` or ``expected_sizes``. The last two flows and layers are
+        exact in a graph without parallel edges. For the layers before, nodes are taken to be in a layer independently
+        of each other (``docs/plots.md`` has the formula, and how near it comes). Cost: about that of reading all edges
+        of the nodes that may be reached, once per flow.
 
         Args:
             seeds: as for a call.
@@ -258,7 +258,9 @@ class SamplerBase(ABC):
     def expected_sizes(self, seeds: Ints) -> tuple[Floats, Floats]:
         """Return the expected numbers of nodes ``[L + 1]`` and edges ``[L]`` of a batch, for ``estimate``.
 
-        A sampler whose draws have a formula overrides this; a ``RowSampler`` overrides ``inclusion`` instead.
+        A sampler whose draws have a formula of their own overrides this. For one that draws edges with known
+        probabilities the package has the formula: a ``Sampler`` overrides ``probabilities``, a ``RowSampler``
+        ``inclusion``.
 
         Args:
             seeds: parent ids, checked, int64 ``[B]``; they may repeat.
@@ -266,23 +268,22 @@ class SamplerBase(ABC):
         Returns two float64 arrays **in flow order**: ``nodes[0]`` are the inputs, ``nodes[-1]`` the distinct seeds,
         ``edges[-1]`` the edges into the seeds. Raises TypeError, made by ``no_formula``, where there is no formula.
 
-        >>> from nodeflow import Sampler
-        >>> class Half(Sampler):
-        ...     def choose(self, dst, step):
-        ...         edges = self.candidates(dst)
-        ...         return edges.select(step.random.uniform(edges.eid) < 0.5, prob=0.5)
+        >>> from nodeflow.sampling import SubgraphSampler
+        >>> class HalfOfAll(SubgraphSampler):
+        ...     '''The seeds, and every other node with probability one half.'''
+        ...     def choose_nodes(self, seeds, random):
+        ...         others = np.setdiff1d(np.arange(self.graph.num_nodes), seeds)
+        ...         return np.append(seeds, others[random.uniform(others).numpy() < 0.5])
         ...
         ...     def expected_sizes(self, seeds):
-        ...         if self.num_flows > 1 or not self.include_dst:
-        ...             raise self.no_formula("it is for one flow with include_dst=True")
-        ...         seeds = np.unique(seeds)
-        ...         edges = self.candidates(torch.from_numpy(seeds))
-        ...         times = np.bincount(edges.src, minlength=self.graph.num_nodes)  # edges from every node
-        ...         others = (1 - 0.5 ** np.delete(times, seeds)).sum()
-        ...         return np.array([len(seeds) + others, len(seeds)]), np.array([0.5 * len(edges)])
-        >>> estimate = Half(Graph.from_edges([1, 2, 3, 3], [0, 0, 0, 0]), num_flows=1).estimate([0])
+        ...         prob = np.full(self.graph.num_nodes, 0.5)
+        ...         prob[seeds] = 1
+        ...         src, dst = self.graph.edges()  # in a graph without self-loops
+        ...         edges = (prob[src] * prob[dst]).sum()
+        ...         return np.full(self.num_flows + 1, prob.sum()), np.full(self.num_flows, edges)
+        >>> estimate = HalfOfAll(Graph.from_edges([1, 2, 3, 3], [0, 0, 0, 2]), num_flows=1).estimate([0])
         >>> estimate.nodes, estimate.edges
-        ((2.75, 1.0), (2.0,))
+        ((2.5, 2.5), (1.75,))
         """
         raise self.no_formula("none is known for its draws")
 

@@ -15,7 +15,7 @@ from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array, Floats
 from nodeflow.graph._edges import Edges, contains
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._frontier import Inclusion, expected_sizes
+from nodeflow.sampling._frontier import Inclusion
 from nodeflow.sampling._sampler import Sampler, Step
 
 
@@ -133,17 +133,7 @@ class RowSampler(Sampler):
 
     def expected_sizes(self, seeds: Ints) -> tuple[Floats, Floats]:
         """Return the expected numbers of nodes ``[L + 1]`` and edges ``[L]`` of a batch, from ``inclusion``."""
-        if self.graph.peers is not None:
-            raise self.no_formula("its graph lies on several processes, and none of them has all edges")
-        if self.reader.edges.patch is not None:
-            raise self.no_formula("it leaves out edges of single nodes")
-        order = [set(vars(kind)) for kind in type(self).__mro__]
-        said = next(i for i, names in enumerate(order) if "inclusion" in names)
-        if any(names & {"draw_rows", "choose", "_sample"} for names in order[:said]):
-            raise self.no_formula("it draws in a way of its own, and does not say how often rows draw their edges")
-        return expected_sizes(
-            self.reader.edges, seeds, self.num_flows, self.inclusion, include_dst=self.include_dst, reuse=self.reuse
-        )
+        return self.sizes_by("inclusion", self.inclusion, seeds)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose edges of the destinations ``dst`` for flow ``step.flow``."""

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import LARGEST, Ints, as_ids, as_int, describe
-from nodeflow._base.types import EdgeFilter
+from nodeflow._base.checks import LARGEST, Ints, as_ids, as_int, describe, first_true
+from nodeflow._base.types import EdgeFilter, Floats
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.graph._held import Peers
@@ -21,6 +21,7 @@ from nodeflow.sampling._assemble import assemble
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._frontier import Includes, Inclusion, expected_sizes
 from nodeflow.sampling._reader import Candidates
 
 
@@ -139,6 +140,64 @@ class Sampler(BoundSampler):
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
         return self.reader.candidates(torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)))
+
+    def probabilities(self, edges: Candidates, flow: int) -> Tensor | float:
+        """Return with what probability each candidate is drawn in a flow, ``[E]`` or one for all, for ``estimate``.
+
+        A subclass may implement it if the edges of different destinations are drawn independently of each other, and
+        each at most once; ``choose`` can use it too. A class that overrides ``choose`` overrides this as well: that of
+        its base class is not asked.
+
+        Args:
+            edges: all candidates of some destinations.
+            flow: the number of the flow.
+
+        >>> class Half(Sampler):
+        ...     def probabilities(self, edges, flow):
+        ...         return 0.5
+        ...
+        ...     def choose(self, dst, step):
+        ...         edges = self.candidates(dst)
+        ...         prob = self.probabilities(edges, step.flow)
+        ...         return edges.select(step.random.uniform(edges.eid) < prob, prob=prob)
+        >>> Half(Graph.from_edges([1, 2, 3, 3], [0, 0, 0, 0]), num_flows=1).estimate([0]).nodes
+        (2.75, 1.0)
+        """
+        raise self.no_formula("it does not say with what probability it draws an edge")
+
+    def expected_sizes(self, seeds: Ints) -> tuple[Floats, Floats]:
+        """Return the expected numbers of nodes ``[L + 1]`` and edges ``[L]`` of a batch, from ``probabilities``."""
+        if type(self).probabilities is Sampler.probabilities:
+            return super().expected_sizes(seeds)
+
+        def includes(rows: Ints, degree: Ints, flow: int) -> Inclusion:
+            edges = self.candidates(torch.from_numpy(rows))
+            given = torch.as_tensor(self.probabilities(edges, flow), dtype=torch.float64)
+            if given.ndim and given.shape != (len(edges),):
+                raise ValueError(f"probabilities must return [{len(edges)}] or one number, got {tuple(given.shape)}")
+            prob = given.expand(len(edges)).numpy()
+            if (i := first_true(~((prob >= 0) & (prob <= 1)))) is not None:
+                raise ValueError(
+                    f"probabilities must return numbers from 0 to 1, but that of candidate {i} is {prob[i]}"
+                )
+            drawn = np.bincount(np.repeat(np.arange(len(rows)), degree), weights=prob, minlength=len(rows))
+            return Inclusion(drawn.astype(np.float64), prob, per_edge=True)
+
+        return self.sizes_by("probabilities", includes, seeds)
+
+    def sizes_by(self, said: str, includes: Includes, seeds: Ints) -> tuple[Floats, Floats]:
+        """Return expected sizes from how often rows draw their edges, which the method named ``said`` tells."""
+        if self.graph.peers is not None:
+            raise self.no_formula("its graph lies on several processes, and none of them has all edges")
+        if self.reader.edges.patch is not None:
+            raise self.no_formula("it leaves out edges of single nodes")
+        order = [set(vars(kind)) for kind in type(self).__mro__]
+        last = next(i for i, names in enumerate(order) if said in names)
+        if any(names & {"draw_rows", "choose", "_sample"} for names in order[:last]):
+            raise self.no_formula(f"it draws in a way of its own, and has no {said!r} of its own")
+        return expected_sizes(
+            self.reader.edges, seeds, self.num_flows, includes, include_dst=self.include_dst, reuse=self.reuse
+        )
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
         return sample_layers(self, seeds, draw, inputs, contexts)

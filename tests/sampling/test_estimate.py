@@ -12,8 +12,8 @@ from _support.sampler_families import FAMILIES, call_of, graph_of_all
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow import BernoulliSampler, FullSampler, Graph, LaborSampler, NeighborSampler, testing
-from nodeflow.sampling import Estimate, Inclusion, RowSampler, SamplerBase
+from nodeflow import BernoulliSampler, FullSampler, Graph, LaborSampler, NeighborSampler, Sampler, testing
+from nodeflow.sampling import Candidates, Estimate, Inclusion, RowSampler, SamplerBase, inclusion_probabilities
 
 DRAWS = 400
 
@@ -237,6 +237,59 @@ def test_a_formula_is_not_inherited_by_a_class_that_draws_otherwise() -> None:
     assert OwnFormula(graph, [2]).estimate([5]).edges == (2,)
     with pytest.raises(TypeError, match="it does not say with what probability"):
         RowSampler.inclusion(Own(graph, [2]), np.zeros(1, np.int64), np.zeros(1, np.int64), 0)
+
+
+class ByProbability(Sampler):
+    """The edges of a flow with the probabilities min(1, c p), each on its own."""
+
+    def __init__(self, graph: Graph, k: int, num_flows: int, **options: Any) -> None:
+        super().__init__(graph, num_flows, **options)
+        self.k = k
+
+    def probabilities(self, edges: Candidates, flow: int) -> torch.Tensor:
+        return inclusion_probabilities(self.graph.edata["p"][edges.eid], edges.indptr, self.k)
+
+    def choose(self, dst: torch.Tensor, step: Any) -> Any:
+        edges = self.candidates(dst)
+        prob = self.probabilities(edges, step.flow)
+        keep = step.random.uniform(edges.eid) < prob
+        return edges.select(keep, prob=prob[keep])
+
+
+@pytest.mark.parametrize("options", [{}, {"direction": "out"}, {"reuse": True}, {"include_dst": False}])
+def test_probabilities_of_candidates_make_a_formula(options: dict[str, Any]) -> None:
+    """That of the built-in sampler, which draws with the same probabilities."""
+    graph, seeds = plain_graph(), np.arange(5, 400, 13)
+    mine = ByProbability(graph, 3, 2, **options).estimate(seeds)
+    other = NeighborSampler(graph, [3, 3], prob="p", **options).estimate(seeds)
+    assert mine.nodes == pytest.approx(other.nodes, rel=1e-9)
+    assert mine.edges == pytest.approx(other.edges, rel=1e-9)
+
+
+def test_what_probabilities_must_be() -> None:
+    class Wrong(ByProbability):
+        answer: Any = 0.5
+
+        def probabilities(self, edges: Candidates, flow: int) -> Any:
+            return self.answer
+
+    class Other(ByProbability):
+        choose = FullSampler.choose
+
+    graph = plain_graph()
+    size = int(graph.in_degrees([5])[0])
+    sampler = Wrong(graph, 3, 1)
+    assert sampler.estimate([5]).edges == pytest.approx((0.5 * size,))
+    for answer, message in (
+        (torch.ones(size + 1), rf"must return \[{size}\] or one number, got \({size + 1},\)"),
+        (torch.full((size,), 1.5), r"from 0 to 1, but that of candidate 0 is 1\.5"),
+        (float("nan"), "from 0 to 1, but that of candidate 0 is nan"),
+    ):
+        Wrong.answer = answer
+        with pytest.raises(ValueError, match=message):
+            sampler.estimate([5])
+    with pytest.raises(TypeError, match="it draws in a way of its own, and has no 'probabilities' of its own"):
+        Other(graph, 3, 1).estimate([5])
 
 
 def test_no_formula_where_edges_of_single_nodes_are_left_out() -> None:
