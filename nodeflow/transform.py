@@ -189,6 +189,8 @@ def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
 
     Node i of the result is ``nodes[i]``. Edges keep their order. Every column keeps its rows of these nodes and edges.
     Two new columns map back: ``ndata["parent_nid"]`` and ``edata["parent_eid"]``, int64, hold the ids in ``graph``.
+    Columns that were computed from edges, as by ``degrees`` and ``edge_norm``, still tell of ``graph``: compute them
+    again.
 
     Args:
         graph: the graph.
@@ -217,6 +219,7 @@ def filter_edges(graph: Graph, mask: EdgeFilter) -> Graph:
     """Return the graph with some of its edges and all of its nodes.
 
     Edges keep their order, node columns are shared. ``edata["parent_eid"]``, int64, holds the edge ids in ``graph``.
+    Columns that were computed from edges, as by ``degrees`` and ``edge_norm``, still tell of ``graph``.
     (Samplers take an ``edge_filter`` of their own, which needs no new graph.)
 
     Args:

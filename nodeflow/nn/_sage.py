@@ -31,11 +31,11 @@ class SAGEConv(LinearConv):
         in_features, out_features: widths of the rows of ``h`` and of the result.
         aggregator: "mean", "gcn" or "pool".
         weighted: with "mean": the sum of estimator weight times row over the edges, divided by the number of in-edges
-            in the parent graph (the node column "in_degree", see ``transform.degrees``). The result before a
-            nonlinearity is an unbiased estimate of the mean over all in-edges for every sampler whose weights are
-            unbiased, and equal to it with all edges. The sampler must have no ``weight`` column. A flow does not tell
-            along which edges it was drawn: for ``direction="out"`` sample from ``transform.reverse(graph)`` instead,
-            with the degrees of that graph.
+            in the parent graph (the column "in_degree" of the destination layer, see ``transform.degrees``). The
+            result before a nonlinearity is an unbiased estimate of the mean over all in-edges for every sampler whose
+            weights are unbiased, and equal to it with all edges. The sampler must have no ``weight`` column. A flow
+            does not tell along which edges it was drawn: for ``direction="out"`` sample from
+            ``transform.reverse(graph)`` instead, with the degrees of that graph.
         bias: add a learned bias b.
         order, relu: see ``LinearConv``. With "pool" only "auto" and "aggregate", since a maximum is not linear.
 
