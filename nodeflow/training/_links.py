@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -42,7 +42,7 @@ from nodeflow.training._features import hash_of
 from nodeflow.training._network import Inputs, Network
 from nodeflow.training._settings import Settings
 from nodeflow.training._task import PARTS, Task
-from nodeflow.transform import random_split
+from nodeflow.transform import filter_edges, random_split
 
 SPLIT = "split"
 """Edge column with the part of every edge: 0 train, 1 validation, 2 test."""
@@ -134,7 +134,8 @@ class LinkTask(Task):
             raise ValueError(f"metric must be one of {', '.join(METRICS)} for task 'link', got {settings.metric!r}")
         self.metric = self.metrics[settings.metric or "mrr"]
         self.relation = edge_types(dataset.graph, settings.edge_type)
-        self.triples = _triples(dataset, self.relation)
+        parts = _parts(dataset)
+        self.triples = _triples(dataset, self.relation, parts)
         if not len(self.triples["train"]):
             raise ValueError(f"data set {dataset.name!r} has no training edges")
         edges = torch.cat(list(self.triples.values()))
@@ -146,7 +147,7 @@ class LinkTask(Task):
         self.known = torch.cat([edges, self.excluded])
         super().__init__(
             dataset,
-            message_graph(self._training_graph(dataset), settings, own_model=model is not None),
+            message_graph(self._training_graph(dataset, parts), settings, own_model=model is not None),
             settings,
             device,
         )
@@ -334,12 +335,16 @@ class LinkTask(Task):
 
     # ---- inside
 
-    def _training_graph(self, dataset: Dataset) -> Graph:
-        train = self.triples["train"]
-        edata = {} if self.relation is None else {self.relation: train[:, 1].contiguous()}
-        return Graph.from_edges(
-            train[:, 0], train[:, -1], num_nodes=dataset.graph.num_nodes, ndata=dataset.graph.ndata, edata=edata
-        )
+    def _training_graph(self, dataset: Dataset, parts: Mapping[str, Tensor]) -> Graph:
+        """Return the graph of the training edges, with all edge columns but that of the split."""
+        kept = torch.zeros(dataset.graph.num_edges, dtype=torch.bool)
+        kept[parts["train"]] = True
+        graph = filter_edges(dataset.graph, kept)
+        for name in {SPLIT, "parent_eid"} & set(graph.edata):
+            del graph.edata[name]
+        if self.relation is not None:
+            graph.edata[self.relation] = torch.as_tensor(graph.edata[self.relation]).long()
+        return graph
 
     def _check_sampler(self) -> None:
         if not self.method.by_node or self.method.has_history:
@@ -380,19 +385,24 @@ def build_decoder(settings: Settings, width: int, num_relations: int) -> Decoder
         raise ValueError(f"decoder {settings.decoder!r} cannot be made: {error} (decoder_options: {given})") from error
 
 
-def _triples(dataset: Dataset, relation: str | None) -> dict[str, Tensor]:
-    """Return the edges of every part, ``[n, 3]`` (source, relation, destination), or without relations ``[n, 2]``."""
+def _parts(dataset: Dataset) -> dict[str, Tensor]:
+    """Return the ids of the edges of every part, ascending."""
     graph = dataset.graph
-    src, dst = graph.edges()
-    columns = [src, dst] if relation is None else [src, torch.as_tensor(graph.edata[relation]).long(), dst]
-    whole = torch.stack(columns, 1)
     if SPLIT not in graph.edata:
-        parts = random_split(graph, [0.8, 0.1, 0.1], of="edges")
-        return {part: whole[ids] for part, ids in zip(PARTS, parts, strict=True)}
+        drawn = random_split(graph, [0.8, 0.1, 0.1], of="edges")
+        return dict(zip(PARTS, drawn, strict=True))
     split = torch.as_tensor(graph.edata[SPLIT])
     if split.is_floating_point() or ((split < 0) | (split > 2)).any():
         raise ValueError(f"edge column {SPLIT!r} must hold 0 (train), 1 (validation) or 2 (test) for every edge")
-    return {part: whole[split == number] for number, part in enumerate(PARTS)}
+    return {part: (split == number).nonzero().flatten() for number, part in enumerate(PARTS)}
+
+
+def _triples(dataset: Dataset, relation: str | None, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the edges of every part, ``[n, 3]`` (source, relation, destination), or without relations ``[n, 2]``."""
+    src, dst = dataset.graph.edges()
+    columns = [src, dst] if relation is None else [src, torch.as_tensor(dataset.graph.edata[relation]).long(), dst]
+    whole = torch.stack(columns, 1)
+    return {part: whole[ids] for part, ids in parts.items()}
 
 
 def _no_function(outputs: Tensor, targets: Tensor) -> float:

@@ -51,6 +51,33 @@ def wheel(*, relations: bool = True, split: bool = True, features: bool = False)
     return Dataset("wheel", Graph.from_edges(src, dst, num_nodes=60, ndata=ndata, edata=edata), [], [], [], 0)
 
 
+def test_training_edges_and_their_reverses_keep_their_columns() -> None:
+    """Samplers draw by them, and models of one's own read them."""
+    data = wheel(relations=False)
+    src, dst = data.graph.edges()
+    data.graph.edata["weight"] = (1 + src * 61 % 7 + dst).float()
+    trainer = Trainer(data, replace(LINKS, model="sage", fanouts=(2,), sampler_options={"prob": "weight"}, epochs=1))
+    graph = trainer.task.graph
+    assert set(graph.edata) == {"weight"}
+    u, v = graph.edges()
+    count = len(trainer.task.triples["train"])
+    assert graph.num_edges == 2 * count
+    expected = torch.where(torch.arange(2 * count) < count, 1 + u * 61 % 7 + v, 1 + v * 61 % 7 + u)
+    assert torch.equal(graph.edata["weight"], expected.float())
+    assert trainer.task.weighted
+    assert math.isfinite(trainer.run().records[0].loss)
+
+    class Reads(GraphSAGE):
+        def forward(self, batch: Any, h: torch.Tensor) -> torch.Tensor:
+            seen.extend(flow.data["weight"] for flow in batch.flows)
+            return super().forward(batch, h)
+
+    seen: list[torch.Tensor] = []
+    settings = replace(LINKS, inputs="embedding", fanouts=(2,), epochs=1)
+    Trainer(data, settings, model=Reads(settings.embedding, 8, settings.embedding, num_layers=1)).run()
+    assert len(torch.cat(seen)) > 0
+
+
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("loss", ["softmax", "one-vs-all"])
 def test_every_decoder_trains_without_an_encoder(decoder: str, loss: str) -> None:
