@@ -186,6 +186,24 @@ class NodeFlowLoader:
         return self._epoch
 
     @property
+    def next_epoch(self) -> int:
+        """Number of the epoch that the next iteration is of, or goes on with after ``load_state_dict``.
+
+        ``for epoch in range(loader.next_epoch, 10): for batch in loader: ...`` runs what is left of ten epochs.
+
+        >>> from nodeflow import Graph, NeighborSampler
+        >>> loader = NodeFlowLoader(NeighborSampler(Graph.from_edges([0], [1]), [1]), [0, 1], batch_size=1)
+        >>> for batch in loader:
+        ...     state = loader.state_dict() if loader.batch_number == 1 else state  # in the middle of the epoch
+        >>> loader.next_epoch
+        1
+        >>> loader.load_state_dict(state)
+        >>> loader.next_epoch
+        0
+        """
+        return self._epoch if self._resume else self._epoch + 1
+
+    @property
     def batch_number(self) -> int:
         """Number of the batch of ``epoch`` that comes next; the length of the loader after the last one."""
         return self._next

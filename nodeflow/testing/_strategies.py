@@ -94,7 +94,7 @@ def node_flows(
     """Strategy for NodeFlows: sampled ones, full ones, and ones made by hand, with skips and pooled layers.
 
     Neighbours are drawn uniformly, so all edges of a node have the same estimator weight. To test a layer with weights
-    that differ, draw from ``graphs`` with ``NeighborSampler(prob=...)``.
+    that differ, draw from ``graphs`` with ``NeighborSampler(prob=...)``, as in the third example.
 
     Args:
         max_layers: bound on the number of layers.
@@ -117,6 +117,18 @@ def node_flows(
     ...         flow.data["e"] = torch.ones(flow.num_edges)
     ...         assert flow.aggregate_edges(flow.data["e"]).tolist() == flow.in_degrees.tolist()
     >>> test_a_column_of_edges()
+
+    >>> from hypothesis import strategies as st
+    >>> from nodeflow.testing import graphs, seeds
+    >>> @given(graphs(), st.data())
+    ... def test_weights_that_differ(graph, data):
+    ...     graph.edata["p"] = 1.0 + torch.arange(graph.num_edges) % 3
+    ...     flow = NeighborSampler(graph, [1], prob="p")(data.draw(seeds(graph))).flows[0]
+    ...     h, dense = torch.randn(flow.num_src, 2), torch.zeros(flow.num_dst, flow.num_src)
+    ...     src, dst = flow.edges()
+    ...     dense.index_put_((dst, src), flow.weight, accumulate=True)
+    ...     torch.testing.assert_close(flow.aggregate(h, weight=flow.weight), dense @ h)
+    >>> test_weights_that_differ()
     """
     with_parent = draw(st.booleans()) if parents is None else parents
     if include_dst not in (None, True):

@@ -137,8 +137,8 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of a run")
     one.add_argument("--output", type=Path, required=True, metavar="FILE", help="a file .csv, .parquet or .npy")
     one.add_argument(
-        "--nodes", metavar="WHICH", default="all", help="all, train, val, test, or a file .npy of ids; of a run that "
-        "learned links all or a file (default: all)",
+        "--nodes", metavar="WHICH", default="all", help="all, train, val, test, unlabelled, or a file .npy of ids; of "
+        "a run that learned links all or a file (default: all)",
     )  # fmt: skip
     one.add_argument("--data", metavar="DATA", help="another data set than that of the run, with the same features")
     one.add_argument("--device", metavar="NAME", help="where the model computes (default: that of the run)")

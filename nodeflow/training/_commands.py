@@ -21,6 +21,7 @@ from nodeflow._base.checks import as_count, as_ids
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow._display.axes import require_matplotlib
 from nodeflow.datasets import Dataset
+from nodeflow.datasets._dataset import has_label
 from nodeflow.storage import build_graph
 from nodeflow.training._arguments import given_settings
 from nodeflow.training._checkpoints import FREE, Checkpoints
@@ -254,10 +255,10 @@ def _asked(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
             f"--{option} is for runs that learned links, but the run in {options.folder} learned labels of nodes; "
             "leave it out"
         )
-    if of_links and options.nodes in PARTS:
+    if of_links and options.nodes in (*PARTS, "unlabelled"):
         raise ValueError(
-            f"--nodes must be all or a file .npy of ids, because the run in {options.folder} learned links, and its "
-            f"split is of edges; got {options.nodes!r}"
+            f"--nodes must be all or a file .npy of ids, because the run in {options.folder} learned links, not "
+            f"labels of nodes; got {options.nodes!r}"
         )
     if "top" in given:
         given["k"] = as_count(given.pop("top"), "--top", 1)
@@ -314,9 +315,13 @@ def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
         return torch.arange(dataset.graph.num_nodes)
     if which in dataset.splits:
         return dataset.splits[which]
+    if which == "unlabelled":
+        if "label" not in dataset.graph.ndata:
+            return torch.arange(dataset.graph.num_nodes)
+        return (~has_label(dataset.graph.ndata["label"])).nonzero().flatten()
     path = Path(which)
     if path.suffix != ".npy":
-        raise ValueError(f"nodes must be all, train, val, test or a file .npy of ids, got {which!r}")
+        raise ValueError(f"nodes must be all, train, val, test, unlabelled or a file .npy of ids, got {which!r}")
     try:
         ids = np.load(path, allow_pickle=False)
     except ValueError as error:

@@ -23,12 +23,14 @@ def compare(options: argparse.Namespace, say: Callable[[str], None]) -> None:
     differing = [name for name in settings[0] if any(one.get(name) != settings[0][name] for one in settings)]
     told = [name for name in ("dataset", "metric") if len({one[name] for one in results.values()}) > 1]
     header = ["run", *("data" if name == "dataset" else "best by" for name in told)]
-    rows = [[*header, f"test {metric}", f"val {metric}", "best epoch", "seconds", *differing]]
+    rows = [[*header, f"test {metric}", f"val {metric}", "best epoch", "seconds", "edges", *differing]]
     for (name, one), own in zip(results.items(), settings, strict=True):
         seconds = sum(record.seconds for record in logs[name])
+        edges = sum(record.seconds * record.edges_per_second for record in logs[name])
         scores = (one["scores"].get(part, {}).get(metric) for part in ("test", "val"))
         shown = ["-" if score is None else f"{score:.4f}" for score in scores]
-        cells = [name, *(one[which] for which in told), *shown, str(one["best_epoch"]), f"{seconds:.1f}"]
+        cost = f"{seconds:.1f}", f"{edges / 1e6:.3g}M"
+        cells = [name, *(one[which] for which in told), *shown, str(one["best_epoch"]), *cost]
         rows.append([*cells, *(str(own.get(setting)) for setting in differing)])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:

@@ -103,7 +103,9 @@ class Settings:
         "features where there are any",
     )  # fmt: skip
     embedding: int = count(64, "width of the learned rows of nodes", least=1)
-    edge_type: str = text("", "edge column with the types of edges, for rgcn; empty: relation, etype or type")
+    edge_type: str = text(
+        "", "edge column with the types of edges, for rgcn and links; empty: relation, etype, type or kind"
+    )
     optimizer: str = one_of("adam", OPTIMIZERS, "the optimiser")
     learning_rate: float = number(0.003, "learning rate, the highest of the schedule", above=0)
     weight_decay: float = number(0.0, "weight decay of the optimiser")

@@ -135,7 +135,7 @@ def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(place: Pat
     [
         ("--output x.txt", "output must end with .csv, .parquet or .npy, got 'x.txt'"),
         ("--output no/x.csv", "there is no folder no to write x.csv into"),
-        ("--output x.csv --nodes some", "nodes must be all, train, val, test or a file .npy of ids, got 'some'"),
+        ("--output x.csv --nodes some", "nodes must be all, train, val, test, unlabelled or a file .npy of ids, got "),
         ("--output x.csv --nodes no.npy", "No such file or directory: 'no.npy'"),
         ("--output x.csv --nodes far.npy", "far.npy"),
         ("--output x.csv --nodes half.npy", "half.npy"),
@@ -163,13 +163,27 @@ def test_compare_shows_what_differs(place: Path, tmp_path: Path, capsys: pytest.
     picture = tmp_path / "both.png"
     assert status(["compare", str(place / "sage"), str(place / "gcn"), "--output", str(picture)]) == 0
     header, first, second, wrote = capsys.readouterr().out.splitlines()
-    assert header.split() == ["run", "test", "accuracy", "val", "accuracy", "best", "epoch", "seconds", "model"]
+    assert header.split() == [
+        "run",
+        "test",
+        "accuracy",
+        "val",
+        "accuracy",
+        "best",
+        "epoch",
+        "seconds",
+        "edges",
+        "model",
+    ]
     for line, model in ((first, "sage"), (second, "gcn")):
         result = json.loads((place / model / "result.json").read_text())
-        name, test, val, epoch, _, shown = line.split()
+        name, test, val, epoch, _, edges, shown = line.split()
         scores = [f"{result['scores'][part]['accuracy']:.4f}" for part in ("test", "val")]
         assert [name, test, val] == [str(place / model), *scores]
         assert (int(epoch), shown) == (result["best_epoch"], model)
+        with (place / model / "log.csv").open(newline="") as file:
+            drawn = [float(row["seconds"]) * float(row["edges_per_second"]) for row in csv.DictReader(file)]
+        assert edges == f"{sum(drawn) / 1e6:.3g}M"
     assert wrote == f"wrote {picture}"
     assert picture.read_bytes().startswith(b"\x89PNG")
 

@@ -48,6 +48,9 @@ def test_from_tables_to_predictions(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["train", "--resume", str(run), "--epochs", "30"]) == 0
     assert main(["evaluate", str(run)]) == 0
     assert main(["predict", str(run), "--output", str(table)]) == 0
+    assert main(["predict", str(run), "--nodes", "unlabelled", "--output", str(tmp_path / "new.csv")]) == 0
+    with (tmp_path / "new.csv").open(newline="") as file:
+        assert sorted(row["name"] for row in csv.DictReader(file)) == [f"person {v:02d}" for v in range(4)]
     assert (run / "curves.png").is_file()
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
