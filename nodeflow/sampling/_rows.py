@@ -133,7 +133,7 @@ class RowSampler(Sampler):
 
     def expected_sizes(self, seeds: Ints) -> tuple[Floats, Floats]:
         """Return the expected numbers of nodes ``[L + 1]`` and edges ``[L]`` of a batch, from ``inclusion``."""
-        return self.sizes_by("inclusion", self.inclusion, seeds)
+        return self._sizes_by("inclusion", self.inclusion, seeds)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose edges of the destinations ``dst`` for flow ``step.flow``."""

@@ -183,9 +183,9 @@ class Sampler(BoundSampler):
             drawn = np.bincount(np.repeat(np.arange(len(rows)), degree), weights=prob, minlength=len(rows))
             return Inclusion(drawn.astype(np.float64), prob, per_edge=True)
 
-        return self.sizes_by("probabilities", includes, seeds)
+        return self._sizes_by("probabilities", includes, seeds)
 
-    def sizes_by(self, said: str, includes: Includes, seeds: Ints) -> tuple[Floats, Floats]:
+    def _sizes_by(self, said: str, includes: Includes, seeds: Ints) -> tuple[Floats, Floats]:
         """Return expected sizes from how often rows draw their edges, which the method named ``said`` tells."""
         if self.graph.peers is not None:
             raise self.no_formula("its graph lies on several processes, and none of them has all edges")

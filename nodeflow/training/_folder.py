@@ -22,7 +22,7 @@ from nodeflow._disk.manifest import replace_file
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import STATE, Checkpoints
-from nodeflow.training._links import LinkNetwork, build_decoder
+from nodeflow.training._link_network import LinkNetwork, build_decoder
 from nodeflow.training._models import build_model
 from nodeflow.training._network import Inputs, Network
 from nodeflow.training._nodes import NodeTask

@@ -19,15 +19,8 @@ from nodeflow.graph import Graph
 from nodeflow.graph._numbering import Numbering
 from nodeflow.metrics import Metric, Ranks, TopLinks, rank_links, top_links
 from nodeflow.nn import (
-    Bilinear,
-    ComplEx,
-    Decoder,
     DistMult,
-    DotProduct,
     FlowModel,
-    MLPDecoder,
-    RotatE,
-    TransE,
     logistic_loss,
     margin_loss,
     self_adversarial_loss,
@@ -39,7 +32,7 @@ from nodeflow.sampling._base import Draw
 from nodeflow.training._answers import AnswerBatch, Answers
 from nodeflow.training._entering import edge_types, message_graph
 from nodeflow.training._features import hash_of
-from nodeflow.training._network import Inputs, Network
+from nodeflow.training._link_network import LinkNetwork, build_decoder
 from nodeflow.training._settings import Settings
 from nodeflow.training._task import PARTS, Task
 from nodeflow.transform import filter_edges, random_split
@@ -47,10 +40,6 @@ from nodeflow.transform import filter_edges, random_split
 SPLIT = "split"
 """Edge column with the part of every edge: 0 train, 1 validation, 2 test."""
 METRICS = ("mrr", "mean_rank", "hits@1", "hits@3", "hits@10")
-_DECODERS: dict[str, Callable[..., Decoder]] = {
-    "dot": DotProduct, "distmult": DistMult, "complex": ComplEx, "bilinear": Bilinear, "transe": TransE,
-    "rotate": RotatE, "mlp": MLPDecoder,
-}  # fmt: skip
 
 
 class NodesOnly(SamplerBase):
@@ -70,38 +59,6 @@ class NodesOnly(SamplerBase):
             rows = numbering.extend(seeds.copy())
         layer = Layer(len(numbering.nodes), torch.from_numpy(numbering.nodes))
         return NodeFlow([layer], [], parent=self.graph, seed_index=torch.from_numpy(rows))
-
-
-class LinkNetwork(Network):
-    """The inputs, the model and the decoder of a run: ``network(batch)`` gives the rows that the decoder compares.
-
-    Args:
-        inputs: the rows that enter the model.
-        model: None for none: the rows that enter are compared, with dropout.
-        decoder: the scores of pairs of rows.
-        dropout: without a model, the probability that an entry is set to zero.
-
-    >>> from nodeflow.nn import DistMult
-    >>> from nodeflow.training import Inputs
-    >>> network = LinkNetwork(Inputs(3, features=0, embedding=4), None, DistMult(4), dropout=0.0)
-    >>> rows = network.model(network.inputs.table)
-    >>> network.decoder(rows[[0, 1]], rows[[1, 2]]).shape
-    torch.Size([2])
-    """
-
-    def __init__(self, inputs: Inputs, model: nn.Module | None, decoder: Decoder, dropout: float) -> None:
-        super().__init__(inputs, nn.Dropout(dropout) if model is None else model)
-        self.decoder, self.encodes = decoder, model is not None
-
-    def forward(self, batch: NodeFlow | AnswerBatch) -> Tensor:
-        """Return the rows of the seeds, ``[layer_sizes[-1], width]``; of all nodes for a batch of answers."""
-        if isinstance(batch, AnswerBatch):
-            out: Tensor = self.model(whole_column(self.inputs.everywhere(batch.graph)))
-        elif self.encodes:
-            out = super().forward(batch)
-        else:
-            out = self.model(self.inputs(batch))
-        return out
 
 
 class LinkTask(Task):
@@ -368,21 +325,6 @@ class LinkTask(Task):
             known=self.triples["train"],  # not the edges of the graph, which go the way of messages
             exclude="reverse" if encodes else None, seed=seed,
         )  # fmt: skip
-
-
-def build_decoder(settings: Settings, width: int, num_relations: int) -> Decoder:
-    """Return a new decoder of ``settings`` for rows of ``width``; ``num_relations`` 0: without relations.
-
-    Raises ValueError for a width that the decoder cannot have, or relations that it needs.
-    """
-    if settings.inverse and not num_relations:
-        raise ValueError("inverse relations need an edge column of relations: name it with edge_type")
-    options = {"inverse": True} if settings.inverse else {}
-    try:
-        return _DECODERS[settings.decoder](width, num_relations or None, **options, **settings.decoder_options)
-    except TypeError as error:
-        given = ", ".join(settings.decoder_options) or "none"
-        raise ValueError(f"decoder {settings.decoder!r} cannot be made: {error} (decoder_options: {given})") from error
 
 
 def _parts(dataset: Dataset) -> dict[str, Tensor]:

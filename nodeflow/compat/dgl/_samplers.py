@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,7 +25,7 @@ from nodeflow.sampling._sampler import check_size, check_sizes
 _ORDER = 0x6F72646572  # keeps the order of the seeds apart from the draws
 
 
-class _NodeFlows:
+class _NodeFlows(ABC):
     """NodeFlows of consecutive batches of seeds; each iteration over it draws afresh, in the same order of seeds."""
 
     def __init__(
@@ -47,8 +48,9 @@ class _NodeFlows:
     _sizes: str
     """Numbers of draws, in words."""
 
+    @abstractmethod
     def _sampler(self, graph: Graph) -> SamplerBase:
-        raise NotImplementedError
+        """Return what draws from the graph as it is when an iteration begins."""
 
     def __iter__(self) -> Iterator[NodeFlow]:
         """Draw NodeFlows in the order of the seeds; they do not depend on the number of workers."""
