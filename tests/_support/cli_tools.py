@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from nodeflow.training._cli import main
 
@@ -36,3 +37,18 @@ def status(arguments: list[str]) -> int:
 
 def train(data: Path, output: Path, *options: str) -> int:
     return status(["train", str(data), *SMALL, "--output", str(output), *options])
+
+
+def finished_runs(place: Path) -> Path:
+    """Make the data set "two" in a folder, and finished runs "sage" and "gcn"; return the folder."""
+    data = two_communities(place / "two")
+    for model in ("sage", "gcn"):
+        assert train(data, place / model, "--model", model, "--no-plot") == 0
+    return place
+
+
+def failure(arguments: list[str | Path], capsys: pytest.CaptureFixture[str]) -> str:
+    """The line on standard error of a command that fails."""
+    capsys.readouterr()
+    assert status([str(word) for word in arguments]) == 2
+    return capsys.readouterr().err
