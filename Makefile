@@ -1,12 +1,21 @@
-# Two commands: `make train` runs the main job, `make test` the tests. Each sets up .venv when it is not there yet.
-# `make test-slow` runs what takes long: statistics, soak tests, and the scripts that make figures.
-# `make docs` builds the documentation site, build/docs/index.html.
+# `make` lists the commands. Each sets up .venv when it is not there yet.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: train test test-slow docs lint types format notebooks clean
+.DEFAULT_GOAL := help
+.PHONY: help train test test-slow docs lint types format notebooks clean
+
+help:
+	@echo "make train      train GraphSAGE on the bundled data set, into runs/debian"
+	@echo "make test       run the tests, also those that run the documentation"
+	@echo "make test-slow  run what takes long: statistics, soak tests, scripts that make figures"
+	@echo "make docs       build the documentation site, build/docs/index.html"
+	@echo "make lint       check style and format; make format fixes what it can"
+	@echo "make types      run mypy, strict"
+	@echo "make notebooks  run all notebooks and store their results"
+	@echo "make clean      remove .venv, build and caches"
 
 train: $(VENV)/.run
 	$(BIN)/nodeflow train --output runs/debian

@@ -25,8 +25,10 @@ from child import figures_of
 from rmat import ensure
 
 from nodeflow import Graph
+from nodeflow.building import build_graph
 from nodeflow.distributed import partition_graph
-from nodeflow.storage import build_graph, create, write_partitions
+from nodeflow.partitions import write_partitions
+from nodeflow.storage import create
 
 HERE = Path(__file__).resolve().parent
 WIDTH = 64

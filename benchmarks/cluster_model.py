@@ -123,7 +123,7 @@ def counted(data: Data, ranks: int, method: str, options: argparse.Namespace, ba
     for rank in sorted({int(r) for r in np.linspace(0, ranks - 1, min(ranks, options.counted))}):
         loader = NodeFlowLoader(
             NeighborSampler(data.graph, options.fanouts), seeds, batch_size, shuffle=True, rank=rank, world_size=ranks,
-            share="owned", owner=owner,
+            share=owner,
         )  # fmt: skip
         found.append(vars(count(loader, owner, rank, 4 * options.width, options.steps)))
     return Traffic(**{name: statistics.mean(one[name] for one in found) for name in found[0]})

@@ -11,7 +11,7 @@ over the number of processes, so that a step has the same seeds with any number;
 
 - communication: an epoch of sampling with features, per step and process, by the method of the cut, the shares of the
   seeds, and the share of the rows that every process keeps a copy of (those of the largest degree).
-- cut: sums over all edges (``PartPropagation``), by place of edges: partners, mirrors, and bytes of one pass.
+- cut: sums over all edges (``Propagation``), by place of edges: partners, mirrors, and bytes of one pass.
 - time: epochs of sampling alone and of training steps (GraphSAGE), in rounds in turn; medians. The base is one process
   with the whole graph that may use one core. Several processes have a core each where there are as many. "in
   exchanges" has the seconds that the slowest process spends in exchanges of draws and rows, also where it waits for

@@ -80,12 +80,14 @@ def prepared(count: int, width: int) -> dict[str, Contestant]:
     rng = np.random.default_rng(0)
     table = torch.rand(count, width, generator=torch.Generator().manual_seed(0))
     hot = torch.from_numpy(rng.permutation(2 * count)[:count])
-    half = storage.Cached(LongColumn(table, hot, 2 * count), np.bincount(hot.numpy(), minlength=2 * count), count)
+    half = storage.Cached(
+        LongColumn(table, hot, 2 * count), np.bincount(hot.numpy(), minlength=2 * count), table.nbytes
+    )
     heat, one, two = rng.random(count), [("memory", None)], [("memory", 0.5), ("memory", None)]
     return {
         "plain": (lambda ids: fetch_rows(table, ids), None),
         "index_select": (lambda ids: table.index_select(0, ids), None),
-        "cached": (storage.Cached(table, heat, count).fetch, None),
+        "cached": (storage.Cached(table, heat, table.nbytes).fetch, None),
         "cached half": (half.fetch, hot),
         "tiered": (storage.Tiered.split(table, heat, one).fetch, None),
         "two tiers": (storage.Tiered.split(table, heat, two).fetch, None),

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from recently_used import RecentlyUsed
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
-from nodeflow.storage import RecentlyUsed, degree_heat, hottest, presample, random_heat, reach_heat
+from nodeflow.storage import degree_heat, hottest, presample, reach_heat
 from nodeflow.storage._plan import Plan, served
 
 FANOUTS, BATCH, EPOCHS, COMMUNITIES, MEASURED = [10, 10], 1024, 2, 64, (1, 2)
@@ -72,7 +73,7 @@ def rates(graph: Graph, train: torch.Tensor, shares: list[int]) -> dict[str, lis
     batches = [batch.layers[0].parent_nid.numpy() for epoch in MEASURED for batch in loader.draws(epoch)]
     asked = sum(map(len, batches))
     heats = {
-        "random": random_heat(graph.num_nodes),
+        "random": torch.rand(graph.num_nodes, generator=torch.Generator().manual_seed(0)),
         "degree": degree_heat(graph),
         "reach (analytic)": reach_heat(graph, train, FANOUTS, loader.batch_size),
         "presample (another epoch)": presample(loader, [0]),

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from compare import Worker
+from recently_used import RecentlyUsed
 from rmat import ensure
 
 from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader, storage
@@ -102,10 +103,11 @@ class Epoch(NamedTuple):
 
 def epochs_of(kind: str, graph: Graph, features: Path, options: argparse.Namespace) -> list[Epoch]:
     """Train with a kind of cache that is empty at first."""
-    room, count = int(graph.num_nodes * options.memory / 100), options.epochs + 1
+    count = options.epochs + 1
     train = step_of(options.width)
     begun, before = time.perf_counter(), 0
     graph.ndata["x"] = rows = storage.open(features, direct=True)  # type: ignore[assignment]
+    room = rows.shape[1] * rows.dtype.itemsize * int(graph.num_nodes * options.memory / 100)
     loader = loader_of(graph, options.batches)
     batches = KINDS[kind](graph, loader, room, count)
     found = []
@@ -250,14 +252,14 @@ def cached(heat: Callable[[Graph, NodeFlowLoader], Any]) -> Callable[..., Iterab
 
 
 def recent(graph: Graph, loader: NodeFlowLoader, room: int, _: int) -> Iterable[NodeFlow]:
-    graph.ndata["x"] = storage.RecentlyUsed(graph.ndata["x"], room)  # type: ignore[assignment]
+    graph.ndata["x"] = RecentlyUsed(rows := graph.ndata["x"], room // (rows.shape[1] * rows.dtype.itemsize))
     return loader
 
 
 KINDS: dict[str, Callable[..., Iterable[NodeFlow]]] = {
     "nothing": lambda graph, loader, room, epochs: loader,
     "LRU": recent,
-    "random": cached(lambda graph, loader: storage.random_heat(graph.num_nodes)),
+    "random": cached(lambda graph, loader: torch.rand(graph.num_nodes)),
     "degree": cached(lambda graph, loader: storage.degree_heat(graph)),
     "reach (analytic)": cached(lambda graph, loader: storage.reach_heat(graph, loader.seeds, FANOUTS, BATCH)),
     "presample": cached(lambda graph, loader: storage.presample(loader, [0])),

@@ -19,7 +19,6 @@ import statistics
 import sys
 import time
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +50,11 @@ def main() -> None:
         changes = dict(zip(names, map(value_of, values), strict=True))
         settings = Settings.from_dict({"task": "link", **tomllib.loads(file.read_text()), **changes})
         if options.epochs is not None:
-            settings = replace(settings, epochs=options.epochs)
+            settings = settings.replace(epochs=options.epochs)
         runs = []
         for seed in range(options.seeds):
             begun, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_utime
-            result = Trainer(dataset, replace(settings, seed=seed)).run(report)
+            result = Trainer(dataset, settings.replace(seed=seed)).run(report)
             used = resource.getrusage(resource.RUSAGE_SELF).ru_utime - used
             runs.append((result, time.perf_counter() - begun, used))
         test = [result.scores["test"] for result, _, _ in runs]

@@ -16,7 +16,7 @@ import platform
 import statistics
 import sys
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -63,7 +63,7 @@ def main() -> None:
         dataset = debian() if name == "debian" else read_folder(name)
         settings = settings_of(dataset)
         if options.epochs is not None:
-            settings = replace(settings, epochs=options.epochs)
+            settings = settings.replace(epochs=options.epochs)
         print_table(dataset, settings, options.samplers, options.seeds)
 
 
@@ -89,7 +89,7 @@ def print_table(dataset: Dataset, settings: Settings, samplers: tuple[str, ...],
             )
         )
         print(rows[-1], file=sys.stderr, flush=True)
-    print(f"\n{dataset}, model {settings.model}\n")
+    print(f"\n{dataset}, model {settings.model.name}\n")
     print(f"| sampler | test {metric} | deviation | seconds | million edges | epochs |\n|---|---|---|---|---|---|")
     for row in sorted(rows, key=lambda row: -statistics.mean(row.scores)):
         print(row)
@@ -98,8 +98,8 @@ def print_table(dataset: Dataset, settings: Settings, samplers: tuple[str, ...],
 
 def run(dataset: Dataset, settings: Settings, sampler: str, seed: int) -> Result:
     """Train once."""
-    changed = {**settings.to_dict(), "sampler": sampler, "fanouts": None, "seed": seed, **SPECIAL.get(sampler, {})}
-    return Trainer(dataset, Settings.from_dict(changed)).run()
+    changes = {"sampler": sampler, "fanouts": None, "seed": seed, **SPECIAL.get(sampler, {})}
+    return Trainer(dataset, settings.replace(**changes)).run()
 
 
 if __name__ == "__main__":

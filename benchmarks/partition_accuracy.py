@@ -29,8 +29,8 @@ from nodeflow._rows.rows import take_rows
 from nodeflow.datasets import debian, read_folder
 from nodeflow.metrics import rank_links
 from nodeflow.nn import DistMult, GraphSAGE, softmax_loss
+from nodeflow.partitions import PartitionBuffer, Partitions, write_partitions
 from nodeflow.random import Random, derive_key
-from nodeflow.storage import PartitionBuffer, Partitions, write_partitions
 from nodeflow.transform import add_reverse_edges, is_symmetric
 
 NEGATIVES, BATCH, RATE = 512, 1024, 0.1

@@ -23,8 +23,8 @@ from torch.nn import functional as F
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
 from nodeflow.nn import GraphSAGE
+from nodeflow.partitions import PartitionBuffer, Partitions, write_partitions
 from nodeflow.random import Random
-from nodeflow.storage import PartitionBuffer, Partitions, write_partitions
 
 CLASSES, HIDDEN = 16, 128
 
@@ -87,7 +87,7 @@ def disk(parts: Partitions) -> float:
     """GB/s of reading all files of features one after the other, past the memory of the system."""
     total, begun = 0, time.perf_counter()
     memory = bytearray(2**24)
-    for k in range(parts.num_partitions):
+    for k in range(parts.num_parts):
         with (parts.folder / parts.node_array("feat", k).file).open("rb", buffering=0) as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             while size := file.readinto(memory):

@@ -21,8 +21,8 @@ import torch
 
 from nodeflow import Graph
 from nodeflow.datasets import Dataset, debian, read_folder
+from nodeflow.partitions import PartitionBuffer, write_partitions
 from nodeflow.random import Random
-from nodeflow.storage import PartitionBuffer, write_partitions
 from nodeflow.training import Settings, Trainer
 
 CLASSES = 16

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 from nodeflow.distributed import partition_graph
-from nodeflow.training._entering import directed
 from nodeflow.training._folder import read_dataset
+from nodeflow.training._graph import directed
 
 
 def main() -> None:

@@ -24,9 +24,9 @@ import torch
 from torch import Tensor
 
 from nodeflow.datasets import debian, read_folder
+from nodeflow.learned import EmbeddingTable, Pipeline
 from nodeflow.metrics import rank_links
 from nodeflow.random import Random, derive_key
-from nodeflow.storage import EmbeddingTable, Pipeline
 
 
 def triples_and_split(data: str) -> tuple[Tensor, Tensor, int]:

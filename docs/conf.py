@@ -28,6 +28,8 @@ extensions = [
     "_site.docstrings",
     "_site.mathml",
     "_site.mentions",
+    "_site.searching",
+    "_site.tables",
 ]
 root_doc = "index"
 nitpicky = True

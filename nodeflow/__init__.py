@@ -61,6 +61,7 @@ __all__ = [
     "ShadowSampler",
     "TemporalNeighborSampler",
     "Updater",
+    "building",
     "compat",
     "control_variates",
     "convert",
@@ -73,14 +74,15 @@ __all__ = [
     "flow_from_edges",
     "fn",
     "graph",
+    "learned",
     "loader",
     "message_passing",
     "metrics",
     "nn",
     "ops",
+    "partitions",
     "plot",
     "propagation",
-    "random",
     "sampling",
     "storage",
     "testing",
@@ -88,7 +90,8 @@ __all__ = [
     "transform",
 ]
 
-_ROOMS = frozenset(name for name in __all__ if name.islower() and name not in globals())
+# not in __all__: "from nodeflow import *" would hide Python's own module of that name
+_ROOMS = frozenset(name for name in [*__all__, "random"] if name.islower() and name not in globals())
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -99,4 +102,4 @@ def __getattr__(name: str) -> ModuleType:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*__all__, "__version__", "random"])

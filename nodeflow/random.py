@@ -23,6 +23,7 @@ __all__ = ["Random", "derive_key", "hash_ids"]
 
 _MASK: Final = (1 << 64) - 1
 _GOLDEN: Final = 0x9E3779B97F4A7C15
+_START: Final = int.from_bytes(b"nodeflow", "big")
 _NEGATIVE: Final = 0xD1342543DE82EF95  # in place of _GOLDEN for a negative word
 _MORE: Final = 0xAF251AF3B0F025B5  # for the bits of a word beyond its lowest 64
 
@@ -33,16 +34,18 @@ def _mix(z: int) -> int:
     return z ^ (z >> 31)
 
 
-def derive_key(*words: int) -> int:
-    """Return a 64-bit key that depends on integers, such as a seed, an epoch and a flow number, and on their order.
+def derive_key(*words: int | str) -> int:
+    """Return a 64-bit key that depends on words, such as a purpose, a seed and an epoch, and on their order.
 
-    The integers may have any size: all their bits and their sign count.
+    Integers may have any size: all their bits and their sign count. Text stands for the integer whose bytes, highest
+    first, are its letters in UTF-8.
 
-    >>> derive_key(0, 1) == derive_key(0, 1), derive_key(0, 1) == derive_key(1, 0)
+    >>> derive_key("order", 0, 1) == derive_key("order", 0, 1), derive_key(0, 1) == derive_key(1, 0)
     (True, False)
     """
-    key = 0x6E6F6465666C6F77
-    for word in words:
+    key = _START
+    for value in words:
+        word = int.from_bytes(value.encode(), "big") if isinstance(value, str) else value
         rest, step = (word, _GOLDEN) if word >= 0 else (~word, _NEGATIVE)
         key = _mix(((key + step) & _MASK) ^ _mix(rest & _MASK))
         while rest := rest >> 64:
@@ -111,14 +114,14 @@ class Random(Frozen):
         ``bounds`` is one integer, or one per id, at least 1 and below 2^63. Raises TypeError for bounds that are not
         integers, ValueError for bounds out of range.
         """
-        checked, given = as_ids(ids, "ids", LARGEST), np.asarray(bounds)
-        if given.size and given.dtype.kind not in "iu":
+        checked, numbers = as_ids(ids, "ids", LARGEST), np.asarray(bounds)
+        if numbers.size and numbers.dtype.kind not in "iu":
             raise TypeError(f"bounds must be integers below 2**63, got {describe(bounds)}")
-        if given.shape not in ((), checked.shape):
-            raise ValueError(f"bounds must be one integer or one per id ({len(checked)}), got shape {given.shape}")
-        if given.size and (given.min() < 1 or given.max() > LARGEST):
-            raise ValueError(f"bounds must be at least 1 and below 2**63, got {given.min()} to {given.max()}")
-        limits = np.broadcast_to(given, checked.shape).astype(np.int64)
+        if numbers.shape not in ((), checked.shape):
+            raise ValueError(f"bounds must be one integer or one per id ({len(checked)}), got shape {numbers.shape}")
+        if numbers.size and (numbers.min() < 1 or numbers.max() > LARGEST):
+            raise ValueError(f"bounds must be at least 1 and below 2**63, got {numbers.min()} to {numbers.max()}")
+        limits = np.broadcast_to(numbers, checked.shape).astype(np.int64)
         out = np.empty(len(checked), np.int64)
         kernels.rng.fill_bounded(np.uint64(self.key), checked, as_count(draw, "draw"), limits, out)
         return torch.from_numpy(out)

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, as_ids, as_int, check_one_of, describe, first_true
 from nodeflow._base.types import EdgeFilter, IdsLike, NumbersLike
+from nodeflow._edges.columns import edge_mask, edge_numbers
 from nodeflow._rows.rows import join_rows, take_rows, zero_rows
 from nodeflow.graph import Frame, Graph
-from nodeflow.graph._columns import edge_mask, edge_numbers
 from nodeflow.random import Random, derive_key
 
 __all__ = [
@@ -41,8 +41,6 @@ OUT_DEGREE: Final = "out_degree"
 """Name of the node column with the degree of a source."""
 DEGREES: Final = (IN_DEGREE, OUT_DEGREE)
 """Both names."""
-
-_SPLIT = 0x73706C6974  # sets the key of splits apart from those of samplers
 
 
 def reverse(graph: Graph) -> Graph:
@@ -92,12 +90,12 @@ def add_self_loops(graph: Graph, *, mark: str | None = None, edata: Mapping[str,
     tensor([0, 1, 1])
     """
     nodes = torch.from_numpy(np.arange(graph.num_nodes))
-    made = _with_edges(graph, nodes, nodes, None, mark)
+    with_loops = _with_edges(graph, nodes, nodes, None, mark)
     for name, number in (edata or {}).items():
         if name not in graph.edata:
             raise KeyError(f"edata: the graph has no edge column {name!r}; it has {', '.join(graph.edata) or 'none'}")
-        made.edata[name][graph.num_edges :] = number  # a new column: it has new rows
-    return made
+        with_loops.edata[name][graph.num_edges :] = number  # a new column: it has new rows
+    return with_loops
 
 
 def edge_norm(
@@ -265,12 +263,18 @@ def reorder(graph: Graph, order: IdsLike) -> Graph:
 
 
 def random_split(
-    graph: Graph, sizes: NumbersLike, *, of: str = "nodes", among: IdsLike | None = None, seed: int = 0
+    graph: Graph,
+    fractions: NumbersLike | None = None,
+    *,
+    counts: IdsLike | None = None,
+    of: str = "nodes",
+    among: IdsLike | None = None,
+    seed: int = 0,
 ) -> tuple[Tensor, ...]:
     """Split the nodes or the edges of a graph at random; return the ids of every part, int64, ascending.
 
     Edges are split by pairs of nodes: all edges between the same two nodes, in both directions, fall into one part. So
-    an edge of one part does not give away its reverse in another. Sizes then count pairs, not edges.
+    an edge of one part does not give away its reverse in another. Parts then have fractions and counts of pairs.
 
     The items, n nodes or n pairs, are put in a random order, every order being equally likely, and the order is cut.
     With fractions the cuts are at the multiples of n, rounded: a part of fraction f has less than one item more or
@@ -278,57 +282,73 @@ def random_split(
 
     Args:
         graph: the graph.
-        sizes: one per part: fractions (floats), or counts of items (ints). Items that they leave over are in no part.
+        fractions: a fraction of the items per part; they add up to 1.
+        counts: in place of ``fractions`` a number of items per part; -1, for one part, is all that the others leave.
+            They add up to the number of items.
         of: "nodes" or "edges".
         among: ids of the nodes (or edges) to split, each once, such as those with a label; None splits all.
         seed: which of the random orders.
 
-    Raises ValueError for sizes that are negative or more than there is, or an ``among`` with an id twice, TypeError
-    for sizes that are neither all floats nor all ints, IndexError for unknown ids.
+    Raises TypeError unless either ``fractions`` or ``counts`` are given, or for numbers of another kind, ValueError for
+    numbers that leave items over, are negative, or are more than there is, or an ``among`` with an id twice, IndexError
+    for unknown ids.
 
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 0, 3, 2])
     >>> [part.tolist() for part in random_split(graph, [0.5, 0.25, 0.25])]
     [[0, 1], [3], [2]]
-    >>> [part.tolist() for part in random_split(graph, [1, 1], of="edges")]
+    >>> [part.tolist() for part in random_split(graph, counts=[1, -1], of="edges")]
     [[2, 3], [0, 1]]
     """
     check_one_of(of, "of", ("nodes", "edges"))
+    if (fractions is None) == (counts is None):
+        both = "neither" if counts is None else "both"
+        raise TypeError(f"pass fractions, as in [0.8, 0.1, 0.1], or counts=, as in [1000, -1]; got {both}")
     total = graph.num_nodes if of == "nodes" else graph.num_edges
     ids = np.arange(total) if among is None else np.sort(as_ids(among, "among", total, of.removesuffix("s")))
     if (at := first_true(ids[1:] == ids[:-1])) is not None:
         raise ValueError(f"among must hold every id once, but {ids[at]} occurs more than once")
-    item = np.arange(len(ids))
+    item, what = np.arange(len(ids)), of
     if of == "edges":  # the number of its pair of nodes, for every edge
-        ends = np.sort(torch.stack(graph.edges()).numpy()[:, ids], axis=0)
+        ends, what = np.sort(torch.stack(graph.edges()).numpy()[:, ids], axis=0), "pairs of nodes with an edge"
         item = np.unique(ends, axis=1, return_inverse=True)[1].ravel()
-    count = int(item.max(initial=-1)) + 1
-    cuts = _cuts(sizes, count)
-    rank = np.empty(count, np.int64)
-    rank[Random(derive_key(_SPLIT, as_int(seed, "seed"))).permutation(count).numpy()] = np.arange(count)
+    size = int(item.max(initial=-1)) + 1
+    cuts = _cuts_by_fraction(fractions, size) if counts is None else _cuts_by_count(counts, size, what)
+    rank = np.empty(size, np.int64)
+    rank[Random(derive_key("split", as_int(seed, "seed"))).permutation(size).numpy()] = np.arange(size)
     part = np.searchsorted(cuts, rank, side="right")[item]
     return tuple(torch.from_numpy(ids[part == number]) for number in range(len(cuts)))
 
 
-def _cuts(sizes: NumbersLike, count: int) -> Ints:
-    """Return where every part ends in an order of ``count`` items."""
-    values = as_array(sizes, "sizes")
+def _cuts_by_fraction(fractions: object, size: int) -> Ints:
+    """Return where every part ends in an order of ``size`` items."""
+    values = as_array(fractions, "fractions", "numbers")
     if values.ndim != 1 or len(values) == 0 or values.dtype.kind not in "iuf":
-        raise TypeError(
-            f"sizes must be one float or one int per part, as [0.8, 0.1, 0.1] or [100, 20], got {describe(sizes)}"
-        )
+        raise TypeError(f"fractions must be one number per part, as in [0.8, 0.1, 0.1], got {describe(fractions)}")
     if not np.isfinite(values).all() or (values < 0).any():
-        raise ValueError(f"sizes must not be negative, got {values.tolist()}")
-    if values.dtype.kind == "f":
-        shares = np.cumsum(values.astype(np.float64))
-        if shares[-1] > 1 + 1e-6:
-            raise ValueError(f"fractions must add up to at most 1, got {values.tolist()}")
-        # sums such as 0.8 + 0.1 + 0.1 are 1 but for rounding
-        cuts: Ints = np.minimum(np.floor(shares * count + 0.5 + 1e-9 * count), count).astype(np.int64)
-        return cuts
-    ends: Ints = np.cumsum(values.astype(np.int64))
-    if ends[-1] > count:
-        raise ValueError(f"sizes must add up to at most {count}, the number of items to split, got {values.tolist()}")
-    return ends
+        raise ValueError(f"fractions must not be negative, got {values.tolist()}")
+    ends = np.cumsum(values.astype(np.float64))
+    if abs(ends[-1] - 1) > 1e-6:
+        raise ValueError(f"fractions must add up to 1, got {values.tolist()}; pass numbers of items as counts=")
+    # sums such as 0.8 + 0.1 + 0.1 are 1 but for rounding
+    ends[-1] = 1
+    cuts: Ints = np.minimum(np.floor(ends * size + 0.5 + 1e-9 * size), size).astype(np.int64)
+    return cuts
+
+
+def _cuts_by_count(counts: object, size: int, what: str) -> Ints:
+    """Return where every part ends in an order of ``size`` items."""
+    values = as_array(counts, "counts")
+    if values.ndim != 1 or len(values) == 0 or values.dtype.kind not in "iu":
+        raise TypeError(f"counts must be one integer per part, as in [1000, 100, -1], got {describe(counts)}")
+    rest = values == -1
+    if (values < -1).any() or rest.sum() > 1:
+        raise ValueError(f"counts must be at least 0, but for one -1 that stands for the rest, got {values.tolist()}")
+    left = size - int(values[~rest].sum())
+    if left < 0 or (left > 0 and not rest.any()):
+        wrong = f"{-left} too many" if left < 0 else f"{left} left over; give one part -1 for the rest"
+        raise ValueError(f"counts must add up to the {size} {what}, got {values.tolist()}: {wrong}")
+    cuts: Ints = np.cumsum(np.where(rest, left, values.astype(np.int64)))
+    return cuts
 
 
 def _chosen(frame: Frame, name: str, ids: Ints) -> dict[str, Tensor]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from nodeflow import FullSampler, Graph, LaborSampler, LadiesSampler, NeighborSampler, datasets, transform
 from nodeflow.plot import plot_degrees, plot_inclusion, plot_layer_growth, plot_samplers
-from nodeflow.sampling import SamplerBase
+from nodeflow.sampling.base import SamplerBase
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "plots.png"
 

@@ -24,6 +24,12 @@ def main(arguments: list[str]) -> int:
 
     folders = [str(source), str(ROOT / "build" / "docs")]
     options = ["-b", "html", "-c", str(ROOT / "docs"), "-d", str(ROOT / "build" / "docs-cache"), "-W", "--keep-going"]
+    sources = {path.stem for path in (source / "reference").iterdir()}
+    gone = [page for page in (ROOT / "build" / "docs" / "reference").glob("*.html") if page.stem not in sources]
+    for page in gone:
+        page.unlink()
+    if gone:
+        options.append("-E")  # lists of names stand beside the pages of all names of a module
     return build([*options, "-n", "-q", *arguments, *folders])
 
 

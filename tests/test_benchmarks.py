@@ -14,7 +14,9 @@ import scipy.sparse
 pytestmark = pytest.mark.slow
 
 SCRIPTS = Path(__file__).parents[1] / "benchmarks"
-SMALL = ["--edge-factor", "4"]
+RMAT = "--scale 8 --edge-factor 4 --data {tmp}"
+EDGES = "--data {data}/edges/edges.npz"
+PARTS = "--width 4 --partitions 4 --slots 2"
 
 
 def run(script: str, *arguments: object) -> str:
@@ -31,9 +33,112 @@ def rows_of(text: str, start: str = "| ") -> list[list[str]]:
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
 
 
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder with the data sets "small", of matrices, and "edges", of edges with relations."""
+    folder = tmp_path / "sets" / "small"
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    adjacency = scipy.sparse.random(60, 60, 0.1, "csr", rng=rng)
+    scipy.sparse.save_npz(folder / "adjacency.npz", (adjacency + adjacency.T).tocsr())
+    scipy.sparse.save_npz(folder / "features.npz", scipy.sparse.random(60, 9, 0.3, "csr", np.float32, rng=rng))
+    np.save(folder / "labels.npy", np.arange(60) % 3)
+    sizes = {"src": 60, "dst": 60, "relation": 3, "split": 3}
+    edges = {name: rng.integers(0, size, 300).astype(np.int32) for name, size in sizes.items()}
+    (folder.parent / "edges").mkdir()
+    np.savez(folder.parent / "edges" / "edges.npz", num_nodes=60, num_relations=3, **edges)
+    return folder.parent
+
+
+TABLES: dict[str, tuple[str, list[str]]] = {
+    "aggregate.py": (
+        f"--ops max gat --widths 16 64 --rounds 1 --times 1 --plot {{plot}} {RMAT}",
+        ["max|16", "max|64", "gat|16", "gat|64"],
+    ),
+    "step.py": (f"{RMAT} --rounds 1 --varied depth --plot {{plot}}", ["depth|1", "depth|2", "depth|3"]),
+    "variants.py": (f"{RMAT} --rounds 2 --variants uniform weighted", ["uniform", "weighted"]),
+    "order.py": ("--scale 8 --data {tmp} --widths 4 8 --rounds 1 --seconds 0", ["4|4", "4|8", "8|4", "8|8"]),
+    "trimming.py": ("--rmat 8 --data {tmp} --depths 1 2 --rounds 1 --seeds 32", ["1", "2"]),
+    "scaling.py": ("--scales 7 8 --edge-factor 4 --rounds 1 --data {tmp} --plot {plot}", ["7", "8"]),
+    "resources.py": (f"{RMAT} --samplers NeighborSampler", ["NeighborSampler"]),
+    "estimators.py": (
+        "--data {data} --graphs small --draws 40 --plot {plot} --samplers neighbour,_5 GraphSAINT,_node",
+        ["neighbour, 5", "GraphSAINT, node"],
+    ),
+    "link_speed.py evaluate": (
+        "{data}/edges/edges.npz --widths 8 --rounds 1 --triples 20",
+        ["distmult|8|20", "complex|8|20"],
+    ),
+    "link_speed.py train": (
+        "{data}/edges/edges.npz --widths 8 --rounds 1 --triples 20 --decoders complex",
+        ["complex|8|20", "complex, shared negatives|8|20"],
+    ),
+    "link_tasks.py": (
+        f"{SCRIPTS}/settings/fb15k237-complex.toml --data {{data}}/edges --seeds 2 --epochs 1 "
+        "--vary decoder distmult complex",
+        ["fb15k237-complex, distmult", "fb15k237-complex, complex"],
+    ),
+    "larger_than_memory.py": (
+        "--data {tmp} --scale 13 --edge-factor 4 --width 16 --batches 2 --epochs 1",
+        ["nothing", "LRU", "random", "degree", "reach (analytic)", "presample", "lookahead"],
+    ),
+    "building.py": (
+        f"{RMAT} --memory 50_MB",
+        ["build_graph|50 MB", "write_partitions|", "partition_graph, in|", "partition_graph, grid|",
+         "partition_graph, grid renumbered|"],
+    ),
+    "parts.py": ("--parts 2 --methods ranges --edges in grid", ["ranges|in", "ranges|grid"]),
+    "gather.py": (
+        "--table 0.001 --widths 16 64 --batches 10 500 --rounds 1",
+        ["16|10", "16|500", "64|10", "64|500"],
+    ),
+    "pipeline.py": ("--epochs 1 --width 4 --ranked 20 --batch-size 50000", ["1", "2", "4", "8"]),
+    "partition_buffer.py": (
+        f"{RMAT} --width 4 --partitions 8 --slots 4",
+        ["comet|10", "beta|9", "dispersed|4"],
+    ),
+    "partition_accuracy.py links": (f"{EDGES} --epochs 1 {PARTS}", ["memory", "comet", "beta"]),
+    "partition_accuracy.py nodes": (
+        "--data {data}/small --epochs 1 --partitions 4 --slots 2 --orders memory dispersed",
+        ["memory", "dispersed"],
+    ),
+    "partition_speed.py": (
+        f"--data {{data}}/small {PARTS} --rounds 1 --orders comet dispersed",
+        ["memory", "comet", "dispersed"],
+    ),
+    "compat.py": (
+        "--nodes 1000 --rounds 1",
+        ["neighbours"] * 4 + ["layers"] * 4 + ["control variates"] * 2,
+    ),
+}  # fmt: skip
+"""Of every script that prints one table: its arguments, with "_" for spaces within one, and how the rows begin."""
+
+
+@pytest.mark.parametrize("script", TABLES)
+def test_a_script_prints_its_table(script: str, data: Path, tmp_path: Path) -> None:
+    arguments, heads = TABLES[script]
+    places = {"tmp": tmp_path, "data": data, "plot": tmp_path / "picture.png"}
+    name, *job = script.split()
+    rows = rows_of(run(name, *job, *_words(arguments, places)))[1:]
+    assert ["|".join(row[: head.count("|") + 1]) for row, head in zip(rows, heads, strict=True)] == heads
+    numbers = [float(cell) for row in rows for cell in row if cell.replace(".", "", 1).isdigit()]
+    assert numbers
+    assert all(number >= 0 for number in numbers)
+    if "{plot}" in arguments:
+        assert places["plot"].stat().st_size > 1000
+
+
+def _words(arguments: str, places: dict[str, Path]) -> list[str]:
+    """The arguments of a command; in "50_MB" and "neighbour,_5" the line stands for a space."""
+    words = [word.format(**places) if "{" in word else word for word in arguments.split()]
+    return [word.replace("_", " ") if "," in word or word.endswith("_MB") else word for word in words]
+
+
 @pytest.mark.parametrize(("job", "count"), [("sample", 6), ("labor", 3), ("step", 3)])
 def test_compare_prints_a_table(job: str, count: int, tmp_path: Path) -> None:
-    rows = rows_of(run("compare.py", job, "--scale", 8, *SMALL, "--rounds", 1, "--data", tmp_path), "| nodeflow")
+    rows = rows_of(
+        run("compare.py", job, "--scale", 8, "--edge-factor", "4", "--rounds", 1, "--data", tmp_path), "| nodeflow"
+    )
     assert len(rows) == count
     assert all(float(row[1]) > 0 for row in rows)
 
@@ -46,134 +151,36 @@ def test_the_loader_of_pyg_is_replaced() -> None:
 
 
 def test_compare_with_another_version(tmp_path: Path) -> None:
-    options = ["--scale", 8, *SMALL, "--rounds", 1, "--data", tmp_path, "--before", SCRIPTS.parent]
+    options = ["--scale", 8, "--edge-factor", "4", "--rounds", 1, "--data", tmp_path, "--before", SCRIPTS.parent]
     rows = rows_of(run("compare.py", "step", *options))[1:]
     assert [row[0] for row in rows[:2]] == ["nodeflow", "before: uniform"]
     assert rows[0][3] == rows[1][3]  # the same edges, since it is the same version
 
 
-def test_aggregate_prints_a_table_and_draws(tmp_path: Path) -> None:
-    picture = tmp_path / "aggregate.png"
-    options = ["--ops", "max", "gat", "--widths", 16, 64, "--rounds", 1, "--times", 1, "--plot", picture]
-    rows = rows_of(run("aggregate.py", *options, "--scale", 8, *SMALL, "--data", tmp_path))[1:]
-    assert [row[:2] for row in rows] == [["max", "16"], ["max", "64"], ["gat", "16"], ["gat", "64"]]
-    assert all(float(row[2]) > 0 for row in rows)
-    assert picture.stat().st_size > 1000
-
-
 def test_calls_print_two_tables(tmp_path: Path) -> None:
-    rows = rows_of(run("calls.py", "--rounds", 1, "--scale", 8, *SMALL, "--data", tmp_path))
+    rows = rows_of(run("calls.py", "--rounds", 1, "--scale", 8, "--edge-factor", "4", "--data", tmp_path))
     assert [row[0] for row in rows if row[0].startswith(("flow_compute", "mailboxes"))] == [
         "flow_compute", "flow_compute with an update", "mailboxes"
     ]  # fmt: skip
 
 
-def test_steps_print_a_table_and_draw(tmp_path: Path) -> None:
-    picture = tmp_path / "step.png"
-    options = ["--scale", 8, *SMALL, "--rounds", 1, "--data", tmp_path, "--varied", "depth", "--plot", picture]
-    rows = rows_of(run("step.py", *options))[1:]
-    assert [row[:2] for row in rows] == [["depth", str(depth)] for depth in (1, 2, 3)]
-    assert all(float(row[2]) > 0 for row in rows)
-    assert picture.stat().st_size > 1000
-
-
-def test_variants_print_a_table(tmp_path: Path) -> None:
-    names = ["uniform", "weighted"]
-    rows = rows_of(run("variants.py", "--scale", 8, *SMALL, "--rounds", 2, "--data", tmp_path, "--variants", *names))
-    assert [row[0] for row in rows[1:]] == names
-    assert all(float(row[1]) > 0 for row in rows[1:])
-
-
-def test_order_prints_both_times(tmp_path: Path) -> None:
-    options = ["--scale", 8, "--data", tmp_path, "--widths", 4, 8, "--rounds", 1, "--seconds", 0]
-    rows = rows_of(run("order.py", *options))[1:]
-    assert [row[:2] for row in rows] == [["4", "4"], ["4", "8"], ["8", "4"], ["8", "8"]]
-    assert all(float(row[2]) > 0 and row[5] in ("aggregate", "transform") for row in rows)
-
-
-def test_trimming_prints_less_for_batches(tmp_path: Path) -> None:
-    options = ["--rmat", 8, "--data", tmp_path, "--depths", 1, 2, "--rounds", 1, "--seeds", 32]
-    rows = rows_of(run("trimming.py", *options))[1:]
-    assert [row[0] for row in rows] == ["1", "2"]
-    assert all(float(row[cell].split("=")[1]) >= 1 for row in rows for cell in (1, 2, 3))
-
-
-def test_scaling_prints_a_table_and_draws(tmp_path: Path) -> None:
-    picture = tmp_path / "scaling.png"
-    options = ["--scales", 7, 8, *SMALL, "--rounds", 1, "--data", tmp_path, "--plot", picture]
-    rows = rows_of(run("scaling.py", *options))[1:]
-    assert [row[0] for row in rows] == ["7", "8"]
-    assert picture.stat().st_size > 1000
-
-
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="reads /proc")
-def test_resources_prints_a_table(tmp_path: Path) -> None:
-    options = ["--scale", 8, *SMALL, "--data", tmp_path, "--samplers", "NeighborSampler"]
-    ((name, *cells),) = rows_of(run("resources.py", *options))[1:]
-    assert name == "NeighborSampler"
-    assert all(float(cell) >= 0 for cell in cells)
-
-
 def test_layerwise_prints_ratios(tmp_path: Path) -> None:
-    run("rmat.py", "--scale", 8, *SMALL, tmp_path)
+    run("rmat.py", "--scale", 8, "--edge-factor", "4", tmp_path)
     text = run("workers/layerwise_scipy.py", tmp_path / "rmat-8-4", "--rounds", 1, "--size", 8, "--seeds", 16)
     assert [line.split(":")[0] for line in text.splitlines()] == ["LADIES", "FastGCN"]
 
 
-def test_the_speed_of_links_prints_tables(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    columns = {"src": 30, "dst": 30, "relation": 3, "split": 3}
-    triples = {name: rng.integers(0, size, 200) for name, size in columns.items()}
-    np.savez(tmp_path / "edges.npz", num_nodes=30, num_relations=3, **triples)
-    options = ["--widths", 8, "--rounds", 1, "--triples", 20]
-    text = run("link_speed.py", "evaluate", tmp_path / "edges.npz", *options)
-    rows = rows_of(text)[1:]
-    assert [row[:3] for row in rows] == [["distmult", "8", "20"], ["complex", "8", "20"]]
-    assert all(float(row[3]) > 0 and float(row[8]) > 0 for row in rows)
-    assert "PyKEEN is left out" in text
-    rows = rows_of(run("link_speed.py", "train", tmp_path / "edges.npz", *options, "--decoders", "complex"))[1:]
-    assert [row[:3] for row in rows] == [["complex", "8", "20"], ["complex, shared negatives", "8", "20"]]
-    assert all(float(row[3]) > 0 for row in rows)
-
-
-def test_estimators_print_a_table_and_draw(tmp_path: Path) -> None:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    rng = np.random.default_rng(0)
-    adjacency = scipy.sparse.random(300, 300, 0.05, "csr", rng=rng)
-    scipy.sparse.save_npz(folder / "adjacency.npz", adjacency)
-    scipy.sparse.save_npz(folder / "features.npz", scipy.sparse.random(300, 20, 0.3, "csr", np.float32, rng=rng))
-    names = ["neighbour, 5", "LADIES, 256, Poisson", "GraphSAINT, node"]
-    options = ["--data", tmp_path, "--graphs", "small", "--draws", 40, "--samplers", *names]
-    rows = rows_of(run("estimators.py", *options, "--plot", tmp_path / "picture.png"))[1:]
-    assert [row[0] for row in rows] == names
-    assert (tmp_path / "picture.png").stat().st_size > 1000
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
-    """A folder with a data set of the name "small"."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    rng = np.random.default_rng(0)
-    adjacency = scipy.sparse.random(200, 200, 0.05, "csr", rng=rng)
-    scipy.sparse.save_npz(folder / "adjacency.npz", (adjacency + adjacency.T).tocsr())
-    scipy.sparse.save_npz(folder / "features.npz", scipy.sparse.random(200, 20, 0.3, "csr", np.float32, rng=rng))
-    np.save(folder / "labels.npy", rng.integers(0, 3, 200))
-    return tmp_path
-
-
 @pytest.mark.parametrize(("job", "size"), [("accuracy", 2), ("gradients", 3), ("time", 6)])
-def test_control_variates_print_tables(job: str, size: int, small: Path, tmp_path: Path) -> None:
-    options = ["--data", small, "--graphs", "small", "--seeds", 2, "--epochs", 2, "--plot", tmp_path / "picture.png"]
+def test_control_variates_print_tables(job: str, size: int, data: Path, tmp_path: Path) -> None:
+    options = ["--data", data, "--graphs", "small", "--seeds", 2, "--epochs", 2, "--plot", tmp_path / "picture.png"]
     rows = rows_of(run("control_variates.py", job, *options, "--ways", "full", "CV-2"))[1:]
     assert len(rows) == size
     assert all(row[1] == "never" or float(row[1].split(" +- ")[0]) >= 0 for row in rows)
     assert (tmp_path / "picture.png").exists() == (job != "time")
 
 
-def test_the_speed_of_control_variates_prints_tables(small: Path, tmp_path: Path) -> None:
-    options = ["--data", small, "--graphs", "small", "rmat", "--rounds", 1, "--scale", 8, "--rmat", tmp_path / "made"]
+def test_the_speed_of_control_variates_prints_tables(data: Path, tmp_path: Path) -> None:
+    options = ["--data", data, "--graphs", "small", "rmat", "--rounds", 1, "--scale", 8, "--rmat", tmp_path / "made"]
     text = run("control_variates_speed.py", *options)
     rows = [row for row in rows_of(text) if row[0] not in ("step", "full pass") and not row[0].startswith("sums")]
     assert len(rows) == 2 * (6 + 12 + 3)
@@ -193,19 +200,8 @@ def test_the_graph_is_symmetric_without_loops_or_repeats() -> None:
     assert (rmat(7, 4) != adjacency).nnz == 0
 
 
-def test_link_tasks_print_a_table(tmp_path: Path) -> None:
-    random = np.random.default_rng(0)
-    src, dst = random.integers(0, 40, (2, 300))
-    np.savez(tmp_path / "edges.npz", src=src, dst=dst, relation=random.integers(0, 3, 300))
-    files = [SCRIPTS / "settings" / f"{name}.toml" for name in ("fb15k237-complex",)]
-    options = ["--data", tmp_path, "--seeds", 2, "--epochs", 1, "--vary", "decoder", "distmult", "complex"]
-    rows = rows_of(run("link_tasks.py", *files, *options))[1:]
-    assert [row[0] for row in rows] == ["fb15k237-complex, distmult", "fb15k237-complex, complex"]
-    assert all(0 < float(row[1]) < 1 for row in rows)
-
-
 def test_precision_prints_times_and_accuracies(tmp_path: Path) -> None:
-    options = ["--scale", 14, *SMALL, "--data", tmp_path]
+    options = ["--scale", 14, "--edge-factor", "4", "--data", tmp_path]
     rows = rows_of(run("precision.py", "--sets", "rmat", "--threads", 1, "--rounds", 1, *options))[1:]
     assert [row[:3] for row in rows] == [
         [name, "1", what] for name in ("rmat", "rmat, no dropout") for what in ("step", "epoch")
@@ -222,103 +218,11 @@ def test_heat_prints_a_row_per_kind(tmp_path: Path) -> None:
     assert (tmp_path / "heat.png").stat().st_size > 10_000
 
 
-@pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="reads past the page cache")
-def test_larger_than_memory_prints_a_row_per_kind(tmp_path: Path) -> None:
-    sizes = ["--scale", 13, *SMALL, "--width", 16, "--batches", 2, "--epochs", 1]
-    rows = rows_of(run("larger_than_memory.py", "--data", tmp_path, *sizes))[1:]
-    assert [row[0] for row in rows] == [
-        "nothing",
-        "LRU",
-        "random",
-        "degree",
-        "reach (analytic)",
-        "presample",
-        "lookahead",
-    ]
-
-
-def test_building_prints_a_row_per_job(tmp_path: Path) -> None:
-    rows = rows_of(run("building.py", "--scale", 8, *SMALL, "--memory", "50 MB", "--data", tmp_path))[1:]
-    assert [row[:2] for row in rows] == [
-        ["build_graph", "50 MB"], ["write_partitions", ""], ["partition_graph, in", ""], ["partition_graph, grid", ""],
-        ["partition_graph, grid renumbered", ""],
-    ]  # fmt: skip
-    assert not [path for path in tmp_path.iterdir() if not path.name.startswith("rmat")]
-
-
-def test_parts_print_a_row_per_method_and_place_of_edges() -> None:
-    rows = rows_of(run("parts.py", "--parts", 2, "--methods", "ranges", "--edges", "in", "grid"))[1:]
-    assert [row[:2] for row in rows] == [["ranges", "in"], ["ranges", "grid"]]
-
-
-def test_gather_prints_a_row_per_width_and_batch() -> None:
-    sizes = ["--table", 0.001, "--widths", 16, 64, "--batches", 10, 500, "--rounds", 1]
-    rows = rows_of(run("gather.py", *sizes))[1:]
-    assert [row[:2] for row in rows] == [["16", "10"], ["16", "500"], ["64", "10"], ["64", "500"]]
-    assert all(float(cell) > 0 for row in rows for cell in row[4:])
-
-
-def test_pipeline_prints_a_table() -> None:
-    rows = rows_of(run("pipeline.py", "--epochs", 1, "--width", 4, "--ranked", 20, "--batch-size", 50000))[1:]
-    assert [row[0] for row in rows] == ["1", "2", "4", "8"]
-    assert all(float(row[1]) > 0 and 0 <= float(row[4]) <= 1 for row in rows)
-
-
-def test_partition_buffer_prints_a_row_per_order(tmp_path: Path) -> None:
-    sizes = ["--scale", 8, *SMALL, "--width", 4, "--partitions", 8, "--slots", 4]
-    rows = rows_of(run("partition_buffer.py", "--data", tmp_path, *sizes))[1:]
-    assert [(row[0], row[1]) for row in rows] == [("comet", "10"), ("beta", "9"), ("dispersed", "4")]
-
-
-def test_partition_accuracy_prints_a_row_per_order(tmp_path: Path) -> None:
-    random = np.random.default_rng(0)
-    ends = {name: random.integers(0, 40, 300).astype(np.int32) for name in ("src", "dst")}
-    parts = {"relation": random.integers(0, 3, 300), "split": random.integers(0, 3, 300)}
-    np.savez(tmp_path / "edges.npz", **ends, **parts, num_nodes=40, num_relations=3)
-    sizes = ["--epochs", 1, "--partitions", 4, "--slots", 2, "--width", 4]
-    rows = rows_of(run("partition_accuracy.py", "links", "--data", tmp_path / "edges.npz", *sizes))[1:]
-    assert [row[0] for row in rows] == ["memory", "comet", "beta"]
-    assert all(0 < float(row[1]) < 1 for row in rows)
-
-
-def test_partition_accuracy_takes_a_data_set(tmp_path: Path) -> None:
-    random = np.random.default_rng(0)
-    np.savez(tmp_path / "edges.npz", src=random.integers(0, 60, 300), dst=random.integers(0, 60, 300))
-    scipy.sparse.save_npz(tmp_path / "features.npz", scipy.sparse.random(60, 9, 0.2, "csr", np.float32, rng=random))
-    np.save(tmp_path / "labels.npy", np.arange(60) % 3)
-    sizes = ["--data", tmp_path, "--epochs", 1, "--partitions", 4, "--slots", 2, "--orders", "memory", "dispersed"]
-    rows = rows_of(run("partition_accuracy.py", "nodes", *sizes))[1:]
-    assert [row[0] for row in rows] == ["memory", "dispersed"]
-    assert all(0 <= float(row[1]) <= 1 for row in rows)
-
-
-def test_partition_speed_prints_a_row_for_memory_and_per_order(tmp_path: Path) -> None:
-    random = np.random.default_rng(0)
-    np.savez(tmp_path / "edges.npz", src=random.integers(0, 60, 300), dst=random.integers(0, 60, 300))
-    sizes = ["--data", tmp_path, "--width", 4, "--rounds", 1, "--partitions", 4, "--slots", 2]
-    rows = rows_of(run("partition_speed.py", *sizes, "--orders", "comet", "dispersed"))[1:]
-    assert [row[0] for row in rows] == ["memory", "comet", "dispersed"]
-    assert all(float(row[1]) > 0 for row in rows)
-
-
 def test_processes_print_tables_and_equal_hashes() -> None:
-    tiny = [
-        "--processes",
-        1,
-        2,
-        "--methods",
-        "ranges",
-        "hash",
-        "--steps",
-        2,
-        "--rounds",
-        1,
-        "--epochs",
-        1,
-        "--width",
-        4,
-    ]
-    text = run("distributed.py", *tiny, "--batch-size", 4096, "--hidden", 4)
+    tiny = (
+        "--processes 1 2 --methods ranges hash --steps 2 --rounds 1 --epochs 1 --width 4 --batch-size 4096 --hidden 4"
+    )
+    text = run("distributed.py", *tiny.split())
     assert text.rstrip().endswith("all equal")
     rows = rows_of(text)
     assert len([row for row in rows if row[0] == "2" and row[1] in ("ranges", "hash") and len(row) == 11]) == 8
@@ -342,9 +246,3 @@ def test_the_model_of_a_cluster_prints_its_tables() -> None:
     text = run("cluster_model.py", *options)
     assert "no node drawn twice" in text
     assert [row[:3] for row in rows_of(text) if row[0] == "1e+09"] == [["1e+09", "5e+07", "4"]]
-
-
-def test_compat_prints_a_table() -> None:
-    rows = rows_of(run("compat.py", "--nodes", 1000, "--rounds", 1))[1:]
-    assert [row[0] for row in rows] == ["neighbours"] * 4 + ["layers"] * 4 + ["control variates"] * 2
-    assert all(float(row[3]) > 0 for row in rows)

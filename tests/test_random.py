@@ -308,3 +308,9 @@ def test_border_of_rejection_in_32_bits(bound):
         assert number == below(key, 0, 0, bound)
         if low >= surplus:
             assert number == (high * bound) >> 32
+
+
+def test_text_in_a_key_is_the_number_that_its_letters_spell() -> None:
+    assert derive_key("shuffle", 3) == derive_key(0x73687566666C65, 3)
+    assert derive_key("é") == derive_key(0xC3A9)
+    assert derive_key("") == derive_key(0)

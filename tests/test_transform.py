@@ -8,21 +8,16 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.graphs import ends_of, sparse_column
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph
-from nodeflow._rows.csr import from_scipy as sparse_column
 from nodeflow._rows.rows import join_rows, zero_rows
 from nodeflow.testing import graphs
 from nodeflow.transform import add_reverse_edges, add_self_loops, edge_norm, is_symmetric, reverse
 
 some_graphs = graphs(node_columns={"x": (2,)}, edge_columns={"w": (), "f": (3,)})
-
-
-def pairs(graph: Graph) -> list[tuple[int, int]]:
-    src, dst = graph.edges()
-    return list(zip(src.tolist(), dst.tolist(), strict=True))
 
 
 def same_nodes(one: Graph, other: Graph) -> bool:
@@ -32,18 +27,18 @@ def same_nodes(one: Graph, other: Graph) -> bool:
 @given(some_graphs)
 def test_reverse_turns_every_edge_and_keeps_ids_and_columns(graph: Graph) -> None:
     turned = reverse(graph)
-    assert pairs(turned) == [(v, u) for u, v in pairs(graph)]
+    assert ends_of(turned) == [(v, u) for u, v in ends_of(graph)]
     assert same_nodes(graph, turned)
     assert all(torch.equal(turned.edata[name], graph.edata[name]) for name in ("w", "f"))
-    assert pairs(reverse(turned)) == pairs(graph)
+    assert ends_of(reverse(turned)) == ends_of(graph)
 
 
 @given(some_graphs)
 def test_reverse_edges_come_after_the_graphs_own_with_their_rows(graph: Graph) -> None:
     both = add_reverse_edges(graph, mark="added")
-    own = pairs(graph)
+    own = ends_of(graph)
     turned = [e for e, (u, v) in enumerate(own) if u != v]
-    assert pairs(both) == own + [own[e][::-1] for e in turned]
+    assert ends_of(both) == own + [own[e][::-1] for e in turned]
     assert same_nodes(graph, both)
     for name in ("w", "f"):
         assert torch.equal(both.edata[name], torch.cat([graph.edata[name], graph.edata[name][turned]]))
@@ -56,7 +51,7 @@ def test_reverse_edges_come_after_the_graphs_own_with_their_rows(graph: Graph) -
 @given(some_graphs)
 def test_self_loops_come_after_the_graphs_own_edges_with_zeros(graph: Graph) -> None:
     looped = add_self_loops(graph, mark="added")
-    assert pairs(looped) == pairs(graph) + [(v, v) for v in range(graph.num_nodes)]
+    assert ends_of(looped) == ends_of(graph) + [(v, v) for v in range(graph.num_nodes)]
     assert same_nodes(graph, looped)
     for name in ("w", "f"):
         assert torch.equal(looped.edata[name][: graph.num_edges], graph.edata[name])
@@ -66,7 +61,7 @@ def test_self_loops_come_after_the_graphs_own_edges_with_zeros(graph: Graph) -> 
 
 @given(graphs(max_nodes=4, max_edges=8))
 def test_symmetric_means_every_edge_has_its_reverse_as_often(graph: Graph) -> None:
-    count = Counter(pairs(graph))
+    count = Counter(ends_of(graph))
     assert is_symmetric(graph) == all(count[v, u] == times for (u, v), times in count.items())
 
 
@@ -114,7 +109,7 @@ def test_the_graph_given_is_not_changed() -> None:
     graph = Graph.from_edges([0, 1], [1, 2], edata={"w": torch.tensor([1.0, 2.0])})
     for change in (reverse, add_reverse_edges, add_self_loops):
         change(graph)
-        assert pairs(graph) == [(0, 1), (1, 2)]
+        assert ends_of(graph) == [(0, 1), (1, 2)]
         assert graph.edata["w"].tolist() == [1, 2]
         assert list(graph.edata) == ["w"]
 
@@ -129,11 +124,11 @@ def test_a_mark_must_be_a_new_column(change) -> None:
 
 @given(some_graphs)
 def test_edge_norms_are_entries_of_the_normalised_adjacency(graph: Graph) -> None:
-    leaving, entering = Counter(u for u, _ in pairs(graph)), Counter(v for _, v in pairs(graph))
+    leaving, entering = Counter(u for u, _ in ends_of(graph)), Counter(v for _, v in ends_of(graph))
     wanted = {
-        "both": [1 / (leaving[u] * entering[v]) ** 0.5 for u, v in pairs(graph)],
-        "right": [1 / entering[v] for _, v in pairs(graph)],
-        "left": [1 / leaving[u] for u, _ in pairs(graph)],
+        "both": [1 / (leaving[u] * entering[v]) ** 0.5 for u, v in ends_of(graph)],
+        "right": [1 / entering[v] for _, v in ends_of(graph)],
+        "left": [1 / leaving[u] for u, _ in ends_of(graph)],
     }
     for norm, values in wanted.items():
         found = edge_norm(graph, norm)

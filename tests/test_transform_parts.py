@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.graphs import ends_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,11 +22,6 @@ from nodeflow.testing import graphs
 from nodeflow.transform import add_reverse_edges, filter_edges, random_split, reorder, subgraph
 
 some_graphs = graphs(node_columns={"x": (2,)}, edge_columns={"w": (), "f": (3,)})
-
-
-def pairs(graph: Graph) -> list[tuple[int, int]]:
-    src, dst = graph.edges()
-    return list(zip(src.tolist(), dst.tolist(), strict=True))
 
 
 def check_columns(part: Graph, graph: Graph, nodes: list[int], edges: list[int]) -> None:
@@ -38,13 +34,13 @@ def test_subgraphs_have_all_edges_among_their_nodes(graph: Graph, data: st.DataO
     everything = list(range(graph.num_nodes))
     nodes = data.draw(st.permutations(everything))[: data.draw(st.integers(0, graph.num_nodes))]
     part = subgraph(graph, nodes)
-    kept = [e for e, (u, v) in enumerate(pairs(graph)) if u in nodes and v in nodes]
+    kept = [e for e, (u, v) in enumerate(ends_of(graph)) if u in nodes and v in nodes]
     assert part.ndata["parent_nid"].tolist() == nodes
     assert part.edata["parent_eid"].tolist() == kept
-    assert [(nodes[u], nodes[v]) for u, v in pairs(part)] == [pairs(graph)[e] for e in kept]
+    assert [(nodes[u], nodes[v]) for u, v in ends_of(part)] == [ends_of(graph)[e] for e in kept]
     check_columns(part, graph, nodes, kept)
     reference = networkx.relabel_nodes(to_networkx(graph).subgraph(nodes), {v: i for i, v in enumerate(nodes)})
-    assert Counter(reference.edges()) == Counter(pairs(part))
+    assert Counter(reference.edges()) == Counter(ends_of(part))
     assert "parent_nid" not in graph.ndata
 
 
@@ -66,7 +62,7 @@ def test_filtered_graphs_keep_nodes_and_the_order_of_edges(graph: Graph, data: s
     graph.edata["keep"] = torch.from_numpy(array)
     for given_mask in (array, torch.from_numpy(array), "keep", lambda edata: edata["keep"]):
         part = filter_edges(graph, given_mask)
-        assert pairs(part) == [pairs(graph)[e] for e in kept]
+        assert ends_of(part) == [ends_of(graph)[e] for e in kept]
         assert part.edata["parent_eid"].tolist() == kept
         assert part.num_nodes == graph.num_nodes
         check_columns(part, graph, list(range(graph.num_nodes)), kept)
@@ -76,15 +72,15 @@ def test_filtered_graphs_keep_nodes_and_the_order_of_edges(graph: Graph, data: s
 def test_reordered_graphs_are_the_same_but_for_names(graph: Graph, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(graph.num_nodes)))
     made = reorder(graph, order)
-    assert [(order[u], order[v]) for u, v in pairs(made)] == pairs(graph)
+    assert [(order[u], order[v]) for u, v in ends_of(made)] == ends_of(graph)
     assert made.ndata["parent_nid"].tolist() == list(order)
     check_columns(made, graph, list(order), list(range(graph.num_edges)))
     back = reorder(made, np.argsort(order))
-    assert pairs(back) == pairs(graph)
+    assert ends_of(back) == ends_of(graph)
     if graph.num_nodes:
         shape = [graph.num_nodes] * 2
         counts, moved = (
-            scipy.sparse.coo_array((np.ones(g.num_edges), np.array(pairs(g), np.int64).reshape(-1, 2).T), shape)
+            scipy.sparse.coo_array((np.ones(g.num_edges), np.array(ends_of(g), np.int64).reshape(-1, 2).T), shape)
             for g in (graph, made)
         )
         assert np.array_equal(counts.toarray()[np.ix_(order, order)], moved.toarray())
@@ -109,7 +105,7 @@ def test_parts_that_there_are_not() -> None:
     assert [
         g.num_nodes for g in (subgraph(empty, []), reorder(empty, []), filter_edges(empty, np.zeros(0, np.bool_)))
     ] == [0] * 3
-    assert [part.tolist() for of in ("nodes", "edges") for part in random_split(empty, [0.5], of=of)] == [[], []]
+    assert [part.tolist() for of in ("nodes", "edges") for part in random_split(empty, [1.0], of=of)] == [[], []]
 
 
 def test_sparse_columns_go_with_their_rows() -> None:
@@ -132,35 +128,31 @@ def test_splits_are_disjoint_and_of_the_sizes_asked_for(graph: Graph, seed: int,
     total = graph.num_nodes if of == "nodes" else graph.num_edges
     among = data.draw(st.none() | st.permutations(range(total)).map(lambda ids: list(ids)[: len(ids) // 2 + 1]))
     ids = list(range(total)) if among is None else sorted(among)
-    item = {i: i if of == "nodes" else frozenset(pairs(graph)[i]) for i in ids}
+    item = {i: i if of == "nodes" else frozenset(ends_of(graph)[i]) for i in ids}
     count = len(set(item.values()))
-    shares = [0.5, 0.0, 0.3]
     counts = [count // 2, count - count // 2]
-    for sizes in (shares, [0.8, 0.1, 0.1], counts, torch.tensor(counts)):
-        parts = random_split(graph, sizes, of=of, among=among, seed=seed)
-        assert all(torch.equal(a, b) for a, b in zip(parts, random_split(graph, sizes, of=of, among=among, seed=seed),
-                                                     strict=True))  # fmt: skip
+    choices: list[dict[str, Any]] = [{"fractions": [0.5, 0.0, 0.5]}, {"fractions": [0.8, 0.1, 0.1]}, {"fractions": [1]}]
+    choices += [{"counts": counts}, {"counts": torch.tensor(counts)}, {"counts": [count // 2, -1]}]
+    for choice in choices:
+        parts, again = (random_split(graph, of=of, among=among, seed=seed, **choice) for _ in range(2))
+        assert all(torch.equal(a, b) for a, b in zip(parts, again, strict=True))
         assert all(part.dtype == torch.int64 and part.tolist() == sorted(part.tolist()) for part in parts)
         joint = sorted(i for part in parts for i in part.tolist())
-        assert set(joint) <= set(ids)
-        assert len(set(joint)) == len(joint)
+        assert joint == ids
         split = [{item[i] for i in part.tolist()} for part in parts]
         assert sum(map(len, split)) == len(set().union(*split))  # no pair of nodes is in two parts
-        assert {i for i in ids if item[i] in set().union(*split)} == set(joint)
-        if sizes is not shares:
-            assert joint == ids
-        if sizes is counts:
+        if "counts" in choice:
             assert [len(part) for part in split] == counts
-        if sizes is shares:
-            assert all(abs(len(part) - size * count) < 1 for part, size in zip(split, sizes, strict=True))
+        else:
+            assert all(abs(len(part) - f * count) < 1 for part, f in zip(split, choice["fractions"], strict=True))
 
 
 def test_both_ways_of_an_edge_fall_into_one_part() -> None:
     graph = two_ways(100)
-    train, test = random_split(graph, [80, 20], of="edges", seed=3)
+    train, test = random_split(graph, counts=[80, 20], of="edges", seed=3)
     assert (len(train), len(test)) == (160, 40)
     assert set((train % 100).tolist()).isdisjoint((test % 100).tolist())
-    assert random_split(graph, [80, 20], of="edges", seed=4)[0].tolist() != train.tolist()
+    assert random_split(graph, counts=[80, -1], of="edges", seed=4)[0].tolist() != train.tolist()
 
 
 @pytest.mark.parametrize("of", ["nodes", "edges"])
@@ -169,7 +161,8 @@ def test_every_split_is_equally_likely(of: str) -> None:
     graph = two_ways(4) if of == "edges" else Graph([0] * 5, [])
     draws = 2400
     found = Counter(
-        tuple(int(part[0]) % 4 for part in random_split(graph, [1] * 4, of=of, seed=seed)) for seed in range(draws)
+        tuple(int(part[0]) % 4 for part in random_split(graph, counts=[1] * 4, of=of, seed=seed))
+        for seed in range(draws)
     )
     assert set(found) == set(permutations(range(4)))
     statistic = sum((found[order] - draws / 24) ** 2 / (draws / 24) for order in found)
@@ -180,16 +173,23 @@ def test_every_split_is_equally_likely(of: str) -> None:
 @pytest.mark.parametrize(
     ("sizes", "options", "error", "words"),
     [
-        ([0.9, 0.2], {}, ValueError, "fractions must add up to at most 1"),
-        ([3, 2], {}, ValueError, "sizes must add up to at most 4, the number of items to split"),
-        ([-0.1, 0.5], {}, ValueError, "must not be negative"),
+        ([0.9, 0.2], {}, ValueError, "fractions must add up to 1, got"),
+        ([0.5, 0.4], {}, ValueError, "fractions must add up to 1, got"),
+        ([9, 1], {}, ValueError, r"add up to 1, got \[9, 1\]; pass numbers of items as counts="),
+        (None, {"counts": [3, 2]}, ValueError, r"add up to the 4 nodes, got \[3, 2\]: 1 too many"),
+        (None, {"counts": [2, 1]}, ValueError, "1 left over; give one part -1 for the rest"),
+        (None, {"counts": [-1, -1]}, ValueError, "one -1 that stands for the rest"),
+        (None, {"counts": [0.5, 0.5]}, TypeError, "one integer per part"),
+        (None, {}, TypeError, "pass fractions, .* got neither"),
+        ([1.0], {"counts": [4]}, TypeError, "pass fractions, .* got both"),
+        ([-0.1, 1.1], {}, ValueError, "must not be negative"),
         ([float("nan")], {}, ValueError, "must not be negative"),
-        ([], {}, TypeError, "one float or one int per part"),
-        (0.5, {}, TypeError, "one float or one int per part"),
-        ([0.5], {"of": "graphs"}, ValueError, "of must be 'nodes' or 'edges', got 'graphs'"),
-        ([0.5], {"among": [1, 1]}, ValueError, "among must hold every id once, but 1 occurs more than once"),
-        ([0.5], {"among": [4]}, IndexError, r"among\[0\] is 4, but node ids go from 0 to 3"),
-        ([0.5], {"seed": 0.5}, TypeError, "seed must be an integer"),
+        ([], {}, TypeError, "one number per part"),
+        (0.5, {}, TypeError, "one number per part"),
+        ([1.0], {"of": "graphs"}, ValueError, "of must be 'nodes' or 'edges', got 'graphs'"),
+        ([1.0], {"among": [1, 1]}, ValueError, "among must hold every id once, but 1 occurs more than once"),
+        ([1.0], {"among": [4]}, IndexError, r"among\[0\] is 4, but node ids go from 0 to 3"),
+        ([1.0], {"seed": 0.5}, TypeError, "seed must be an integer"),
     ],
 )
 def test_wrong_splits_are_refused(sizes: Any, options: Any, error: Any, words: str) -> None:

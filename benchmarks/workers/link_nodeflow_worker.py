@@ -30,7 +30,7 @@ def train(links: Links, decoder: str, batch: int, *, chunk: int) -> Callable[[],
     graph = Graph.from_edges(src, dst, num_nodes=len(links.nodes), edata=edata)
     settings = Settings(
         task="link", model="none", decoder=decoder, embedding=links.nodes.shape[1], dropout=0.0, link_loss="logistic",
-        negatives=128, chunk=chunk, batch_size=batch, learning_rate=0.01, epochs=1000,
+        negatives=128, chunk=chunk, batch_size=batch, lr=0.01, epochs=1000,
     )  # fmt: skip
     trainer = Trainer(Dataset("knowledge graph", graph, [], [], [], 0), settings)
     return lambda: trainer.train_epoch().loss

@@ -19,9 +19,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader
+from nodeflow._rows.rows import row_bytes
 from nodeflow.distributed import DistributedGraph
 from nodeflow.nn import GraphSAGE
-from nodeflow.propagation import PartPropagation
+from nodeflow.propagation import Propagation
 from nodeflow.storage import Cached
 
 CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
@@ -37,7 +38,9 @@ def opened(folder: str, hot: float = 0.0) -> Graph:
         if hot:
             # every edge has its reverse here, so this is how often a node is drawn, roughly
             heat = graph.in_degrees().double()
-            graph.ndata["feat"] = Cached(graph.ndata["feat"], heat, memory=int(hot * graph.num_nodes))
+            graph.ndata["feat"] = Cached(
+                graph.ndata["feat"], heat, memory=int(hot * graph.num_nodes) * row_bytes(graph.ndata["feat"])
+            )
         graphs[folder, hot] = graph
     return graphs[folder, hot]
 
@@ -135,7 +138,7 @@ def counted(graph: Any) -> dict[str, float]:
 def full_pass(options: dict[str, Any]) -> dict[str, Any]:
     """Count what the sums over all edges send, once they are planned."""
     graph: Any = opened(options["folder"])
-    propagation = PartPropagation(graph)
+    propagation = Propagation(graph)
     plan, before = propagation.plan, counted(graph)
     propagation(torch.ones(plan.num_masters, options["width"]))
     sent = {name: value - before[name] for name, value in counted(graph).items()}

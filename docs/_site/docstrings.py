@@ -31,6 +31,19 @@ def before_napoleon(app: Sphinx, what: str, name: str, obj: Any, options: Any, l
         lines[:0] = ["..", ""]  # an empty comment
 
 
+def for_users(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Leave out of a module's page what its docstring tells those who change it."""
+    if what == "module":
+        lines[:] = before_private_files("\n".join(lines)).split("\n")
+
+
+def before_private_files(text: str) -> str:
+    """Return the paragraphs before the first that names a private file or rooms, whose heading goes with it."""
+    paragraphs = text.split("\n\n")
+    end = next((i for i, p in enumerate(paragraphs) if i and re.search(r"``_|rooms above", p)), len(paragraphs))
+    return "\n\n".join(paragraphs[: end - (end < len(paragraphs) and paragraphs[end - 1].endswith(":"))])
+
+
 def tables(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Write tables of Markdown as tables of reStructuredText, and names of guides as links."""
     lines[:] = [_PAGE.sub(r":doc:`/\1`", line) for line in with_tables(lines)]
@@ -77,6 +90,7 @@ def spaced(app: Sphinx, doctree: nodes.document) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension with Sphinx."""
     app.connect("autodoc-process-docstring", before_napoleon, priority=100)
+    app.connect("autodoc-process-docstring", for_users, priority=50)
     app.connect("autodoc-process-docstring", tables, priority=200)
     app.connect("autodoc-process-signature", signature)
     app.connect("doctree-read", spaced)

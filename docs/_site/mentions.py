@@ -45,7 +45,7 @@ def link_mentions(app: Sphinx, doctree: nodes.document) -> None:
     for literal in list(doctree.findall(nodes.literal)):
         text = literal.astext()
         own = targets().get(f"{here.removeprefix('reference/')}.{text}")  # a member of the class that the page is about
-        full = own or lookup(text, _room_of(literal) if here == "reference" else nested) or _external(app, text)
+        full = own or lookup(text, nested) or _external(app, text)
         if full is None or _inside(literal, _PLAIN):
             continue
         found[full] += 1
@@ -66,13 +66,6 @@ def link_mentions(app: Sphinx, doctree: nodes.document) -> None:
             found.update(full for word in words if (full := lookup(word)))
     if not here.startswith("reference") and here not in _NO_GUIDES:
         _mentions(app.env)[here] = found
-
-
-def _room_of(node: nodes.Node) -> str:
-    """Return the room that a section of the reference is about, by its title "nodeflow.nn"."""
-    while node.parent is not None and not isinstance(node, nodes.section):
-        node = node.parent
-    return node[0].astext().partition("nodeflow.")[2] if isinstance(node, nodes.section) else ""
 
 
 def _inside(node: nodes.Node, kinds: tuple[type[nodes.Node], ...]) -> bool:
@@ -155,7 +148,7 @@ def _links(app: Sphinx, guides: Sequence[str], docname: str) -> list[nodes.Node]
     """Return links to guides from a page, with commas between them."""
     found: list[nodes.Node] = []
     for guide in guides:
-        words = "README" if guide == "readme" else app.env.titles[guide].astext()
+        words = app.env.titles[guide].astext()
         uri = app.builder.get_relative_uri(docname, guide)
         found += [nodes.Text(", " if found else ""), nodes.reference("", words, refuri=uri, internal=True)]
     return found
@@ -207,7 +200,11 @@ def _in_inventories(app: Sphinx, target: str) -> tuple[str, str] | None:
 def room_of_page(pagename: str) -> str:
     """Return the room that a page is about, or that of the name that it documents; "" for other pages."""
     place = pagename.removeprefix("reference/nodeflow.")
-    return place if place in rooms() else next((p.room for p in public_names() if p.page == pagename), "")
+    return (
+        place
+        if place != pagename and place in rooms()
+        else next((p.room for p in public_names() if p.page == pagename), "")
+    )
 
 
 def siblings(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:

@@ -84,9 +84,10 @@ def module_of(room: str) -> ModuleType:
 def _names_by_room() -> dict[str, tuple[PublicName, ...]]:
     """The names that have their pages in each room.
 
-    A module that a room lists is a room too if it has names of its own, or rooms. It may list names of other rooms.
+    A module that a room lists is a room too if it has names of its own, or rooms. It may list names of other rooms, and
+    other spellings, which have no docstring.
     """
-    top = [name for name in nodeflow.__all__ if inspect.ismodule(getattr(nodeflow, name))]
+    top = [name for name in dir(nodeflow) if inspect.ismodule(getattr(nodeflow, name))]
     found = {room: tuple(PublicName(room, name) for name in _listed(room)) for room in top}
     known = [getattr(nodeflow, name) for name in nodeflow.__all__]
     known += [public.value for names in found.values() for public in names]
@@ -94,7 +95,7 @@ def _names_by_room() -> dict[str, tuple[PublicName, ...]]:
     def enter(room: str) -> None:
         for inner in (f"{room}.{name}" for name in _listed(room, modules=True)):
             own = [PublicName(inner, name) for name in _listed(inner)]
-            own = [public for public in own if not any(public.value is value for value in known)]
+            own = [public for public in own if public.purpose and not any(public.value is value for value in known)]
             known.extend(public.value for public in own)
             found[inner] = tuple(own)
             enter(inner)
@@ -114,7 +115,7 @@ def _listed(room: str, *, modules: bool = False) -> list[str]:
 
 @cache
 def rooms() -> tuple[str, ...]:
-    """The public rooms, in the order of ``nodeflow.__all__``, each before the rooms within it."""
+    """The public rooms, in the order of their names, each before the rooms within it."""
     return tuple(_names_by_room())
 
 

@@ -1,4 +1,4 @@
-"""The pages of the reference: one per room, one per public name, and one of the types in signatures."""
+"""The pages of the reference: a list of all, one per room, one per public name, and one of the types in signatures."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from _site.public_names import (
     public_names,
     rooms,
 )
+from _site.settings_page import settings_page
 from nodeflow._base import types
 
 
@@ -26,7 +27,8 @@ def reference_pages() -> dict[str, bytes]:
     """Return the pages in reStructuredText by their places on the site."""
     found = {f"{public.page}.rst": page_of_name(public) for public in public_names()}
     found |= {f"reference/nodeflow.{room}.rst": page_of_room(room) for room in rooms()}
-    found["reference/types.rst"] = page_of_types()
+    found |= {"reference.rst": page_of_all(), "reference/types.rst": page_of_types()}
+    found |= {"reference/settings.md": settings_page()}
     return {place: text.encode() for place, text in found.items()}
 
 
@@ -39,7 +41,7 @@ def page_of_name(public: PublicName) -> str:
     """Return the page of one public name."""
     lines = [":orphan:", "", *title(public.name)]
     if public.room:
-        lines += [f"From the room :py:mod:`nodeflow.{public.room}`:", ""]
+        lines += [f"From the module :py:mod:`nodeflow.{public.room}`:", ""]
     top = public.name in nodeflow.__all__ and getattr(nodeflow, public.name) is public.value
     code = f"from nodeflow{'' if top else f'.{public.room}'} import {public.name}"
     lines += [".. code-block:: python", "", f"   {code}", ""]
@@ -78,6 +80,28 @@ def page_of_room(room: str) -> str:
         lines += [f"   * - {link}", f"     - {first_line(value)}"]
     if inner:
         lines += ["", ".. toctree::", "   :hidden:", "", *(f"   nodeflow.{room}.{name}" for name in inner)]
+    return "\n".join([*lines, ""])
+
+
+def page_of_all() -> str:
+    """Return the page that lists every public name, by room."""
+    words = (
+        "Every public name, by module. Other names may change without notice; ``help(name)`` shows what a page says."
+    )
+    lines = [*title("Reference"), words, "", ".. list-table::", "   :header-rows: 1", "   :widths: auto", ""]
+    lines += ["   * - module", "     - names"]
+    for room in rooms():
+        inside = [public for public in public_names() if public.room == room]
+        links = ", ".join(f":py:obj:`{public.name} <{public.full}>`" for public in inside)
+        lines += [f"   * - :py:mod:`{room} <nodeflow.{room}>`", f"     - {first_line(module_of(room))} {links}"]
+    outer = [f"reference/nodeflow.{room}" for room in rooms() if "." not in room]
+    lines += [
+        "",
+        ".. toctree::",
+        "   :hidden:",
+        "",
+        *(f"   {place}" for place in [*outer, "reference/settings", "reference/types"]),
+    ]
     return "\n".join([*lines, ""])
 
 

@@ -18,14 +18,16 @@ from _site.reference_pages import reference_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHER_PAGES = {
-    "README.md": "readme.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "LICENSE": "license.md",
     "benchmarks/README.md": "benchmarks.md",
     "tests/README.md": "tests.md",
 }
-"""Pages outside of ``docs`` and ``notebooks``, and their places on the site."""
+"""Pages outside of ``docs`` and ``notebooks``, and their places on the site; the README's place is the start page."""
+
+ON_SITE = {"nodeflow": "reference.rst", "nodeflow/training/_settings.py": "reference/settings.md"}
+"""Sources of the package, and the pages of the site that are made from them."""
 
 _LINK = re.compile(r"(\[(?:[^\[\]`]|`[^`]*`|!\[[^\]]*\]\([^)]*\))*\])\(([^()\s#]+)(#[^()\s]*)?\)")
 _FENCED = re.compile(r"^(```.*?^```)$", re.MULTILINE | re.DOTALL)
@@ -35,8 +37,12 @@ def place_of(path: str) -> str | None:
     """Return the place on the site of a file of the repository, or None where it has none."""
     if path in OTHER_PAGES:
         return OTHER_PAGES[path]
-    if path == "docs":
+    if path in ("docs", "README.md"):
         return "index.md"
+    if path in ON_SITE:
+        return ON_SITE[path]
+    if path.replace("/", ".").removeprefix("nodeflow.") in rooms():
+        return f"reference/{path.replace('/', '.')}.rst"
     if path.startswith("docs/"):
         if (ROOT / path).is_dir():
             return place_of(f"{path}/README.md") if (ROOT / path / "README.md").exists() else "index.md"
@@ -92,10 +98,8 @@ def navigation(index: str) -> str:
     for heading, pages in entries(index):
         places = {place_of(posixpath.normpath(posixpath.join("docs", page))): words for page, words in pages.items()}
         names = [f"{words} <{place.rsplit('.', 1)[0]}>" for place, words in places.items() if place]
-        if heading == "Guides":
-            names.insert(0, "Overview and installation <readme>")
         blocks.append(_toctree(names, f":caption: {heading}"))
-    others = [place.rsplit(".", 1)[0] for source, place in OTHER_PAGES.items() if source != "README.md"]
+    others = [place.rsplit(".", 1)[0] for place in OTHER_PAGES.values()]
     return "\n\n".join([*blocks, _toctree(others, ":caption: The project")])
 
 
@@ -144,8 +148,5 @@ def _pages() -> dict[str, bytes]:
         if place == "decisions/README.md":
             rest = sorted(p.stem for p in path.parent.glob("[0-9]*.md"))
             text += f"\n{_toctree(rest)}\n"
-        if place == "reference.md":
-            outer = [f"reference/nodeflow.{room}" for room in rooms() if "." not in room]
-            text += f"\n{_toctree([*outer, 'reference/types'])}\n"
         found[place] = text.encode()
     return found

@@ -47,7 +47,7 @@ def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: i
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict)):
         raise TypeError(f"{name} must be a tensor, an array or a list of {what} ids, got {describe(value)}")
     if isinstance(value, (set, frozenset)):
-        raise TypeError(f"{name} must be in an order, which a set has not; pass sorted({name})")
+        raise TypeError(f"{name} must be ordered, got a set; pass sorted({name})")
     array = as_array(value, name)
     if array.dtype == np.bool_:
         raise TypeError(
@@ -96,8 +96,8 @@ def check_range(ids: NDArray[Any], name: str, upper: int, what: str, *, lower: i
     # min and max first: they need no memory, unlike a comparison, and the error path may take its time
     if len(ids) and (ids.min() < lower or ids.max() >= upper):
         at = first_true((ids < lower) | (ids >= upper))
-        known = f"{what} ids go from {lower} to {upper - 1}" if upper > lower else f"there is no {what} at all"
-        raise IndexError(f"{name}[{at}] is {ids[at]}, but {known}")
+        rule = f"{what} ids go from {lower} to {upper - 1}" if upper > lower else f"there is no {what} at all"
+        raise IndexError(f"{name}[{at}] is {ids[at]}, but {rule}")
 
 
 def check_indptr(indptr: NDArray[Any], num_edges: int) -> None:
@@ -150,6 +150,13 @@ def as_count(value: object, name: str, least: int = 0) -> int:
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {number}")
     return number
+
+
+def as_flag(value: object, name: str) -> bool:
+    """Return ``value`` as a bool; anything but True and False raises TypeError: the text "no" is true."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, got {describe(value)}")
 
 
 def as_number(

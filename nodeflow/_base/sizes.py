@@ -10,21 +10,21 @@ _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {f"{unit[0]}iB": 2 ** (10 * power) for power, unit in enumerate(_UNITS) if power}
 
 
-def as_bytes(value: object, name: str) -> int:
+def as_bytes(value: object, name: str, least: int = 1) -> int:
     """Return an amount of memory in bytes: an integer, or text such as "256 MB", "1.5 GB" or "64 MiB".
 
-    Raises TypeError for another type, ValueError for text that is none of these and for less than 1 byte.
+    Raises TypeError for another type, ValueError for text that is none of these and for less than ``least``.
 
     >>> as_bytes("256 MB", "memory"), as_bytes("1.5 KiB", "memory"), as_bytes(4096, "memory")
     (256000000, 1536, 4096)
     """
     if not isinstance(value, str):
-        return as_count(value, name, 1)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", value)
-    if found is None or found[2] not in _UNITS:
+        return as_count(value, name, least)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", value)
+    if match is None or match[2] not in _UNITS:
         units = ", ".join(_UNITS)
         raise ValueError(f"{name} must be a number and a unit ({units}) such as '256 MB', got {describe(value)}")
-    return as_count(int(float(found[1]) * _UNITS[found[2]]), name, 1)
+    return as_count(int(float(match[1]) * _UNITS[match[2]]), name, least)
 
 
 def bytes_text(size: float) -> str:

@@ -20,7 +20,7 @@ IdsLike: TypeAlias = "Tensor | Array | Sequence[int] | range"
 """Ids of nodes or edges, checked by ``checks.as_ids``."""
 
 SeedsLike: TypeAlias = "IdsLike | Sequence[Sequence[int]]"
-"""Seeds of a sampler, ``[B]``, or ``[B, m]`` such as pairs."""
+"""Seeds of a sampler: ids ``[B]``, or ``[B, m]`` such as pairs; or a bool mask over all possible seeds."""
 
 NumbersLike: TypeAlias = "Tensor | Array | Sequence[float]"
 """One number per node, edge or entry: weights, rates, probabilities."""

@@ -1,4 +1,4 @@
-"""Arrays in ``.npy`` files: made with their room on the disk taken, opened as maps, described with a checksum."""
+"""Arrays in ``.npy`` files: made with disk space allocated at once, opened as maps, described with a checksum."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import os
 import tempfile
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,7 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nodeflow._base.checks import check_indptr, check_range
 from nodeflow._base.types import Array
+from nodeflow._rows.csr import csr_tensor
 from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow._runtime import locks
 
@@ -28,33 +30,60 @@ _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 class ArrayFile:
     """What a manifest says of an array: its file, the type of its numbers in torch's words, shape and CRC-32.
 
-    The checksum is that of the whole file. bfloat16, which numpy does not know, lies in the file as uint16.
+    The checksum is that of the whole file. bfloat16, which numpy does not know, lies in the file as uint16. A sparse
+    column ``[n, width]`` lies in three files: ``csr`` describes the arrays indptr and indices of its CSR matrix, and
+    ``file`` has the values.
     """
 
     file: str
     dtype: str
     shape: tuple[int, ...]
     checksum: int
+    csr: tuple[ArrayFile, ArrayFile] | None = None
 
     @classmethod
     def of(cls, facts: dict[str, Any]) -> ArrayFile:
         """Return the description that ``facts`` made; raises TypeError or ValueError for anything else."""
-        found = cls(**{**facts, "shape": tuple(int(size) for size in facts["shape"])})
-        if Path(found.file).is_absolute() or ".." in Path(found.file).parts:
-            raise ValueError(f"the file {found.file!r} lies outside of the folder")
-        if not isinstance(getattr(torch, found.dtype, None), torch.dtype) or min(found.shape, default=0) < 0:
-            raise ValueError(f"{found.file} is said to hold {found.dtype} {found.shape}")
-        return found
+        csr = facts.get("csr")
+        if csr is not None:
+            indptr, indices = map(cls.of, csr)
+            csr = indptr, indices
+        array = cls(**{**facts, "shape": tuple(int(size) for size in facts["shape"]), "csr": csr})
+        if Path(array.file).is_absolute() or ".." in Path(array.file).parts:
+            raise ValueError(f"the file {array.file!r} lies outside of the folder")
+        if not isinstance(getattr(torch, array.dtype, None), torch.dtype) or min(array.shape, default=0) < 0:
+            raise ValueError(f"{array.file} is said to hold {array.dtype} {array.shape}")
+        if csr is not None and [len(part.shape) for part in (array, *csr)] != [2, 1, 1]:
+            raise ValueError(f"{array.file} is said to hold sparse rows {array.shape}")
+        return array
 
     def facts(self) -> dict[str, Any]:
         """Return the description as JSON has it."""
-        return {**asdict(self), "shape": list(self.shape)}
+        plain = {"file": self.file, "dtype": self.dtype, "shape": list(self.shape), "checksum": self.checksum}
+        return plain if self.csr is None else {**plain, "csr": [part.facts() for part in self.csr]}
+
+    @property
+    def plain(self) -> list[ArrayFile]:
+        """The arrays in its files: itself, or indptr, indices and values of a sparse column."""
+        if self.csr is None:
+            return [self]
+        return [*self.csr, replace(self, shape=self.csr[1].shape, csr=None)]
+
+    @property
+    def torch_type(self) -> torch.dtype:
+        """Type of the numbers."""
+        dtype: torch.dtype = getattr(torch, self.dtype)
+        return dtype
+
+    @property
+    def layout(self) -> torch.layout:
+        """Layout of the column: strided, or sparse CSR."""
+        return torch.strided if self.csr is None else torch.sparse_csr
 
     @property
     def nbytes(self) -> int:
         """Bytes of the numbers."""
-        kind: torch.dtype = getattr(torch, self.dtype)
-        return math.prod(self.shape) * kind.itemsize
+        return sum(math.prod(array.shape) * array.torch_type.itemsize for array in self.plain)
 
 
 def numpy_type(dtype: torch.dtype) -> np.dtype[Any]:
@@ -65,7 +94,7 @@ def numpy_type(dtype: torch.dtype) -> np.dtype[Any]:
 def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]) -> np.memmap[Any, Any]:
     """Make a ``.npy`` file of zeros and return a map of it that can be written.
 
-    The room on the disk is taken now: a write to a mapped page that the disk cannot hold would end the process. Raises
+    Disk space is allocated now: a write to a mapped page that the disk cannot hold would end the process. Raises
     OSError where the disk cannot hold it; then there is no file.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +121,7 @@ def write_header(opened: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...])
 
 
 def scratch_array(folder: Path, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
-    """Return a tensor of zeros that maps a file without a name: the file goes with the tensor, or with the process.
+    """Return a tensor of zeros that maps a file without a name: deleted with the tensor, or at the end of the process.
 
     Raises OSError where the disk cannot hold it.
     """
@@ -180,28 +209,54 @@ def checksum(file: Path) -> int:
 
 
 def check_array(folder: Path, array: ArrayFile, *, contents: bool) -> None:
-    """Raise ValueError unless a file holds the array that its description says; ``contents`` reads all of it."""
-    path = folder / array.file
-    try:
-        dtype, shape, _ = read_header(path)
-    except FileNotFoundError:
-        raise ValueError(f"{path} is missing: the folder is damaged, or was not copied whole") from None
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged, was cut off or is no .npy file: {error}") from None
-    if dtype != numpy_type(getattr(torch, array.dtype)) or shape != array.shape:
-        raise ValueError(f"{path} holds {dtype} {list(shape)}, but the manifest says {array.dtype} {list(array.shape)}")
-    if contents and checksum(path) != array.checksum:
-        raise ValueError(f"{path} is damaged: its contents have another checksum than when it was written")
+    """Raise ValueError unless files hold the array that its description says; ``contents`` reads all of them."""
+    for plain in array.plain:
+        path = folder / plain.file
+        try:
+            dtype, shape, _ = read_header(path)
+        except FileNotFoundError:
+            raise ValueError(f"{path} is missing: the folder is damaged, or was not copied whole") from None
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged, was cut off or is no .npy file: {error}") from None
+        if dtype != numpy_type(plain.torch_type) or shape != plain.shape:
+            expected = f"{plain.dtype} {list(plain.shape)}"
+            raise ValueError(f"{path} holds {dtype} {list(shape)}, but the manifest says {expected}")
+        if contents and checksum(path) != plain.checksum:
+            raise ValueError(f"{path} is damaged: its contents have another checksum than when it was written")
+    if contents and array.csr is not None:
+        indptr, indices = (map_array(folder, part) for part in array.csr)
+        try:
+            check_indptr(indptr, len(indices))
+            check_range(indices, "the columns of a sparse column", array.shape[1], "column")
+        except (ValueError, IndexError) as error:
+            raise ValueError(f"{folder / array.file} is damaged: {error}") from None
 
 
 def map_array(folder: Path, array: ArrayFile) -> Array:
     """Return the array of a file, mapped read-only; bfloat16 as uint16."""
     if 0 in array.shape:  # nothing to map
-        return np.zeros(array.shape, numpy_type(getattr(torch, array.dtype)))
+        return np.zeros(array.shape, numpy_type(array.torch_type))
     with locks.syntax:
         return np.lib.format.open_memmap(folder / array.file, mode="r")
 
 
 def map_tensor(folder: Path, array: ArrayFile) -> Tensor:
-    """Return the tensor of a file, mapped read-only; it pickles as the name of the file."""
-    return from_numpy(map_array(folder, array), getattr(torch, array.dtype))
+    """Return the tensor of an array, or the sparse CSR tensor of three, mapped read-only.
+
+    It pickles as the names of its files. Raises ValueError for sparse rows whose arrays do not fit one another.
+    """
+    tensors = [from_numpy(map_array(folder, plain), plain.torch_type) for plain in array.plain]
+    if array.csr is None:
+        return tensors[0]
+    indptr, indices, values = tensors
+    return map_csr(indptr, indices, values, (array.shape[0], array.shape[1]))
+
+
+def map_csr(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """Return the sparse CSR tensor of mapped arrays; raises ValueError where they do not fit one another."""
+    ends = (indptr, indices)
+    if any(part.ndim != 1 for part in (*ends, values)) or {part.dtype for part in ends} - {torch.int64, torch.int32}:
+        raise ValueError("the arrays of a sparse column are of wrong types")
+    if len(indptr) != shape[0] + 1 or indptr[0] != 0 or indptr[-1] != len(indices) or len(indices) != len(values):
+        raise ValueError("the arrays of a sparse column do not fit one another")
+    return csr_tensor(indptr, indices, values, shape)

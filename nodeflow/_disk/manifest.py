@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +36,14 @@ class Manifest:
         arrays = {name: array.facts() for name, array in self.arrays.items()}
         text = json.dumps({"kind": self.kind, "version": self.version, "facts": self.facts, "arrays": arrays}, indent=1)
         replace_file(folder / MANIFEST, text.encode())
+
+    def publish(self, folder: Path, new: Iterable[ArrayFile]) -> None:
+        """Make new arrays those of the folder: flush their files to the disk, then write the manifest that names them.
+
+        Until then the folder is as before, also after a power cut.
+        """
+        sync_arrays(folder, new)
+        self.write(folder)
 
     @classmethod
     def read(cls, folder: Path, kind: str, version: int, *, contents: bool = False) -> Manifest:
@@ -88,8 +96,15 @@ def replace_file(path: Path, contents: bytes) -> None:
     sync_folder(path.parent)
 
 
+def sync_arrays(folder: Path, arrays: Iterable[ArrayFile]) -> None:
+    """Flush the files of some arrays to the disk."""
+    files = {folder / plain.file for array in arrays for plain in array.plain}
+    for path in sorted(files | {file.parent for file in files} | {folder}):
+        sync_folder(path)
+
+
 def sync_folder(folder: Path) -> None:
-    """Flush the entries of a folder to the disk, where the system can open folders."""
+    """Flush the entries of a folder, or a file, to the disk, where the system can open folders."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,8 +1,10 @@
-"""Arrays written piece by piece into ``.npy`` files, of any size, with little memory."""
+"""Columns written piece by piece into ``.npy`` files, of any size, with little memory."""
 
 from __future__ import annotations
 
+import math
 import os
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -11,87 +13,152 @@ from torch import Tensor
 
 from nodeflow._base.types import Array
 from nodeflow._disk.arrays import ArrayFile, checksum, numpy_type, write_header
-from nodeflow._rows.rows import as_array
+from nodeflow._rows.rows import Rows, as_array, fetch_rows, is_sparse, row_bytes, slice_rows
 
 _PIECE = 2**20  # numbers that are converted at a time
+_BYTES = 2**24  # bytes that are written at a time
 
 
 class ArrayWriter:
-    """A ``.npy`` file that grows by rows. Its number of rows need not be known before.
+    """A ``.npy`` file that grows by rows.
 
     Args:
-        folder: where the file lies.
-        name: its name, without ``.npy``.
+        file: the file, which is made.
         dtype: type of the numbers.
         row: shape of a row.
+        num_rows: number of rows, where it is known before; those that were not appended at the end are zeros. The
+            checksum is then computed as rows come, else by reading the file.
 
-    A context manager, which closes the file. Raises OSError where the disk cannot hold what is written.
+    Raises OSError, with the file, where the disk cannot hold what is written.
     """
 
-    def __init__(self, folder: Path, name: str, dtype: torch.dtype, row: tuple[int, ...] = ()) -> None:
-        self.folder, self.name, self.dtype, self.row, self.num_rows = folder, name, dtype, row, 0
-        self._file = (folder / f"{name}.npy").open("wb+")
-        self._write_header()
+    def __init__(self, file: Path, dtype: torch.dtype, row: tuple[int, ...] = (), num_rows: int | None = None) -> None:
+        self.file, self.dtype, self.row, self.num_rows = file, dtype, row, 0
+        self._total = num_rows
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("wb") as opened:
+            write_header(opened, numpy_type(dtype), (num_rows or 0, *row))
+            self._start = opened.tell()
+        self._checksum = checksum(file)
 
     def append(self, rows: Tensor | Array) -> None:
         """Append rows ``[k, *row]`` of the type of the file."""
         if isinstance(rows, Tensor):
             rows = as_array(rows.detach().cpu().resolve_conj().resolve_neg().contiguous())
-        self._file.write(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
         self.num_rows += len(rows)
+        # opened for each piece: a graph in many parts has more files than a process may hold open
+        data = np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data
+        try:
+            with self.file.open("ab", buffering=0) as opened:
+                for first in range(0, len(data), _BYTES):
+                    piece = data[first : first + _BYTES]
+                    self._checksum = zlib.crc32(piece, self._checksum)
+                    while len(piece):
+                        piece = piece[opened.write(piece) :]
+        except OSError as error:
+            why = f"{os.strerror(error.errno or 0)}, writing {len(data):,} bytes"
+            raise OSError(error.errno, why, str(self.file)) from None
 
     def convert(self, dtype: torch.dtype) -> None:
         """Change the type of the numbers, those written before too, to one of the same width."""
         before, after = numpy_type(self.dtype), numpy_type(dtype)
-        size = self.num_rows * int(np.prod(self.row, dtype=np.int64))
-        for start in range(0, size, _PIECE):
-            at = self._start + start * before.itemsize
-            self._file.seek(at)
-            piece = np.frombuffer(self._file.read(min(_PIECE, size - start) * before.itemsize), before)
-            self._file.seek(at)
-            self._file.write(piece.astype(after).tobytes())
-        self._file.seek(0, os.SEEK_END)
+        size = self.num_rows * math.prod(self.row)
+        with self.file.open("rb+") as opened:
+            for start in range(0, size, _PIECE):
+                at = self._start + start * before.itemsize
+                opened.seek(at)
+                piece = np.frombuffer(opened.read(min(_PIECE, size - start) * before.itemsize), before)
+                opened.seek(at)
+                opened.write(piece.astype(after).tobytes())
         self.dtype = dtype
 
-    def finish(self) -> ArrayFile:
-        """Complete the file, flush it to the disk, and name it by its contents: ``name-checksum.npy``.
+    def finish(self, folder: Path | None = None, *, flush: bool = True) -> ArrayFile:
+        """Complete the file, flush it to the disk, and return its description as a file of ``folder``.
 
-        So a name that someone has kept never leads to other contents.
+        A file whose number of rows was not known before is named by its contents, ``name-checksum.npy``, so that a name
+        that someone has kept never leads to other contents. ``folder`` is by default the one where the file lies.
         """
-        self._write_header()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-        draft = self.folder / f"{self.name}.npy"
-        value = checksum(draft)
-        named = f"{self.name}-{value:08x}.npy"
-        draft.replace(self.folder / named)
-        return ArrayFile(named, str(self.dtype).removeprefix("torch."), (self.num_rows, *self.row), value)
+        if self._total is not None:
+            self.append(np.zeros((self._total - self.num_rows, *self.row), numpy_type(self.dtype)))
+        with self.file.open("rb+") as opened:
+            if self._total is None:
+                write_header(opened, numpy_type(self.dtype), (self.num_rows, *self.row))  # of one length for any shape
+                opened.flush()
+            if flush:
+                os.fsync(opened.fileno())
+        if self._total is None:
+            self._checksum = checksum(self.file)
+            self.file = self.file.replace(self.file.with_name(f"{self.file.stem}-{self._checksum:08x}.npy"))
+        name = self.file.relative_to(self.file.parent if folder is None else folder).as_posix()
+        kind = str(self.dtype).removeprefix("torch.")
+        return ArrayFile(name, kind, (self.num_rows, *self.row), self._checksum)
 
-    def __enter__(self) -> ArrayWriter:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+class SparseWriter:
+    """Three ``.npy`` files that grow by sparse rows: ``name.indptr``, ``name.indices`` and ``name.values``.
 
-    def _write_header(self) -> None:
-        self._file.seek(0)
-        shape = (self.num_rows, *self.row)
-        write_header(self._file, numpy_type(self.dtype), shape)  # of one length, whatever the shape
-        self._start = self._file.tell()
+    Arguments, methods and errors are those of ``ArrayWriter``; ``width`` is the number of columns.
+    """
+
+    def __init__(self, file: Path, dtype: torch.dtype, width: int, num_rows: int | None = None) -> None:
+        self.width, self.num_rows, self._total = width, 0, num_rows
+        self._indptr, self._indices, self._values = (
+            ArrayWriter(file.with_name(f"{file.stem}.{part}.npy"), kind)
+            for part, kind in (("indptr", torch.int64), ("indices", torch.int64), ("values", dtype))
+        )
+        self._indptr.append(np.zeros(1, np.int64))
+
+    def append(self, rows: Tensor) -> None:
+        """Append sparse CSR rows ``[k, width]``."""
+        self._indptr.append(rows.crow_indices()[1:].cpu().long() + self._values.num_rows)
+        self._indices.append(rows.col_indices().long())
+        self._values.append(rows.values())
+        self.num_rows += len(rows)
+
+    def finish(self, folder: Path | None = None, *, flush: bool = True) -> ArrayFile:
+        """Complete the files, flush them to the disk, and return their description as files of ``folder``."""
+        if self._total is not None:
+            self._indptr.append(np.full(self._total - self.num_rows, self._values.num_rows))
+            self.num_rows = self._total
+        parts = [part.finish(folder, flush=flush) for part in (self._indptr, self._indices, self._values)]
+        values = parts[2]
+        return ArrayFile(values.file, values.dtype, (self.num_rows, self.width), values.checksum, (parts[0], parts[1]))
+
+
+def column_writer(file: Path, like: Tensor | Rows, num_rows: int | None = None) -> ArrayWriter | SparseWriter:
+    """Return a writer of rows such as those of a dense or sparse column."""
+    if is_sparse(like):
+        return SparseWriter(file, like.dtype, like.shape[1], num_rows)
+    return ArrayWriter(file, like.dtype, tuple(like.shape[1:]), num_rows)
+
+
+def stream_column(file: Path, column: Tensor | Rows) -> ArrayFile:
+    """Write a column, which may be mapped, on any device, have gaps, be sparse or fetched by id, piece by piece."""
+    writer = column_writer(file, column)
+    for start, stop in pieces_of(column):
+        if isinstance(column, Tensor):
+            writer.append(slice_rows(column, start, stop))
+        else:
+            writer.append(fetch_rows(column, torch.arange(start, stop)))
+    return writer.finish()
 
 
 def stream_array(folder: Path, name: str, values: Tensor | Array) -> ArrayFile:
-    """Write a dense tensor or array, which may be mapped, on any device or have gaps, piece by piece."""
-    dtype = values.dtype if isinstance(values, Tensor) else torch.from_numpy(np.empty(0, values.dtype)).dtype
-    with ArrayWriter(folder, name, dtype, tuple(values.shape[1:])) as writer:
-        for start, stop in pieces_of(tuple(values.shape), dtype):
-            writer.append(values[start:stop])
-        return writer.finish()
+    """Write an array or a tensor into the file ``name`` of a folder, as ``stream_column``."""
+    if isinstance(values, Tensor):
+        return stream_column(folder / f"{name}.npy", values)
+    writer = ArrayWriter(folder / f"{name}.npy", torch.from_numpy(np.empty(0, values.dtype)).dtype, values.shape[1:])
+    for start in range(0, len(values), step := _rows_in(_BYTES, math.prod(values.shape[1:]) * values.itemsize)):
+        writer.append(values[start : start + step])
+    return writer.finish()
 
 
-def pieces_of(shape: tuple[int, ...], dtype: torch.dtype, size: int = 2**24) -> list[tuple[int, int]]:
-    """Return ranges of the rows of an array, about ``size`` bytes each."""
-    row = int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize
-    step = max(1, size // max(row, 1))
-    return [(start, min(start + step, shape[0])) for start in range(0, shape[0], step)]
+def pieces_of(column: Tensor | Rows, size: int = _BYTES) -> list[tuple[int, int]]:
+    """Return ranges of the rows of a column, about ``size`` bytes each; sparse rows are taken to be mostly zeros."""
+    row = 512 if is_sparse(column) else row_bytes(column)
+    step = _rows_in(size, row)
+    return [(start, min(start + step, column.shape[0])) for start in range(0, column.shape[0], step)]
+
+
+def _rows_in(size: int, row: int) -> int:
+    return max(1, size // max(row, 1))

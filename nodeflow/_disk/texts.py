@@ -68,16 +68,14 @@ def _opened(*parts: FilePart | Array) -> Texts:
 def write_texts(folder: Path, name: str, texts: Iterable[str]) -> dict[str, ArrayFile]:
     """Write texts and return the descriptions of their arrays, ``name`` and ``name.ends``."""
     end, rest = 0, iter(texts)
-    with (
-        ArrayWriter(folder, name, torch.uint8) as data,
-        ArrayWriter(folder, f"{name}.ends", torch.int64) as ends,
-    ):
-        while piece := [text.encode("utf-8", "surrogatepass") for text in islice(rest, _TEXTS)]:
-            data.append(np.frombuffer(b"".join(piece), np.uint8))
-            stops = end + np.cumsum([len(one) for one in piece])
-            ends.append(stops)
-            end = int(stops[-1])
-        return {name: data.finish(), f"{name}.ends": ends.finish()}
+    data = ArrayWriter(folder / f"{name}.npy", torch.uint8)
+    ends = ArrayWriter(folder / f"{name}.ends.npy", torch.int64)
+    while piece := [text.encode("utf-8", "surrogatepass") for text in islice(rest, _TEXTS)]:
+        data.append(np.frombuffer(b"".join(piece), np.uint8))
+        stops = end + np.cumsum([len(one) for one in piece])
+        ends.append(stops)
+        end = int(stops[-1])
+    return {name: data.finish(), f"{name}.ends": ends.finish()}
 
 
 def map_texts(folder: Path, arrays: Mapping[str, ArrayFile], name: str) -> Texts | None:

@@ -58,13 +58,13 @@ def colors_of(axis: Axes, values: Sequence[float | None], name: str) -> list[Any
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    known = sorted({value for value in values if value is not None and np.isfinite(value)})
-    if len(known) <= _MOST_CLASSES and all(float(value).is_integer() for value in known):
-        table = {value: colormaps["tab10"](i) for i, value in enumerate(known)}
+    finite = sorted({value for value in values if value is not None and np.isfinite(value)})
+    if len(finite) <= _MOST_CLASSES and all(float(value).is_integer() for value in finite):
+        table = {value: colormaps["tab10"](i) for i, value in enumerate(finite)}
         for value, color in table.items():
             axis.scatter([], [], s=330, color=[color], label=f"{name} {int(value)}")
         return [UNKNOWN if value is None else table.get(value, UNKNOWN) for value in values]
-    scale = Normalize(known[0], known[-1])
+    scale = Normalize(finite[0], finite[-1])
     axis.figure.colorbar(ScalarMappable(scale, "viridis"), ax=axis, label=name, shrink=0.8)
     shades = colormaps["viridis"]
     return [UNKNOWN if value is None or not np.isfinite(value) else shades(scale(value)) for value in values]
@@ -120,9 +120,9 @@ def widths_of(axis: Axes, values: Sequence[float], name: str) -> list[float]:
         name: the word beside the widths.
     """
     widths = line_widths(values)
-    known = [(abs(value), width) for value, width in zip(values, widths, strict=True) if np.isfinite(value)]
+    finite = [(abs(value), width) for value, width in zip(values, widths, strict=True) if np.isfinite(value)]
     word = f"|{name}|" if any(value < 0 for value in values) else name
-    for size, width in sorted({min(known), max(known)} if known else ()):
+    for size, width in sorted({min(finite), max(finite)} if finite else ()):
         number = f"{size:,.0f}" if size >= 1000 else f"{size:.3g}"
         axis.plot([], [], color="0.5", linewidth=width, label=f"{word} {number}")
     return widths
@@ -138,6 +138,12 @@ def legend_below(axis: Axes) -> None:
     kinds = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
     if kinds:
         axis.legend(
-            kinds.values(), kinds, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=min(len(kinds), 3), fontsize=7,
-            frameon=False, markerscale=0.4,
-        )  # fmt: skip
+            kinds.values(),
+            kinds,
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0),
+            ncols=min(len(kinds), 3),
+            fontsize=7,
+            frameon=False,
+            markerscale=0.4,
+        )

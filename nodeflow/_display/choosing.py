@@ -37,15 +37,15 @@ def chosen(
     if choice is None:
         return [None] * len(owners)
     if isinstance(choice, str):
-        known = sorted({name for frame in frames for name in frame})
-        if choice not in known:
-            raise KeyError(f"{argument}: no column {choice!r}; there are {', '.join(map(repr, known)) or 'no columns'}")
-        found = [fetch(frame[choice]) if choice in frame else None for frame in frames]
+        names = sorted({name for frame in frames for name in frame})
+        if choice not in names:
+            raise KeyError(f"{argument}: no column {choice!r}; there are {', '.join(map(repr, names)) or 'no columns'}")
+        columns = [fetch(frame[choice]) if choice in frame else None for frame in frames]
     elif callable(choice):
-        found = [choice(owner) for owner in owners]
+        columns = [choice(owner) for owner in owners]
     else:
         raise TypeError(f"{argument} must be the name of a column or a function, got {describe(choice)}")
-    return [None if f is None else _numbers(f, argument, size) for f, size in zip(found, rows, strict=True)]
+    return [None if f is None else _numbers(f, argument, size) for f, size in zip(columns, rows, strict=True)]
 
 
 def _numbers(values: Any, argument: str, size: int) -> list[float]:
@@ -53,8 +53,8 @@ def _numbers(values: Any, argument: str, size: int) -> list[float]:
     if numbers.layout != torch.strided or numbers.ndim != 1 or numbers.is_complex():
         raise ValueError(f"{argument} must have one number per row, got {describe(numbers)}")
     check_num_rows(numbers.shape, argument, size, "node or edge")
-    found: list[float] = numbers.tolist()
-    return found
+    values_of_rows: list[float] = numbers.tolist()
+    return values_of_rows
 
 
 def names_of(ids: list[str], labels: list[float] | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""What is shown of the columns of a frame: type, shape, bytes and first rows, without reading anything far away."""
+"""Summaries of the columns of a frame: type, shape, bytes and first rows, without reading anything far away."""
 
 from __future__ import annotations
 

@@ -148,9 +148,16 @@ def arrow(axis: Axes, start: Point, end: Point, bend: float, color: str, width: 
 
 
 def _dots(
-    axis: Axes, points: Sequence[Point], names: list[str], faces: list[Any], *, hollow: bool, seeds: bool,
-    label: str | None, rim: str | None,
-) -> None:  # fmt: skip
+    axis: Axes,
+    points: Sequence[Point],
+    names: list[str],
+    faces: list[Any],
+    *,
+    hollow: bool,
+    seeds: bool,
+    label: str | None,
+    rim: str | None,
+) -> None:
     if points:
         x, y = zip(*points, strict=True)
         empty = axis.get_facecolor()

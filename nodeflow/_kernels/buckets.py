@@ -10,7 +10,7 @@ from numba import int64, njit
 
 
 @njit(nogil=True, cache=True)
-def count_edges(indptr, sources, v, first, rows, size, num_partitions, counts):
+def count_edges(indptr, sources, v, first, rows, size, num_parts, counts):
     """Count into ``counts`` the buckets of the in-edges at the positions from ``first`` on, which are ``sources``.
 
     ``v`` is the destination of the first one.
@@ -18,11 +18,11 @@ def count_edges(indptr, sources, v, first, rows, size, num_partitions, counts):
     for e in range(sources.shape[0]):
         while indptr[v + 1] <= first + e:
             v += 1
-        counts[(int64(rows[v]) // size) * num_partitions + int64(rows[sources[e]]) // size] += 1
+        counts[(int64(rows[v]) // size) * num_parts + int64(rows[sources[e]]) // size] += 1
 
 
 @njit(nogil=True, cache=True)
-def scatter_edges(indptr, sources, v, first, rows, size, num_partitions, head, src, dst, places):
+def scatter_edges(indptr, sources, v, first, rows, size, num_parts, head, src, dst, places):
     """Write the same in-edges into their buckets: ``src`` and ``dst`` get the rows of their ends within the partitions.
 
     ``head[b]`` is where the next edge of bucket b goes; ``places[e]`` becomes where edge e went.
@@ -31,7 +31,7 @@ def scatter_edges(indptr, sources, v, first, rows, size, num_partitions, head, s
         while indptr[v + 1] <= first + e:
             v += 1
         to, come = int64(rows[v]), int64(rows[sources[e]])
-        bucket = (to // size) * num_partitions + come // size
+        bucket = (to // size) * num_parts + come // size
         place = head[bucket]
         head[bucket] = place + 1
         src[place] = come % size

@@ -16,13 +16,13 @@ _LINES = 256  # that may be asked for at a time: half of the smallest cache
 def find_places(place, ids, at, cold):
     """Write ``place[id]`` of every id into ``at``; return how many are -1. ``cold`` gets their numbers, ascending.
 
-    Apart from the copies: so many of these reads are under way at a time, without being asked for ahead.
+    Separate from the copies, so that many of these reads are in flight without explicit prefetching.
     """
     count = 0
     for i in range(ids.shape[0]):
-        found = np.int64(place[U64(ids[U64(i)])])
-        at[U64(i)] = found
-        if found < 0:
+        row = np.int64(place[U64(ids[U64(i)])])
+        at[U64(i)] = row
+        if row < 0:
             cold[U64(count)] = i
             count += 1
     return count
@@ -69,7 +69,7 @@ def foresee(ids, begin, number, served, base, latest, next_use, place, slot_next
 
 @njit(nogil=True, cache=True)
 def _rank(next_batch, now, window, cold, v):
-    """How late a row is needed: 1, 2, ... for one of the next batches, beyond ``window`` where it is not known."""
+    """Distance to the batch that needs a row: 1, 2, ...; beyond ``window`` where it is not known."""
     if next_batch >= 0:
         return next_batch - now
     return window + 1 + np.int64(cold[U64(v)])

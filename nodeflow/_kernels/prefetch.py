@@ -40,8 +40,8 @@ def _prefetch_at(typingctx: Any, array: Any, positions: Any, i: Any) -> Any:
         kind, index = signature.args[1], args[2]
         held = cgutils.create_struct_proxy(kind)(context, builder, args[1])
         with builder.if_then(builder.icmp_unsigned("<", index, builder.extract_value(held.shape, 0))):
-            found = builder.load(cgutils.get_item_pointer(context, builder, kind, held, [index]))
-            _ask_for(context, builder, signature.args[0], args[0], context.cast(builder, found, kind.dtype, types.intp))
+            value = builder.load(cgutils.get_item_pointer(context, builder, kind, held, [index]))
+            _ask_for(context, builder, signature.args[0], args[0], context.cast(builder, value, kind.dtype, types.intp))
         return context.get_dummy_value()
 
     return types.void(array, positions, types.intp), codegen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import Protocol, runtime_checkable
 
@@ -27,9 +27,10 @@ _WORDS = tuple(np.dtype(kind) for kind in (np.uint64, np.uint32, np.uint8))
 
 @runtime_checkable
 class Rows(Protocol):
-    """Rows of a dense column that are fetched by id.
+    """Rows of a column that are fetched by id.
 
     A column of a graph, the features that enter a full pass and the inputs of a history are a tensor or such an object.
+    An object with the attribute ``layout = torch.sparse_csr`` fetches sparse CSR rows; ``fetch`` then gets no ``out``.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> class Squares:
@@ -57,6 +58,42 @@ class Rows(Protocol):
 
         With ``out``, a tensor of that shape and type, they are written there, and ``out`` is returned.
         """
+
+
+def layout_of(column: Tensor | Rows) -> torch.layout:
+    """Return the layout of a column, ``torch.strided`` or ``torch.sparse_csr``; ``Rows`` without one are dense."""
+    layout: torch.layout = getattr(column, "layout", torch.strided)
+    return layout
+
+
+def is_sparse(column: Tensor | Rows) -> bool:
+    """Return whether a column has sparse rows."""
+    return layout_of(column) != torch.strided
+
+
+def entries_of(column: Tensor) -> Tensor:
+    """Return the numbers that a column stores: all of a dense one, those that are not left out of a sparse one."""
+    return column.values() if is_sparse(column) else column
+
+
+def as_dense(rows: Tensor) -> Tensor:
+    """Return rows as a dense tensor: themselves, or a copy of sparse ones."""
+    return rows.to_dense() if is_sparse(rows) else rows
+
+
+def first_not_finite(rows: Tensor) -> int | None:
+    """Return the first row that has NaN or inf, None where there is none."""
+    if not is_sparse(rows):
+        bad = (~torch.isfinite(rows).reshape(len(rows), -1).all(1)).nonzero()
+        return int(bad[0, 0]) if len(bad) else None
+    bad = (~torch.isfinite(rows.values())).nonzero()
+    # the row of an entry is the last that begins at it or before
+    return int(torch.searchsorted(rows.crow_indices(), bad[0, 0], right=True)) - 1 if len(bad) else None
+
+
+def row_bytes(column: Tensor | Rows) -> int:
+    """Return how many bytes a row of a dense column takes."""
+    return math.prod(column.shape[1:]) * column.dtype.itemsize
 
 
 def is_collective(column: object) -> bool:
@@ -105,7 +142,7 @@ def take_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
     if not isinstance(column, Tensor):
         return _fetched(column, ids)
     ids = ids.to(column.device)
-    if column.layout == torch.sparse_csr:
+    if is_sparse(column):
         indptr, position = csr_positions(column.crow_indices(), ids)
         shape = (len(ids), column.shape[1])
         return csr_tensor(indptr, column.col_indices()[position], column.values()[position], shape)
@@ -128,15 +165,19 @@ def fetch_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
 
 def _fetched(column: Rows, ids: Tensor) -> Tensor:
     """Fetch rows from a store, maybe a user's own: raise TypeError or ValueError unless they are what it says."""
-    found, name = column.fetch(ids.cpu()), f"{type(column).__name__}.fetch"
-    if not isinstance(found, Tensor):
-        raise TypeError(f"{name} must return a tensor, got {type(found).__name__}")
-    shape = (len(ids), *column.shape[1:])
-    if found.shape != shape or found.dtype != column.dtype:
-        raise ValueError(
-            f"{name} must return {column.dtype} {list(shape)} for {len(ids)} ids, got {found.dtype} {list(found.shape)}"
+    rows, name = column.fetch(ids.cpu()), f"fetch of {type(column).__name__}"
+    if not isinstance(rows, Tensor):
+        raise TypeError(f"{name} must return a tensor, got {type(rows).__name__}")
+    if rows.dtype != column.dtype or rows.layout != layout_of(column):
+        raise TypeError(
+            f"{name} must return {column.dtype}, got {rows.dtype}"
+            if rows.dtype != column.dtype
+            else f"{name} must return rows of its layout {layout_of(column)}, got {rows.layout}"
         )
-    return found
+    shape = (len(ids), *column.shape[1:])
+    if rows.shape != shape:
+        raise ValueError(f"{name} must return {list(shape)} for {len(ids)} ids, got {list(rows.shape)}")
+    return rows
 
 
 def _gather(column: Tensor, ids: Tensor) -> Tensor:
@@ -167,8 +208,15 @@ def new_rows(count: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
 
 
 def put_rows(parts: Iterable[tuple[Tensor, Ints]], count: int) -> Tensor:
-    """Return ``count`` rows, of which each part ``(rows, places)`` has those at its places; all on the CPU."""
+    """Return ``count`` rows, of which each part ``(rows, places)`` has those at its places; all on the CPU.
+
+    Every row is at a place of one part. The rows are dense, or all sparse CSR.
+    """
     parts = list(parts)
+    if is_sparse(parts[0][0]):
+        order = np.empty(count, np.int64)
+        order[np.concatenate([places for _, places in parts])] = np.arange(count)
+        return take_rows(concat_rows([rows for rows, _ in parts]), torch.from_numpy(order))
     shape, dtype = tuple(parts[0][0].shape[1:]), parts[0][0].dtype
     out, row = new_rows(count, shape, dtype), math.prod(shape) * dtype.itemsize
     for rows, places in parts:
@@ -185,29 +233,63 @@ def whole_column(column: Tensor | Rows) -> Tensor:
 
 def first_rows(column: Tensor, count: int) -> Tensor:
     """Return the first ``count`` rows of a dense or sparse CSR column, as a view of its memory."""
-    if column.layout == torch.sparse_csr:
-        indptr = column.crow_indices()[: count + 1]
-        size = int(indptr[-1])
-        return csr_tensor(indptr, column.col_indices()[:size], column.values()[:size], (count, column.shape[1]))
-    return column[:count]
+    return slice_rows(column, 0, count)
+
+
+def slice_rows(column: Tensor, start: int, stop: int) -> Tensor:
+    """Return the rows ``start`` to ``stop - 1`` of a dense or sparse CSR column, as a view of its entries."""
+    if not is_sparse(column):
+        return column[start:stop]
+    indptr = column.crow_indices()[start : stop + 1]
+    first, last = int(indptr[0]), int(indptr[-1])
+    indptr = indptr - first if first else indptr
+    entries = column.col_indices()[first:last], column.values()[first:last]
+    return csr_tensor(indptr, *entries, (stop - start, column.shape[1]))
 
 
 def join_rows(above: Tensor | Rows, below: Tensor) -> Tensor:
     """Return a column with the rows of two columns, both dense or both sparse CSR."""
-    above = whole_column(above)
-    if above.layout == torch.sparse_csr:  # torch.cat does not take these
-        indptr = torch.cat([above.crow_indices(), below.crow_indices()[1:] + above.crow_indices()[-1]])
-        indices = torch.cat([above.col_indices(), below.col_indices()])
-        values = torch.cat([above.values(), below.values()])
-        return csr_tensor(indptr, indices, values, (len(above) + len(below), above.shape[1]))
-    return torch.cat([above, below])
+    return concat_rows([whole_column(above), below])
+
+
+def concat_rows(parts: Sequence[Tensor]) -> Tensor:
+    """Return the rows of several columns, one after another; all dense, or all sparse CSR."""
+    if not is_sparse(parts[0]):
+        return torch.cat(list(parts))
+    # torch.cat does not take sparse CSR tensors
+    ends = np.concatenate([[0], np.cumsum([len(part.values()) for part in parts])]).tolist()
+    indptr = [part.crow_indices()[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
+    indices, values = (torch.cat(of) for of in zip(*((p.col_indices(), p.values()) for p in parts), strict=True))
+    shape = (sum(len(part) for part in parts), parts[0].shape[1])
+    return csr_tensor(torch.cat([indptr[0].new_zeros(1), *indptr]), indices, values, shape)
 
 
 def zero_rows(column: Tensor | Rows, count: int) -> Tensor:
     """Return ``count`` rows of zeros like those of a dense or sparse CSR column."""
-    if not isinstance(column, Tensor):
-        return torch.zeros((count, *column.shape[1:]), dtype=column.dtype)
-    if column.layout == torch.sparse_csr:
-        indptr, indices = column.crow_indices().new_zeros(count + 1), column.col_indices()[:0]
-        return csr_tensor(indptr, indices, column.values()[:0], (count, column.shape[1]))
-    return column.new_zeros((count, *column.shape[1:]))
+    device = column.device if isinstance(column, Tensor) else torch.device("cpu")
+    shape = (count, *column.shape[1:])
+    if not is_sparse(column):
+        return torch.zeros(shape, dtype=column.dtype, device=device)
+    indptr = torch.zeros(count + 1, dtype=torch.int64, device=device)
+    return csr_tensor(indptr, indptr[:0], torch.empty(0, dtype=column.dtype, device=device), (count, shape[1]))
+
+
+def to_arrays(rows: Tensor) -> list[Array]:
+    """Return rows as arrays that travel: those of a dense column, or sizes, indices and values of sparse rows."""
+    rows = rows.detach().cpu()
+    if not is_sparse(rows):
+        return [as_array(rows.contiguous())]
+    # a row has fewer entries than there are columns: both fit into the type of the columns
+    kind = np.int32 if rows.shape[1] < 2**31 else np.int64
+    sizes, indices = np.diff(rows.crow_indices().numpy()), rows.col_indices().numpy()
+    return [sizes.astype(kind), indices.astype(kind), as_array(rows.values().contiguous())]
+
+
+def from_arrays(arrays: Sequence[Array], like: Tensor | Rows) -> Tensor:
+    """Return the rows that ``to_arrays`` took apart, of the type and width of the column ``like``."""
+    if not is_sparse(like):
+        return from_numpy(arrays[0], like.dtype)
+    sizes, indices, values = arrays
+    indptr = torch.from_numpy(np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]))
+    shape = (len(sizes), like.shape[1])
+    return csr_tensor(indptr, torch.from_numpy(indices.astype(np.int64)), from_numpy(values, like.dtype), shape)

@@ -1,9 +1,9 @@
 """State of the process: threads, locks, reused memory, memory outside the heap, maps of files, living graphs.
 
 Every mutable variable of the package that all threads share is in this room (``tests/runtime/test_state.py``), except
-caches of pure functions (``functools.cache``). Two devices of speed reach beyond one call, and each has an off-switch,
-for a user with a problem and for tests. The environment variable is read once, when nodeflow is imported; "0",
-"false", "no" and "off" turn the device off.
+caches of pure functions (``functools.cache``). Two optimisations outlive a single call; each can be switched off,
+by a user with a problem and by tests. The environment variable is read once, when nodeflow is imported; "0",
+"false", "no" and "off" turn the optimisation off.
 
 ==========================  =========================  ================================================================
 environment variable        variable in ``switches``   what it turns off

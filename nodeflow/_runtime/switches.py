@@ -1,4 +1,4 @@
-"""Off-switches for the two devices of speed that reach beyond one call; see the room's docstring."""
+"""Off-switches of the two optimisations that outlive a single call; see the room's docstring."""
 
 from __future__ import annotations
 

@@ -59,9 +59,12 @@ class Table:
                 yield at, [field.strip() for field in text.strip("\r\n").split(self.delimiter)]
 
     def load(
-        self, dtype: Any, use: Sequence[int] | None = None, rows: Iterable[list[str]] | None = None,
+        self,
+        dtype: Any,
+        use: Sequence[int] | None = None,
+        rows: Iterable[list[str]] | None = None,
         lines: Iterable[str] | None = None,
-    ) -> Array:  # fmt: skip
+    ) -> Array:
         """Return the table as an array; the columns ``use`` only, if given. Raises ValueError as numpy words it.
 
         A plain ``dtype`` gives a matrix ``[rows, columns]``, a structured one ``[rows]``. ``rows``, as ``self.rows``

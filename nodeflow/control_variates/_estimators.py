@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nodeflow.flow import Flow, Layer
-from nodeflow.flow._full_flow import FullFlow
+from nodeflow._rows.rows import is_sparse
+from nodeflow.flow import Flow, FullFlow, Layer
 
 
 def neighbor_sampling(flow: Flow, h: Tensor) -> Tensor:
@@ -60,7 +60,7 @@ def control_variate(flow: Flow, h: Tensor) -> Tensor:
         sums = exact_sums(flow)
         if sums.shape[1:] != h.shape[1:]:
             raise ValueError(f"the inputs of the history have width {sums.shape[1]}, but the rows have {h.shape[1]}")
-        return sums if sums.layout != torch.strided else sums.to(h.dtype)
+        return sums if is_sparse(sums) else sums.to(h.dtype)
     history, total = _columns(flow, h)
     return neighbor_sampling(flow, h - history) + total
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, as_ids, check_one_of, check_type
+from nodeflow._base.checks import Ints, as_count, as_ids, check_one_of, check_type
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
-from nodeflow._disk.store import Shapes, Store, write_rows
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
+from nodeflow._peers.fetching import fetch_from_owners, first_of_each, send_to_owners
 from nodeflow._rows.rows import Rows, fetch_rows
-from nodeflow.control_variates._apart import Apart, Pushed
-from nodeflow.control_variates._inputs import finite, part_propagation, sums_of_inputs
+from nodeflow._store.files import FileStore
+from nodeflow._store.memory import MemoryStore
+from nodeflow._store.store import Store
+from nodeflow.control_variates._inputs import finite, propagation_of, sums_of_inputs
 from nodeflow.control_variates._kept_rows import KeptRows
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.propagation import Propagation
 
 MISSING = ("zero", "mask", "refuse")
 _LAYOUT = 2  # of the arrays in a folder
@@ -88,14 +89,7 @@ class History(KeptRows):
         inputs: Tensor | Rows | None = None,
     ) -> None:
         super().__init__()
-        peers = graph.peers if isinstance(graph, Graph) else None
-        self._apart: Apart | None = None
-        if peers is None:
-            self.propagation = Propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
-        else:
-            part = part_propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
-            self._apart = Apart(peers, part)
-            self.propagation = cast(Propagation, part)  # it answers all that is asked of it here
+        self.propagation = propagation_of(graph, weight=weight, direction=direction, edge_filter=edge_filter)
         with self._together("the arguments of History", exchanges=2 if folder is None else 3):
             self._make(widths, aggregated, dtype, device, folder, inputs)
 
@@ -111,12 +105,12 @@ class History(KeptRows):
         self.stored = aggregated == "stored"
         if dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
             raise ValueError(f"dtype must be a floating type, got {dtype}")
-        if self._apart is not None:
-            of = self.propagation
-            facts = {"widths": self.widths, "weight": of.weight, "edge_filter": of.edge_filter, "dtype": dtype}
-            given = {"a folder": folder is not None, "inputs": inputs is not None}
-            self._apart.agree({**facts, "aggregated": aggregated, **given})
-        size = self.graph.num_nodes if self._apart is None else self._apart.num_rows
+        of, peers = self.propagation, self.graph.peers
+        facts: dict[str, object] = {"widths": self.widths, "weight": of.weight, "edge_filter": of.edge_filter}
+        facts |= {"dtype": dtype, "aggregated": aggregated, "a folder": folder is not None}
+        facts["inputs"] = inputs is not None
+        peers.agree("the arguments of History", {name: repr(value) for name, value in facts.items()})
+        size = len(self.graph.held.masters)
         shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"step": ((), torch.int64)}
         for i, width in self.widths.items():
             shapes[f"h_{i}"] = ((size, width), dtype)
@@ -125,22 +119,19 @@ class History(KeptRows):
                 shapes[f"agg_h_{i}"] = ((size, width), torch.promote_types(dtype, torch.float32))
         if folder is not None and device is not None and torch.device(device).type != "cpu":
             raise ValueError("a history in files lies on the CPU; leave out folder or device")
-        self._files = None if folder is None else self._store(Path(folder), shapes)
-        if self._files is None:
-            found = {name: torch.zeros(shape, dtype=kind, device=device) for name, (shape, kind) in shapes.items()}
-        else:
-            found = self._files.arrays
-        for name, tensor in found.items():
-            self.register_buffer(name, tensor)
-        self._staged: dict[int, tuple[Tensor, Tensor]] = {}
         if inputs is not None and 0 in self.widths:
             raise ValueError("layer 0 has a history of its own in widths; leave it out, or leave out inputs")
+        self._staged: dict[int, tuple[Ints, Tensor]] = {}
         self._sums_of_inputs = None if inputs is None else sums_of_inputs(self.propagation, inputs)
-        if self._apart is not None and self._files is None:
-            self._apart.wait("arrays")
-        elif self._apart is not None and self._files is not None:
-            self._apart.settle(self._files)
-            self._buffers.update(self._files.arrays)
+        if folder is None:
+            arrays = {name: torch.zeros(shape, dtype=kind, device=device) for name, (shape, kind) in shapes.items()}
+            self._store: Store = MemoryStore(arrays, peers, "the history")
+        else:
+            owner = {"propagation": self.propagation.fingerprint}
+            words = {"propagation": "of another graph, edge weights, direction or filter"}
+            self._store = FileStore(Path(folder), "history", _LAYOUT, shapes, owner, words, peers=peers, counter="step")
+        for name, tensor in self._store.arrays.items():
+            self.register_buffer(name, tensor)
 
     @property
     def has_inputs(self) -> bool:
@@ -157,7 +148,7 @@ class History(KeptRows):
     def rows(self, layer: int, nodes: IdsLike) -> Tensor:
         """Return the rows of ``nodes`` (parent ids) in a layer, ``[len(nodes), width]``: zeros where never written."""
         with self._together("rows of the history", exchanges=2):
-            return self._fetch(f"rows of layer {layer}", self._column("h", layer), self._ids(nodes))
+            return self._rows("rows", "h", layer, self._ids(nodes))
 
     def age(self, layer: int, nodes: IdsLike | None = None) -> Tensor:
         """Return how many commits ago the rows of ``nodes`` were written, int64; None: of all nodes.
@@ -205,12 +196,12 @@ class History(KeptRows):
                     "pull with missing='zero'"
                 )
             ages.append(age[age >= 0])
-            columns.append((i, f"h_{i}", self._fetch(f"rows of layer {i}", self._column("h", i), nodes)))
+            columns.append((i, f"h_{i}", self._rows("rows", "h", i, nodes)))
             if missing == "mask":
                 columns.append((i, f"known_{i}", age >= 0))
             columns.append((i + 1, f"agg_h_{i}", self._aggregated(i, self._ids(batch.layers[i + 1].parent_nid))))
         if self._sums_of_inputs is not None and batch.num_flows:
-            sums = self._fetch("sums of inputs", self._sums_of_inputs, batch.layers[1].parent_nid)
+            sums = self._fetch("sums of inputs", self._sums_of_inputs, self._ids(batch.layers[1].parent_nid))
             columns.append((1, "agg_h_0", sums))
         for i, name, column in columns:
             batch.ldata[i][name] = column.to(batch.device)
@@ -243,10 +234,10 @@ class History(KeptRows):
         """Take new rows ``[len(nodes), width]`` of some nodes, which ``commit`` writes. Raises as ``push``."""
         self._staged[layer] = self._checked(layer, nodes, rows)
 
-    def _checked(self, layer: int, nodes: IdsLike, rows: Tensor, *, distinct: bool = False) -> tuple[Tensor, Tensor]:
+    def _checked(self, layer: int, nodes: IdsLike, rows: Tensor, *, distinct: bool = False) -> tuple[Ints, Tensor]:
         """Return ids and a copy of their new rows; ``distinct``: no node occurs twice."""
         ids = self._ids(nodes)
-        if not distinct and len(torch.unique(ids)) < len(ids):
+        if not distinct and len(np.unique(ids)) < len(ids):
             raise ValueError(f"layer {layer} holds a node twice, but the history has one row of it")
         if self.stored:
             raise ValueError(
@@ -271,25 +262,24 @@ class History(KeptRows):
         """Write all rows that were pushed. If anything raises, nothing is written. Either way none wait any more."""
         pushed, self._staged = self._staged, {}
         with self._together("a commit of the history", exchanges=2):
-            if self._apart is not None:
-                columns = {i: self._column("h", i) for i in self.widths}
-                pushed = dict(self._apart.owned(int(self.step), pushed, columns))
-            self._write(pushed)
-
-    def _write(self, pushed: Pushed) -> None:
-        step, device = int(self.step) + 1, self.step.device
-        changes = {"step": (torch.zeros(1, dtype=torch.int64, device=device), torch.tensor([step], device=device))}
-        for i, (nodes, rows) in pushed.items():
-            ids = nodes.to(device)
-            changes[f"h_{i}"] = ids, rows.to(device)
-            changes[f"written_{i}"] = ids, torch.full_like(ids, step)
-        arrays = dict(self.named_buffers())
-        if self._apart is not None:
-            self._apart.write(self._files or arrays, changes)
-        elif self._files is None:
-            write_rows(arrays, changes)
-        else:
-            self._files.commit(changes)
+            own = np.array([int(self.step)])
+            nothing = np.zeros(0, np.int64)
+            columns = [pushed.get(i, (nothing, self._column("h", i)[:0])) for i in self.widths]
+            steps, received = send_to_owners(self.graph.peers, "rows that were pushed", own, columns)
+            if len(set(steps[:, 0])) > 1:
+                raise ValueError(
+                    f"the histories of the processes are of different commits: numbers {steps[:, 0].tolist()}, by "
+                    "rank; load states, or open folders, that belong together"
+                )
+            step, device = int(own[0]) + 1, self.step.device
+            changes = {"step": (torch.zeros(1, dtype=torch.int64, device=device), torch.tensor([step], device=device))}
+            for i, parts in zip(self.widths, received, strict=True):
+                ids, rows = first_of_each(parts)  # those of the first process, whatever came first
+                if len(ids):
+                    which = torch.from_numpy(self.graph.held.whole.rows_of(ids)).to(device)
+                    changes[f"h_{i}"] = which, rows.to(device)
+                    changes[f"written_{i}"] = which, torch.full_like(which, step)
+            self._store.commit(changes)
 
     # ---- inside
 
@@ -299,33 +289,35 @@ class History(KeptRows):
         column: Tensor = getattr(self, f"{name}_{layer}")
         return column
 
-    def _age(self, layer: int, ids: Tensor | None) -> Tensor:
-        column = self._column("written", layer)
-        written = column if ids is None else self._fetch(f"ages of layer {layer}", column, ids)
+    def _age(self, layer: int, ids: Ints | None) -> Tensor:
+        written = self._column("written", layer) if ids is None else self._rows("ages", "written", layer, ids)
         return torch.where(written > 0, self.step - written, -1)
 
-    def _aggregated(self, layer: int, ids: Tensor) -> Tensor:
+    def _aggregated(self, layer: int, ids: Ints) -> Tensor:
         if self.stored:
-            return self._fetch(f"sums of layer {layer}", self._column("agg_h", layer), ids)
-        return self.propagation.sums_at(self._column("h", layer), ids.cpu().numpy())
+            return self._rows("sums", "agg_h", layer, ids)
+        return self.propagation.sums_at(self._column("h", layer), ids)
 
-    def _fetch(self, what: str, column: Tensor, ids: Tensor) -> Tensor:
-        return fetch_rows(column, ids) if self._apart is None else self._apart.fetch(what, column, ids)
+    def _rows(self, what: str, name: str, layer: int, ids: Ints) -> Tensor:
+        return self._fetch(f"{what} of layer {layer}", self._column(name, layer), ids)
 
-    def _ids(self, nodes: IdsLike) -> Tensor:
-        return torch.from_numpy(as_ids(nodes, "nodes", self.graph.num_nodes)).to(self.step.device)
+    def _fetch(self, what: str, column: Tensor, ids: Ints) -> Tensor:
+        peers, whole = self.graph.peers, self.graph.held.whole
+        rows = fetch_from_owners(
+            peers, f"{what} of the history", ids, peers.owners,
+            lambda nodes: fetch_rows(column, torch.from_numpy(whole.rows_of(nodes))),
+        )  # fmt: skip
+        return rows.to(column.device)
+
+    def _ids(self, nodes: IdsLike) -> Ints:
+        return as_ids(nodes, "nodes", self.graph.num_nodes)
 
     def _check_batch(self, batch: NodeFlow) -> None:
         if batch.parent is not self.graph:
             raise ValueError("the batch belongs to another graph than the history, or to none")
 
-    def _store(self, folder: Path, shapes: Shapes) -> Store:
-        owner = {"propagation": self.propagation.fingerprint}
-        words = {"propagation": "of another graph, edge weights, direction or filter"}
-        return Store(folder, "history", _LAYOUT, shapes, owner, words, settled=self._apart is None)
-
     def _repr_html_(self) -> str:
-        where = "" if self._files is None else f", in {self._files.folder}"
+        where = "" if self._store.folder is None else f", in {self._store.folder}"
         words = f"{self.graph.num_nodes:,} nodes, sums {'stored' if self.stored else 'on demand'}{where}"
         # the buffers as they are in this process; that reads no row of another one, and no whole file
         buffers = {name: tensor for name, tensor in self.named_buffers() if name != "step"}
@@ -333,5 +325,5 @@ class History(KeptRows):
 
     def extra_repr(self) -> str:
         """Return the layers, number of nodes, sums and folder, for ``repr``."""
-        where = "" if self._files is None else f", in {self._files.folder}"
+        where = "" if self._store.folder is None else f", in {self._store.folder}"
         return f"{self.widths}, {self.graph.num_nodes} nodes, sums {'stored' if self.stored else 'on demand'}{where}"

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from nodeflow._base.checks import describe
 from nodeflow._base.types import EdgeFilter
-from nodeflow._rows.rows import Rows
+from nodeflow._rows.rows import Rows, entries_of, layout_of
 from nodeflow.graph import Graph
-from nodeflow.propagation import PartPropagation, Propagation
+from nodeflow.propagation import Propagation
 
 
 def sums_of_inputs(propagation: Propagation, inputs: Tensor | Rows) -> Tensor:
@@ -22,7 +22,7 @@ def sums_of_inputs(propagation: Propagation, inputs: Tensor | Rows) -> Tensor:
     """
     size = propagation.graph.num_nodes
     layouts = (torch.strided, torch.sparse_csr)
-    if not (inputs.layout in layouts if isinstance(inputs, Tensor) else isinstance(inputs, Rows)):
+    if not isinstance(inputs, Tensor | Rows) or layout_of(inputs) not in layouts:
         raise TypeError(f"inputs must be a dense or sparse CSR tensor, got {describe(inputs)}")
     if len(inputs.shape) != 2 or inputs.shape[0] != size or not inputs.dtype.is_floating_point:
         raise ValueError(
@@ -30,35 +30,17 @@ def sums_of_inputs(propagation: Propagation, inputs: Tensor | Rows) -> Tensor:
         )
     if isinstance(inputs, Tensor) and inputs.requires_grad:
         raise ValueError("inputs that are learned change, so their sums do not stay exact: leave out inputs")
-    sums = _all_sums(propagation, inputs)
-    values = sums if sums.layout == torch.strided else sums.values()
-    if not finite(values):
+    sums = propagation.sums_of_column(inputs)
+    if not finite(entries_of(sums)):
         raise ValueError("inputs must be finite, and their sums too")
     return sums
 
 
-def _all_sums(propagation: object, inputs: Tensor | Rows) -> Tensor:
-    if isinstance(propagation, PartPropagation):
-        if inputs.layout != torch.strided if isinstance(inputs, Tensor) else False:
-            raise TypeError("inputs must be dense for a graph that lies on several processes")
-        return propagation.sums_of_column(inputs)
-    assert isinstance(propagation, Propagation)
-    return propagation(inputs)
-
-
-def part_propagation(
-    graph: Graph, *, weight: str | None, direction: str, edge_filter: EdgeFilter | None
-) -> PartPropagation:
-    """Return the propagation of a history whose graph lies on several processes; collective.
-
-    Raises ValueError for another direction than "in", and for edges that do not lie with their destinations.
-    """
-    if direction != "in":
-        raise ValueError(
-            f"direction must be 'in' for a history of a graph that lies on several processes, got {direction!r}"
-        )
-    graph.held.csc()  # raises where the edges of a node lie in several parts
-    return PartPropagation(graph, weight=weight, edge_filter=edge_filter)
+def propagation_of(graph: Graph, *, weight: str | None, direction: str, edge_filter: EdgeFilter | None) -> Propagation:
+    """Return the propagation of a history; collective. Raises ValueError where edges of a node lie in several parts."""
+    propagation = Propagation(graph, weight=weight, direction=direction, edge_filter=edge_filter)
+    propagation.plan.check_together(direction)
+    return propagation
 
 
 def finite(values: Tensor) -> bool:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from nodeflow._disk.store import Store
-from nodeflow.control_variates._apart import Apart
-from nodeflow.graph._held import together
+from nodeflow._base.checks import Ints
+from nodeflow._peers.held import together
+from nodeflow._store.store import Store
 from nodeflow.propagation import Propagation
 
 
@@ -25,19 +25,16 @@ class KeptRows(nn.Module):
     step: Tensor
     propagation: Propagation
     widths: dict[int, int]
-    _files: Store | None
-    _apart: Apart | None
-    _staged: dict[int, tuple[Tensor, Tensor]]
+    _store: Store
+    _staged: dict[int, tuple[Ints, Tensor]]
 
     def flush(self) -> None:
         """Wait until the rows of a history in files are on the disk, so that they outlive a power cut."""
-        if self._files is not None:
-            self._files.flush()
+        self._store.flush()
 
     def close(self) -> None:
         """Let another process have the folder. Afterwards nothing may be written."""
-        if self._files is not None:
-            self._files.close()
+        self._store.close()
 
     @contextmanager
     def renewal(self) -> Iterator[dict[str, Tensor]]:
@@ -47,45 +44,31 @@ class KeptRows(nn.Module):
         Rows that were pushed and not committed are dropped. ``Updater`` renews a history in this way.
         """
         with together(self.propagation.graph, "a renewal of the history"):
-            if self._files is not None:
-                name, new = self._files.successor()
-            else:
-                name, new = "", {key: torch.zeros_like(buffer) for key, buffer in self.named_buffers()}
+            new = self._store.successor()
             yield {key: tensor for key, tensor in new.items() if key.startswith(("h_", "agg_h_"))}
             step = int(self.step) + 1
             new["step"].fill_(step)
             for i in self.widths:
                 new[f"written_{i}"].fill_(step)
-            self._replace(name, new)
+            self._replace(new)
 
     def clear(self) -> None:
         """Forget everything: all rows are zero, and never written."""
         with self._together("clearing the history", exchanges=1):
-            if self._files is not None:
-                self._replace(*self._files.successor())
-                return
-            if self._apart is not None:
-                self._apart.wait("clearing")
-            for buffer in self.buffers():
-                buffer.zero_()
-            self._staged = {}
+            self._replace(self._store.successor())
 
-    def _replace(self, name: str, new: dict[str, Tensor]) -> None:
+    def _replace(self, new: dict[str, Tensor]) -> None:
         """Replace all arrays, on all processes or on none, and drop rows that were pushed."""
-        if self._apart is not None:
-            self._apart.wait("new arrays")
-        if self._files is not None:
-            self._files.replace(name)
-            new = self._files.arrays
+        self._store.replace(new)
         self._staged = {}
         self._buffers.update(new)
 
     def _together(self, what: str, exchanges: int) -> AbstractContextManager[None]:
-        return nullcontext() if self._apart is None else self._apart.peers.together(what, exchanges)
+        return self.propagation.graph.peers.together(what, exchanges)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Change type or device, as ``.to`` does. Files cannot change; stored sums stay float32 at least."""
-        if self._files is not None:
+        if self._store.folder is not None:
             for name, buffer in self.named_buffers():
                 other = fn(buffer[:0] if buffer.ndim else buffer)
                 if other.dtype != buffer.dtype or other.device != buffer.device:
@@ -100,6 +83,7 @@ class KeptRows(nn.Module):
             now = getattr(self, name)
             if now.dtype in (torch.float16, torch.bfloat16):
                 setattr(self, name, buffer.to(now.device, torch.float32))
+        self._store.arrays.update(self.named_buffers())
         return self
 
     def get_extra_state(self) -> Tensor:
@@ -122,21 +106,20 @@ class KeptRows(nn.Module):
                     f"{buffer.dtype} {tuple(buffer.shape)} here"
                 )
         self._staged = {}  # rows that waited for a commit are not of this state
-        if self._files is None:
-            super()._load_from_state_dict(state, prefix, meta, *rest)
-            return
         errors: list[str] = rest[-1]  # torch collects them, and raises once all modules are done
-        known, (name, new) = len(errors), self._files.successor()
+        known, old, new = len(errors), dict(self._buffers), self._store.successor()
         try:
             for key in new:
                 if prefix + key not in state:  # reported, or left as it is
                     new[key].copy_(getattr(self, key))
             self._buffers.update(new)
             super()._load_from_state_dict(state, prefix, meta, *rest)
+            self._buffers.update(old)
             with self._together("loading the history", exchanges=1):
-                if self._apart is not None and len(errors) > known:
+                if self.propagation.graph.peers.size > 1 and len(errors) > known:
                     raise RuntimeError(errors[-1])  # now, since the others wait
                 if len(errors) == known:
-                    self._replace(name, new)
-        finally:
-            self._buffers.update(self._files.arrays)
+                    self._replace(new)
+        except BaseException:
+            self._buffers.update(old)
+            raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -95,8 +94,7 @@ class ControlVariateSampler(NeighborSampler):
 
     def bind(self) -> None:
         """Call ``read_graph``; where the graph lies on several processes, an error on one is one on all."""
-        peers = self.graph.peers
-        with nullcontext() if peers is None else peers.together("settings of a ControlVariateSampler", exchanges=1):
+        with self.graph.peers.together("settings of a ControlVariateSampler", exchanges=1):
             super().bind()
 
     def read_graph(self) -> None:
@@ -111,8 +109,7 @@ class ControlVariateSampler(NeighborSampler):
             counts = np.ones(len(never), np.bool_) if self.reader.weights is None else self.reader.weights != 0
             counts = counts if self.edge_filter is None else counts & self.edge_filter.mask
             if (at := first_true(never & counts)) is not None:
-                whole = self.graph.held.whole
-                edge = at if whole is None else whole.edge_ids[at]
+                edge = self.graph.held.whole.edge_ids_of(np.array([at]))[0]
                 raise ValueError(
                     f"prob: edge {edge} has {self.prob!r} = 0, so it is never drawn, but it counts in the history's "
                     "sums; give both the history and prob the same edges, as by History(edge_filter=...)"

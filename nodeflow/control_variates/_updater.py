@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,18 +15,9 @@ from nodeflow._base.types import FileLike
 from nodeflow._rows.rows import Rows, take_rows
 from nodeflow.control_variates._history import History
 from nodeflow.control_variates._inputs import finite
-from nodeflow.propagation import Propagation
+from nodeflow.propagation import LayeredModel
 
 _CHUNK = 2**16  # rows at a time, where the layers lie in files
-
-
-class Layered(Protocol):
-    """A model that computes all nodes layer by layer: every ``nodeflow.nn.FlowModel`` does."""
-
-    def layers(
-        self, propagation: Propagation, h: Tensor | Rows, *, chunk_size: int | None = None, progress: bool = False
-    ) -> Iterable[Tensor]:
-        """Yield the rows of all nodes that enter each convolution, then the outputs, without dropout."""
 
 
 class Updater:
@@ -65,7 +56,7 @@ class Updater:
     """
 
     def __init__(
-        self, model: Layered, history: History, x: Tensor | Rows, *, every: int | None = None,
+        self, model: LayeredModel, history: History, x: Tensor | Rows, *, every: int | None = None,
         chunk_size: int | None = None, progress: bool = False, folder: FileLike | None = None,
     ) -> None:  # fmt: skip
         if not callable(getattr(model, "layers", None)):
@@ -76,7 +67,7 @@ class Updater:
         self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
         self.progress = bool(progress)
         self.folder = None if folder is None else Path(folder)
-        if folder is not None and history.graph.peers is not None:
+        if folder is not None and history.graph.peers.size > 1:
             raise ValueError("folder must be None for a graph that lies on several processes")
         self.calls = 0
 

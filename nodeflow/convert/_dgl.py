@@ -11,8 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, as_ids, check_type, describe
 from nodeflow._rows.rows import take_rows, whole_column
-from nodeflow.flow import Flow, Layer, NodeFlow
-from nodeflow.flow._parent import check_graph
+from nodeflow.flow import Flow, Layer, NodeFlow, check_graph
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
 
@@ -47,11 +46,11 @@ def to_dgl(graph: Graph) -> dgl.DGLGraph:
     Raises ImportError without DGL; its message says where to get it.
     """
     library = _library()
-    made = library.graph(graph.edges(), num_nodes=graph.num_nodes)
-    for frame, columns in ((made.ndata, graph.ndata), (made.edata, graph.edata)):
+    dgl_graph = library.graph(graph.edges(), num_nodes=graph.num_nodes)
+    for frame, columns in ((dgl_graph.ndata, graph.ndata), (dgl_graph.edata, graph.edata)):
         for name, column in columns.items():
             frame[name] = whole_column(column)
-    return made
+    return dgl_graph
 
 
 def from_dgl_blocks(blocks: Sequence[dgl.DGLGraph], *, parent: Graph | None = None) -> NodeFlow:
@@ -164,6 +163,11 @@ def _flow(block: Any, src_layer: Layer, dst_layer: Layer, number: int) -> Flow:
     structure = Structure(torch.cat([counts.new_zeros(1), counts.cumsum(0)]), src, src_layer.num_nodes)
     ids, weight = columns.pop(_ID, None), columns.pop(_WEIGHT, None)
     return Flow(
-        structure, src_layer, dst_layer, (number, number + 1), parent_eid=None if ids is None else ids.to(torch.int64),
-        weight=weight, data=Frame(structure.num_edges, columns),
-    )  # fmt: skip
+        structure,
+        src_layer,
+        dst_layer,
+        (number, number + 1),
+        parent_eid=None if ids is None else ids.to(torch.int64),
+        weight=weight,
+        data=Frame(structure.num_edges, columns),
+    )

@@ -98,16 +98,16 @@ def to_networkx(
         raise ImportError("networkx is needed; install it with: pip install networkx") from None
     check_names(node_columns, "node_columns")
     check_names(edge_columns, "edge_columns")
-    made = networkx.MultiDiGraph()
+    result = networkx.MultiDiGraph()
     if isinstance(graph, Graph):
         nodes: list[Any] = list(range(graph.num_nodes))
-        _add_nodes(made, nodes, lists_of(graph.ndata, node_columns))
+        _add_nodes(result, nodes, lists_of(graph.ndata, node_columns))
         src, dst = (end.tolist() for end in graph.edges())
-        _add_edges(made, src, dst, lists_of(graph.edata, edge_columns))
+        _add_edges(result, src, dst, lists_of(graph.edata, edge_columns))
     else:
         check_type(graph, "graph", NodeFlow, "a Graph or a NodeFlow")
-        _add_node_flow(made, graph, node_columns, edge_columns)
-    return made
+        _add_node_flow(result, graph, node_columns, edge_columns)
+    return result
 
 
 def _keys(graph: networkx.Graph) -> list[int]:
@@ -122,7 +122,10 @@ def _keys(graph: networkx.Graph) -> list[int]:
 
 
 def _add_node_flow(
-    made: networkx.MultiDiGraph, batch: NodeFlow, node_columns: Sequence[str] | _All, edge_columns: Sequence[str] | _All
+    result: networkx.MultiDiGraph,
+    batch: NodeFlow,
+    node_columns: Sequence[str] | _All,
+    edge_columns: Sequence[str] | _All,
 ) -> None:
     _check_held([layer.data for layer in batch.layers], node_columns, "layer")
     _check_held([flow.data for _, flow in batch.flows.items()], edge_columns, "flow")
@@ -133,12 +136,12 @@ def _add_node_flow(
         if layer.context is not None:
             attributes["context"] = layer.context.tolist()
         attributes |= lists_of(layer.data, _held(layer.data, node_columns))
-        _add_nodes(made, [(i, row) for row in range(layer.num_nodes)], attributes)
+        _add_nodes(result, [(i, row) for row in range(layer.num_nodes)], attributes)
     for (i, j), flow in batch.flows.items():
         attributes = {"parent_eid": flow.parent_eid.tolist()} if flow.has_parent else {}
         attributes |= {"weight": flow.weight.tolist(), **lists_of(flow.data, _held(flow.data, edge_columns))}
         src, dst = (end.tolist() for end in flow.edges())
-        _add_edges(made, [(i, row) for row in src], [(j, row) for row in dst], attributes)
+        _add_edges(result, [(i, row) for row in src], [(j, row) for row in dst], attributes)
 
 
 def _check_held(frames: Sequence[Frame], names: Sequence[str] | _All, where: str) -> None:
@@ -151,12 +154,12 @@ def _held(frame: Frame, names: Sequence[str] | _All) -> list[str]:
     return [name for name in (frame if isinstance(names, _All) else names) if name in frame]
 
 
-def _add_nodes(made: networkx.MultiDiGraph, nodes: list[Any], attributes: dict[str, list[Any]]) -> None:
-    made.add_nodes_from(zip(nodes, _by_row(attributes, len(nodes)), strict=True))
+def _add_nodes(result: networkx.MultiDiGraph, nodes: list[Any], attributes: dict[str, list[Any]]) -> None:
+    result.add_nodes_from(zip(nodes, _by_row(attributes, len(nodes)), strict=True))
 
 
-def _add_edges(made: networkx.MultiDiGraph, src: list[Any], dst: list[Any], attributes: dict[str, list[Any]]) -> None:
-    made.add_edges_from(zip(src, dst, range(len(src)), _by_row(attributes, len(src)), strict=True))
+def _add_edges(result: networkx.MultiDiGraph, src: list[Any], dst: list[Any], attributes: dict[str, list[Any]]) -> None:
+    result.add_edges_from(zip(src, dst, range(len(src)), _by_row(attributes, len(src)), strict=True))
 
 
 def _by_row(attributes: dict[str, list[Any]], count: int) -> Iterator[dict[str, Any]]:

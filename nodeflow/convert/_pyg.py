@@ -62,28 +62,33 @@ def to_pyg(graph: Graph | NodeFlow) -> Data:
     once, seeds first, then nodes by the hop that reaches them; edges are in the order of the hops too.
 
     =======================  =======================================================================================
-    ``edge_index``           the edges of flow 0, which holds those of the other flows, int64 ``[2, E]``
+    ``edge_index``           the edges of all flows, each once, int64 ``[2, E]``
     ``n_id``, ``e_id``       parent ids of nodes and edges (-1 for an edge without a parent), where there are any
     ``batch_size``           number of seeds, which are the first rows
-    ``num_sampled_nodes``    number of nodes per hop, a list; the first are the seeds. For ``trim_to_layer``
-    ``num_sampled_edges``    number of edges per hop, a list
-    ``edge_weight``          estimator weights ``[E]``
+    ``num_sampled_nodes``    number of nodes per hop, a list; the first are the seeds. For ``trim_to_layer``; left out
+                             where nodes drew anew in every flow
+    ``num_sampled_edges``    number of edges per hop, a list; left out there too
+    ``edge_weight``          estimator weights ``[E]``, or the mean over the draws of a node that drew in several flows
     ``seed_index``           row of every seed asked for; differs from 0, 1, 2, ... where seeds repeat
     ``seed_ids``             seeds that are no nodes: ids of edges, parts, subgraphs; only for such samplers
     ``seed_data``            a dict of the columns of ``batch.seed_data``, where there are any
+    ``input_id``             its column "index", where there is one
     ``batch``                ``layer.context``, where there are contexts: the number of a node's own subgraph
     =======================  =======================================================================================
 
     Columns of the first layer and flow have a row per node or edge. A column of the last layer alone, such as labels
     that are copied for the seeds, has ``batch_size`` rows, so that ``batch.y[:batch.batch_size]`` is right for both.
 
-    In such a graph a node has the same in-edges in every layer of the model. The samplers of neighbours draw so with
-    ``reuse=True``; ``FullSampler`` and the samplers of subgraphs always do. Other NodeFlows raise ValueError: on these
-    run a layer of PyTorch Geometric flow by flow, ``conv((h, flow.take_dst(h)), torch.stack(flow.edges()))``.
+    In such a graph a node has the same in-edges in every layer of the model. ``FullSampler``, the samplers of subgraphs
+    and those of neighbours with ``reuse=True`` draw so. Where nodes draw anew in every flow, a node gets all edges that
+    it drew in any of them, with the mean of their estimator weights (0 where a flow did not draw the edge): weighted
+    sums stay unbiased. For a layer of the model per flow run it flow by flow,
+    ``conv((h, flow.take_dst(h)), torch.stack(flow.edges()))``.
 
-    Raises ValueError for NodeFlows whose nodes draw anew in every flow or whose flows skip layers, and for names of
-    columns that ``Data`` cannot hold: the same name for nodes and edges, or one from the table above. Raises
-    ImportError without PyTorch Geometric; its message has the command that installs it.
+    Raises ValueError for NodeFlows made with ``include_dst=False``, for flows that skip layers, for a column that only
+    some flows have where nodes drew anew, and for names of columns that ``Data`` cannot hold: the same name for nodes
+    and edges, or one from the table above. Raises ImportError without PyTorch Geometric; its message has the command
+    that installs it.
 
     >>> from nodeflow import NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.ones(4, 8)})
@@ -114,11 +119,11 @@ def _columns(data: Any, names: Iterable[str] | None, argument: str, all_names: A
     if names is None:
         return {n: data[n] for n in all_names() if n != "edge_index" and with_rows(data[n], num_rows)}
     check_names(names, argument)
-    found = {}
+    columns = {}
     for name in names:
         if name not in data:
             raise KeyError(f"{argument}: data has no attribute {name!r}; it has {', '.join(data.keys())}")
         if not with_rows(data[name], num_rows):
             raise ValueError(f"{argument}: {name!r} must be a tensor with {num_rows} rows, got {describe(data[name])}")
-        found[name] = data[name]
-    return found
+        columns[name] = data[name]
+    return columns

@@ -42,9 +42,9 @@ def pyg_loader(loader: Iterable[NodeFlow]) -> PygLoader:
     """Return the batches of a loader as batches of PyTorch Geometric, for models written for ``NeighborLoader``.
 
     Every iteration is an epoch, as of ``loader``; ``len`` is the number of batches. ``to_pyg`` says what a batch holds.
-    The sampler must draw once per node: ``reuse=True`` for samplers of neighbours. Fanouts are in flow order here,
-    the seeds' last; ``num_neighbors`` of PyTorch Geometric has the seeds' first. Columns are those that the loader
-    copies.
+    With ``reuse=True`` a node draws once, as there; else it has the edges of all its draws. Fanouts are in flow order
+    here, the seeds' last; ``num_neighbors`` of PyTorch Geometric has the seeds' first. Columns are those that the
+    loader copies.
 
     Args:
         loader: a ``NodeFlowLoader``, a ``storage.Lookahead``, or anything that iterates over NodeFlows.

@@ -15,15 +15,14 @@ from nodeflow._rows.rows import take_rows
 from nodeflow.convert._columns import check_names
 from nodeflow.convert._pyg_batch import RESERVED, steps
 from nodeflow.convert._pyg_data import check_data, with_rows
-from nodeflow.flow import Flow, Layer, NodeFlow
-from nodeflow.flow._parent import check_graph
+from nodeflow.flow import Flow, Layer, NodeFlow, check_graph
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from nodeflow.flow._flow import FlowParts
+    from nodeflow.flow import FlowParts
 
 
 def from_pyg_batch(
@@ -95,7 +94,7 @@ def from_pyg_batch(
     scale = None if weight is None else _known(data, weight, len(src))
     ldata, fdata = _split(data, sizes, edges, (node_columns, edge_columns), weight, rows_of_edges)
     layers = [
-        Layer.trusted(size, _prefix(n_id, size), ldata[i], context=_prefix(context, size))
+        Layer._trusted(size, _prefix(n_id, size), ldata[i], context=_prefix(context, size))
         for i, size in enumerate(sizes)
     ]
     flows = []
@@ -106,16 +105,16 @@ def from_pyg_batch(
             more["parent_eid"] = Lazy.of(rows_of_edges(e_id)[:count])
         if scale is not None:
             more["weight"] = Lazy.of(rows_of_edges(scale)[:count])
-        flows.append(Flow.trusted(structure, layers[i], layers[i + 1], (i, i + 1), **more))
-    made = NodeFlow(
+        flows.append(Flow._trusted(structure, layers[i], layers[i + 1], (i, i + 1), **more))
+    batch = NodeFlow(
         layers,
         flows,
         parent=parent,
         seed_index=getattr(data, "seed_index", None),
         seed_ids=getattr(data, "seed_ids", None),
     )
-    made.seed_data.update(getattr(data, "seed_data", None))
-    return made
+    batch.seed_data.update(getattr(data, "seed_data", None))
+    return batch
 
 
 def _layer_sizes(data: Any, num_nodes: int) -> list[int]:

@@ -63,9 +63,9 @@ def from_edge_table(
     ends = table.names(src), table.names(dst)
     if nodes is None:
         return Graph.from_named_edges(*ends, edata=edata)
-    given = _Table(nodes, "nodes")
-    ndata = given.numbers(node_columns, {name})
-    return Graph.from_named_edges(*ends, names=given.names(name), ndata=ndata, edata=edata)
+    table = _Table(nodes, "nodes")
+    ndata = table.numbers(node_columns, {name})
+    return Graph.from_named_edges(*ends, names=table.names(name), ndata=ndata, edata=edata)
 
 
 def to_edge_table(

@@ -1,7 +1,11 @@
-"""Data sets: one that comes with the package, and readers for files of your own."""
+"""Data sets: one that comes with the package, and readers for files of your own.
+
+Names that are imported ``as`` themselves serve rooms above, not users.
+"""
 
 from nodeflow.datasets._bundled import debian
 from nodeflow.datasets._dataset import Dataset
+from nodeflow.datasets._dataset import has_label as has_label
 from nodeflow.datasets._edge_list import read_edge_list
 from nodeflow.datasets._folder import read_folder
 from nodeflow.datasets._ogb import read_ogb

@@ -35,6 +35,7 @@ class Dataset:
         description: the content of the set and its origin.
         node_names, feature_names: name of each node and of each feature column, or None.
         category_names: for edge columns that hold numbers of categories, the name of each number, by column.
+        unread_files: names of files of data beside the set that its reader did not read.
 
     Raises TypeError or IndexError for parts of the split that are not ids of nodes, ValueError for a wrong number of
     names, KeyError for names of an edge column that is not there.
@@ -59,6 +60,7 @@ class Dataset:
     node_names: Sequence[str] | None = None
     feature_names: tuple[str, ...] | None = None
     category_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unread_files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for part in ("train", "val", "test"):
@@ -121,6 +123,8 @@ class Dataset:
         else:
             rows["classes"] = self._class_row()
         rows["split"] = ", ".join(f"{part} {len(ids):,}" for part, ids in self.splits.items())
+        if self.unread_files:
+            rows["not read"] = ", ".join(self.unread_files)
         title = f"{self.name}: {self.description}" if self.description else self.name
         return "\n".join([title, *(f"  {subject:<11} {words}" for subject, words in rows.items())])
 
@@ -187,11 +191,11 @@ def _count_row(counts: Tensor, what: str, names: tuple[str, ...] | None, of: str
 
 
 def _target_row(labels: Tensor) -> str:
-    known = labels[has_label(labels)]
-    if not len(known):
+    targets = labels[has_label(labels)]
+    if not len(targets):
         return "numbers, but no node has one"
-    low, mean, high = float(known.min()), float(known.double().mean()), float(known.max())
-    bare = f"; {len(labels) - len(known):,} nodes without" if len(known) < len(labels) else ""
+    low, mean, high = float(targets.min()), float(targets.double().mean()), float(targets.max())
+    bare = f"; {len(labels) - len(targets):,} nodes without" if len(targets) < len(labels) else ""
     return f"numbers, min {low:.4g}, mean {mean:.4g}, max {high:.4g}{bare}"
 
 

@@ -40,6 +40,9 @@ def _texts(*stems: str, endings: tuple[str, ...] = (".csv", ".tsv")) -> list[str
 
 _STEMS = {"train": ("train",), "val": ("valid", "val"), "test": ("test",)}
 _TRIPLES = {part: _texts(*stems, endings=(".tsv", ".txt", ".csv")) for part, stems in _STEMS.items()}
+_ARRAYS = {"feat": ("features", "feat"), "label": ("labels", "label")}
+_EDGES = ["adjacency.npz", "edges.npz", *_texts("edges"), *_TRIPLES["train"]]
+_SPLITS = ["train.npy", "val.npy", "test.npy"]
 
 
 def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
@@ -80,7 +83,10 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
       ones for several labels per node: ``label`` is a dense float32 matrix.
     - ``train.npy``, ``val.npy``, ``test.npy``: ids of nodes.
 
-    Or a graph folder, as ``Dataset.save``, ``Graph.save`` and ``storage.build_graph`` write it: its arrays map the
+    ``feat.npy`` and ``label.npy``, the names of the columns, are read like ``features.npy`` and ``labels.npy``. Other
+    files of data are not read: ``unread_files`` names them, and so do ``info`` and the error of missing labels.
+
+    Or a graph folder, as ``Dataset.save``, ``Graph.save`` and ``building.build_graph`` write it: its arrays map the
     files. The labels are the node column ``label``, in the types above.
 
     The ids, where the edges are text: names are numbered in the order of ``nodes.csv``, else in the order in which they
@@ -130,11 +136,11 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         sources = {name: nodes.path for name in ("feat", "label") if getattr(nodes, name) is not None}
         ndata = {name: torch.from_numpy(getattr(nodes, name)) for name in sources}
         num_classes = nodes.num_classes
-    for name, stem in (("feat", "features"), ("label", "labels")):
-        if (file := _one_of(folder, f"{stem}.npy", f"{stem}.npz")) is None:
+    for name, stems in _ARRAYS.items():
+        if (file := _one_of(folder, *_arrays(*stems))) is None:
             continue
         if name in sources:
-            raise ValueError(f"{folder} must hold {stem} in {sources[name].name} or in {file.name}, got both")
+            raise ValueError(f"{folder} must hold {stems[0]} in {sources[name].name} or in {file.name}, got both")
         sources[name] = file
         if name == "label":
             ndata[name], num_classes = _labels(file)
@@ -142,8 +148,9 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
             ndata[name] = _dense(file) if file.suffix == ".npy" else from_scipy(load_sparse(file))
     if labels and "label" not in ndata:
         where = "labels.npy or labels.npz" if nodes is None else f"column label in {nodes.path.name}"
-        raise FileNotFoundError(f"{folder} has no {where}; labels=False reads a graph without labels")
-    splits = [folder / f"{part}.npy" for part in ("train", "val", "test")]
+        hint = f"; not read: {', '.join(unread)}" if (unread := _unread(folder)) else ""
+        raise FileNotFoundError(f"{folder} has no {where}; labels=False reads a graph without labels{hint}")
+    splits = [folder / name for name in _SPLITS]
     rows_of = next((file.name for file in [*sources.values(), *splits] if file.exists()), "")
     num_rows = next((len(column) for column in ndata.values()), None if nodes is None else nodes.numbering.num_nodes)
     edges = _edges(folder, nodes, rows_of, num_rows)
@@ -163,16 +170,33 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         node_names=edges.node_names if nodes is None else nodes.numbering.names,
         feature_names=None if nodes is None else nodes.feature_names,
         category_names=dict(edges.category_names),
+        unread_files=_unread(folder),
     )
+
+
+def _arrays(*stems: str) -> list[str]:
+    return [f"{stem}{ending}" for stem in stems for ending in (".npy", ".npz")]
+
+
+def _unread(folder: Path) -> tuple[str, ...]:
+    """Return the names of the files that look like data, but have no name that this reader knows."""
+    names = {*_EDGES, *_SPLITS, *_TRIPLES["val"], *_TRIPLES["test"], *_texts("nodes")}
+    names.update(*(_arrays(*stems) for stems in _ARRAYS.values()))
+    data = (
+        file.name
+        for file in folder.iterdir()
+        if file.name.removesuffix(".gz").endswith((".npy", ".npz", ".csv", ".tsv"))
+    )
+    return tuple(sorted(set(data) - names))
 
 
 def _one_of(folder: Path, *names: str) -> Path | None:
     """Return the file of one of several names, whichever exists, or None; two are one too many."""
-    found = [folder / name for name in names if (folder / name).exists()]
-    if len(found) > 1:
-        first, second = (file.name for file in found[:2])
+    existing = [folder / name for name in names if (folder / name).exists()]
+    if len(existing) > 1:
+        first, second = (file.name for file in existing[:2])
         raise ValueError(f"{folder} must hold one of {first} and {second}, got both; remove the one not meant")
-    return found[0] if found else None
+    return existing[0] if existing else None
 
 
 def _labels(path: Path) -> tuple[torch.Tensor, int]:
@@ -201,7 +225,7 @@ def _dense(path: Path) -> torch.Tensor:
 
 
 def _edge_file(folder: Path) -> Path | None:
-    return _one_of(folder, "adjacency.npz", "edges.npz", *_texts("edges"), *_TRIPLES["train"])
+    return _one_of(folder, *_EDGES)
 
 
 def _edges(folder: Path, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
@@ -266,12 +290,14 @@ def _split(files: list[Path], num_nodes: int, label: torch.Tensor | None, nodes:
         labelled = np.zeros(num_nodes, dtype=np.bool_)
     else:
         labelled = has_label(label).numpy()
-    found = [file for file in files if file.exists()]
+    split_files = [file for file in files if file.exists()]
     if nodes is not None and nodes.part is not None:
-        if found:
-            raise ValueError(f"{nodes.path} has a column split, so {found[0]} must not be there, or be taken out of it")
+        if split_files:
+            raise ValueError(
+                f"{nodes.path} has a column split, so {split_files[0]} must not be there, or be taken out of it"
+            )
         train_file, parts = nodes.path, [np.flatnonzero(nodes.part == part) for part in range(3)]
-    elif found:
+    elif split_files:
         arrays = {str(file): load_array(file) if file.exists() else np.zeros(0, np.int64) for file in files}
         train_file, parts = files[0], split_of(arrays, num_nodes)
     else:

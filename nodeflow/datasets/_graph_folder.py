@@ -17,8 +17,7 @@ from nodeflow._disk.texts import map_texts
 from nodeflow.datasets._dataset import Dataset, has_label
 from nodeflow.datasets._files import seeded_split, split_of
 from nodeflow.datasets._saving import FACTS
-from nodeflow.graph import Graph
-from nodeflow.graph._folder import NAMES, SPLIT, read_manifest
+from nodeflow.graph import NAMES, SPLIT, Graph, read_manifest
 
 
 def read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
@@ -80,11 +79,10 @@ def _split(folder: Path, manifest: Manifest, graph: Graph) -> list[Ints]:
     labelled = np.zeros(graph.num_nodes, np.bool_) if label is None else has_label(label).numpy()
     if not any(part in manifest.arrays for part in SPLIT):
         return seeded_split(np.flatnonzero(labelled))
-    arrays = {
-        f"{folder}, split {part!r},": np.array(map_array(folder, manifest.arrays[part]))
-        if part in manifest.arrays else np.zeros(0, np.int64)
-        for part in SPLIT
-    }  # fmt: skip
+    arrays = {f"{folder}, split {part!r},": np.zeros(0, np.int64) for part in SPLIT}
+    for name, part in zip(arrays, SPLIT, strict=True):
+        if part in manifest.arrays:
+            arrays[name] = np.array(map_array(folder, manifest.arrays[part]))
     parts = split_of(arrays, graph.num_nodes)
     bare = parts[0][~labelled[parts[0]]]
     if label is not None and label.ndim == 1 and len(bare):

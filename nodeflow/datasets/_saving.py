@@ -9,7 +9,7 @@ from nodeflow._base.types import FileLike
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.streams import stream_array
 from nodeflow._disk.texts import write_texts
-from nodeflow.graph._folder import NAMES, write_graph
+from nodeflow.graph import NAMES, write_graph
 
 if TYPE_CHECKING:
     from nodeflow.datasets._dataset import Dataset

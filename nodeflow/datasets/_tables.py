@@ -45,7 +45,7 @@ class Edges(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """What a table says of its nodes; rows are in the order of ``numbering``."""
+    """The nodes of a table; rows are in the order of ``numbering``."""
 
     path: Path
     numbering: Numbering
@@ -206,12 +206,12 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
     words, codes = numbered(table.columns["label"])
     if any(";" in word for word in words):
         return _several_labels(words, codes)
-    known = [word for word in words if word and word.lower() != "nan"]
-    if not all(map(is_number, known)):
-        number = {word: at for at, word in enumerate(known)}
-        return np.array([number.get(word, -1) for word in words], np.int64)[codes], len(known), tuple(known)
+    present = [word for word in words if word and word.lower() != "nan"]
+    if not all(map(is_number, present)):
+        number = {word: at for at, word in enumerate(present)}
+        return np.array([number.get(word, -1) for word in words], np.int64)[codes], len(present), tuple(present)
     values = np.array([float(word or "nan") for word in words])
-    if not all(float(word).is_integer() for word in known):
+    if not all(float(word).is_integer() for word in present):
         return values.astype(np.float32)[codes], 0, None
     label = np.where(np.isnan(values), -1, values).astype(np.int64)[codes]
     if (row := first_true(label < -1)) is not None:

@@ -9,10 +9,10 @@ import numpy as np
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
+from nodeflow._edges.queries import Between
+from nodeflow._peers.held import Peers
+from nodeflow._peers.routes import Routes
 from nodeflow.distributed._held import HeldPart
-from nodeflow.graph._held import Peers
-from nodeflow.graph._queries import Between
-from nodeflow.graph._routes import Routes
 
 
 def edges_between(peers: Peers, held: HeldPart, u: Ints, v: Ints) -> tuple[Ints, Ints]:
@@ -46,5 +46,5 @@ def _found(held: HeldPart, u: Ints, v: Ints) -> tuple[Ints, Ints]:
     near, far = (v, u) if inward else (u, v)
     rows, row = np.unique(held.parts.places(near), return_inverse=True)
     ends, position = kernels.csr.csr_rows(indptr, rows)
-    edges = held.whole.edge_ids[position if ids is None else ids[position]]
+    edges = held.whole.edge_ids_of(position if ids is None else ids[position])
     return Between(far, row, ends, other[position], edges, num_nodes=held.whole.num_nodes).grouped()

@@ -7,21 +7,22 @@ from typing import Any, Literal, NoReturn, overload
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_pairs, first_true
-from nodeflow._base.types import Array, FileLike, IdsLike
+from nodeflow._base.types import FileLike, IdsLike
+from nodeflow._peers.fetching import fetch_from_owners
+from nodeflow._peers.routes import Routes
 from nodeflow._runtime import living
 from nodeflow.distributed._between import edges_between
+from nodeflow.distributed._graph_part import GraphPart
+from nodeflow.distributed._graph_parts import GraphParts
 from nodeflow.distributed._held import HeldPart
-from nodeflow.distributed._open import open_part
+from nodeflow.distributed._open import open_part, open_whole
 from nodeflow.distributed._peers import PeerGroup
 from nodeflow.distributed._rows import DistributedRows
-from nodeflow.graph import Graph
-from nodeflow.graph._fetch_apart import fetch_apart
-from nodeflow.graph._frame import GraphFrame
-from nodeflow.graph._held import WholeIds
-from nodeflow.graph._routes import Routes
+from nodeflow.graph import Graph, GraphFrame
 
 
 class DistributedGraph(Graph):
@@ -38,11 +39,11 @@ class DistributedGraph(Graph):
     """
 
     __slots__ = ("_held", "_peers", "parts")
-    parts: Any
+    parts: GraphParts
     _held: HeldPart
     _peers: PeerGroup
 
-    def __init__(self, parts: Any, part: Any, peers: PeerGroup) -> None:
+    def __init__(self, parts: GraphParts, part: GraphPart, peers: PeerGroup) -> None:
         ndata, edata = (
             {name: DistributedRows(peers, parts, kind, name, held) for name, held in columns.items()}
             for kind, columns in (("node", part.ndata), ("edge", part.edata))
@@ -55,20 +56,20 @@ class DistributedGraph(Graph):
         living.graphs[self.uid] = self
 
     @classmethod
-    def open(cls, folder: FileLike, *, timeout: float = 300.0, verify: bool = False) -> DistributedGraph:
+    def open(cls, folder: FileLike, *, timeout: float = 300.0, verify: bool = False) -> Graph:
         """Open the part of a graph that belongs to this process, of a folder from ``partition_graph``; collective.
 
         Rank r of the default process group holds part r. Exchanges use a gloo group of their own, so the default group
-        may be of any backend. A process alone, without a group, opens a folder of one part.
+        may be of any backend. A process alone opens a folder of one part, as an ordinary ``Graph``.
 
         Args:
             folder: the folder. On a machine that does not share it, a copy of its own files and of its part's folder.
             timeout: seconds after which an exchange that has not ended is an error, on all processes that wait for it.
             verify: check the checksums of all files that this process reads.
 
-        Raises RuntimeError without a process group, ValueError for another number of processes than parts, for folders,
-        versions or timeouts that differ between processes, and for files that are missing or damaged; PeerError where
-        another process raises one of these.
+        Raises RuntimeError for several parts without a process group, ValueError for another number of processes than
+        parts, for folders, versions or timeouts that differ between processes, and for files that are missing or
+        damaged; PeerError where another process raises one of these.
 
         >>> import tempfile
         >>> from nodeflow import NeighborSampler, distributed
@@ -78,7 +79,8 @@ class DistributedGraph(Graph):
         >>> NeighborSampler(graph, [2, 2])([1])
         NodeFlow(3 -> 2 -> 1 nodes, 2 + 1 edges)
         """
-        return cls(*open_part(folder, timeout, verify=verify))
+        alone = not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1
+        return open_whole(folder, verify=verify) if alone else cls(*open_part(folder, timeout, verify=verify))
 
     @property
     def num_nodes(self) -> int:
@@ -99,24 +101,6 @@ class DistributedGraph(Graph):
     def held(self) -> HeldPart:
         """What this process holds of the graph."""
         return self._held
-
-    @property
-    def whole(self) -> WholeIds:
-        """The ids that the rows and edges held here have in the whole graph."""
-        return self._held.whole
-
-    def edges_here(self, eid: Ints) -> Ints:
-        """Return the ids in the part of edges held here, by their parent ids."""
-        return self._held.edges_here(eid)
-
-    def edges_of_whole(self, values: Tensor | Array) -> Array:
-        """Return the entries that the edges held here have in an array by parent edge id."""
-        return self._held.edges_of_whole(values)
-
-    @property
-    def masters(self) -> Tensor:
-        """Ids of the nodes that this process owns, ascending, int64 ``[k]``."""
-        return torch.from_numpy(np.array(self._held.part.masters))
 
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
@@ -170,7 +154,9 @@ class DistributedGraph(Graph):
                 if arrays:
                     degrees[parts.places(arrays[0])] += arrays[1]
             held = torch.from_numpy(degrees)
-            return fetch_apart(peers, name, wanted, peers.owners, lambda ids: held[torch.from_numpy(parts.places(ids))])
+            return fetch_from_owners(
+                peers, name, wanted, peers.owners, lambda ids: held[torch.from_numpy(parts.places(ids))]
+            )
 
     def __repr__(self) -> str:
         whole = super().__repr__().removeprefix("Graph(").removesuffix(")")

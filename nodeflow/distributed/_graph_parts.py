@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from nodeflow._base.checks import Ints, as_index
-from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import Array, FileLike
+from nodeflow._base.types import Array
 from nodeflow._disk.arrays import map_array
-from nodeflow._disk.manifest import Manifest
 from nodeflow.distributed._graph_part import GraphPart, part_folder
 from nodeflow.distributed._report import PartsReport
+from nodeflow.partitions import CutGraph
 
 KIND, VERSION = "graph parts", 1
 SPLIT = ("train", "val", "test")
 
 
-class GraphParts(Frozen):
+class GraphParts(CutGraph):
     """A graph in a folder, cut into parts for processes by ``partition_graph``. ``GraphParts.open`` opens it.
 
     ``train``, ``val`` and ``test`` are ids of nodes, ascending, or None. ``mirrors``, int64
@@ -38,59 +35,19 @@ class GraphParts(Frozen):
     2 ranges [0 1]
     """
 
-    __slots__ = (
-        "_book", "_verify", "folder", "manifest", "mirrors", "original_edges", "original_nodes", "test", "train", "val",
-    )  # fmt: skip
-    folder: Path
-    manifest: Manifest
+    __slots__ = ("_book", "mirrors", "original_edges", "original_nodes", "test", "val")
+    layout = (KIND, VERSION)
     mirrors: Ints
-    train: Ints | None
     val: Ints | None
     test: Ints | None
     original_nodes: Ints | None
     original_edges: Ints | None
     _book: dict[str, Array]
-    _verify: bool
 
-    def __init__(self, folder: FileLike, *, verify: bool = False) -> None:
-        path = Path(folder).absolute()
-        manifest = Manifest.read(path, KIND, VERSION, contents=verify)
-        self._set(folder=path, manifest=manifest, _verify=verify)
-        self._check()
-        arrays = {name: map_array(path, array) for name, array in manifest.arrays.items()}
+    def _map(self) -> None:
+        arrays = {name: map_array(self.folder, array) for name, array in self.manifest.arrays.items()}
         optional = (*SPLIT, "original_nodes", "original_edges")
         self._set(_book=arrays, mirrors=arrays["mirrors"], **{name: arrays.get(name) for name in optional})
-
-    @classmethod
-    def open(cls, folder: FileLike, *, verify: bool = False) -> GraphParts:
-        """Open a folder that ``partition_graph`` wrote.
-
-        The folders of the parts may be missing: ``part`` opens them. Sizes and types of files are checked; ``verify``
-        checks the checksums too, those of a part when it is opened.
-        Raises FileNotFoundError for a folder without a manifest, ValueError for one of another kind or version and for
-        files that are missing, damaged or foreign.
-        """
-        return cls(folder, verify=verify)
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes of the whole graph."""
-        return int(self.manifest.facts["num_nodes"])
-
-    @property
-    def num_edges(self) -> int:
-        """Number of edges of the whole graph."""
-        return int(self.manifest.facts["num_edges"])
-
-    @property
-    def num_parts(self) -> int:
-        """Number of parts."""
-        return int(self.manifest.facts["num_parts"])
-
-    @property
-    def method(self) -> str:
-        """How masters were chosen: "metis", "random", "ranges", "hash" or "given"."""
-        return str(self.manifest.facts["method"])
 
     @property
     def edges(self) -> str:
@@ -112,16 +69,6 @@ class GraphParts(Frozen):
     def identity(self) -> str:
         """A string that tells this partition from every other one: a hash of all that is in it."""
         return str(self.manifest.facts["identity"])
-
-    @property
-    def ndata(self) -> list[str]:
-        """Names of the node columns."""
-        return [column["name"] for column in self.manifest.facts["ndata"]]
-
-    @property
-    def edata(self) -> list[str]:
-        """Names of the edge columns."""
-        return [column["name"] for column in self.manifest.facts["edata"]]
 
     def owners(self, nodes: Ints) -> Ints:
         """Return the parts of the masters of nodes, int64 ``[k]``; ids are not checked."""
@@ -159,33 +106,26 @@ class GraphParts(Frozen):
             partners=tuple(sharing.sum(1).tolist()), train=None if sizes["train"] is None else tuple(sizes["train"]),
         )  # fmt: skip
 
-    def __repr__(self) -> str:
+    def _sizes(self) -> list[str]:
         grid = "" if self.grid is None else f" {self.grid[0]} x {self.grid[1]}"
-        columns = [f"{kind}: {', '.join(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
-        sizes = f"{self.num_parts} parts", f"{self.num_nodes} nodes", f"{self.num_edges} edges"
-        return f"GraphParts({', '.join([*sizes, f'edges: {self.edges}{grid}', *columns])})"
+        sizes = [f"{self.num_parts} parts", f"{self.num_nodes} nodes", f"{self.num_edges} edges"]
+        return [*sizes, f"edges: {self.edges}{grid}"]
 
-    def _check(self) -> None:
-        """Raise ValueError where the facts of the manifest and the arrays do not fit together."""
-        try:
-            count = self.num_parts
-            expected: dict[str, tuple[int, ...]] = {"mirrors": (count, count)}
-            if self.renumbered:
-                expected |= dict.fromkeys(("node_begin", "edge_begin"), (count + 1,))
-                expected |= {"original_nodes": (self.num_nodes,), "original_edges": (self.num_edges,)}
-            else:
-                expected |= dict.fromkeys(("owner", "place"), (self.num_nodes,))
-                expected |= dict.fromkeys(("edge_owner", "edge_place"), (self.num_edges,))
-            shapes = {name: self.manifest.arrays[name].shape for name in expected}
-            sizes = self.manifest.facts["sizes"]
-            lengths = {len(sizes[name]) for name in ("masters", "edges", "mirrors")}
-            totals = sum(sizes["masters"]), sum(sizes["edges"])
-            whole = shapes == expected and lengths == {count} and totals == (self.num_nodes, self.num_edges)
-            whole = whole and all(map(str, (self.identity, self.method, self.edges, self.grid, self.ndata, self.edata)))
-        except (KeyError, TypeError, ValueError, IndexError):
-            whole = False
-        if not whole:
-            raise ValueError(f"{self.folder} has a manifest whose sizes and arrays do not fit together: it is damaged")
+    def _fits(self) -> bool:
+        count = self.num_parts
+        expected: dict[str, tuple[int, ...]] = {"mirrors": (count, count)}
+        if self.renumbered:
+            expected |= dict.fromkeys(("node_begin", "edge_begin"), (count + 1,))
+            expected |= {"original_nodes": (self.num_nodes,), "original_edges": (self.num_edges,)}
+        else:
+            expected |= dict.fromkeys(("owner", "place"), (self.num_nodes,))
+            expected |= dict.fromkeys(("edge_owner", "edge_place"), (self.num_edges,))
+        shapes = {name: self.manifest.arrays[name].shape for name in expected}
+        sizes = self.manifest.facts["sizes"]
+        lengths = {len(sizes[name]) for name in ("masters", "edges", "mirrors")}
+        totals = sum(sizes["masters"]), sum(sizes["edges"])
+        whole = shapes == expected and lengths == {count} and totals == (self.num_nodes, self.num_edges)
+        return whole and all(map(str, (self.identity, self.method, self.edges, self.grid, self.ndata, self.edata)))
 
 
 def _owners(book: dict[str, Array], table: str, begin: str, ids: Ints) -> Ints:

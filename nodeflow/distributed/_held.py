@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,33 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array
+from nodeflow._peers.held import WholeIds
+from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import Rows, fetch_rows
+from nodeflow.distributed._graph_part import GraphPart
+from nodeflow.distributed._graph_parts import GraphParts
 from nodeflow.distributed._rows import DistributedRows
-from nodeflow.graph._held import WholeIds
+
+
+class PartIds(WholeIds):
+    """The ids that the rows and edges of a part have in the whole graph."""
+
+    __slots__ = ("_edge_ids", "_places")
+    _places: Callable[[Ints], Ints]
+    _edge_ids: Array
+
+    def __init__(self, parts: GraphParts, part: GraphPart) -> None:
+        super().__init__(parts.num_nodes)
+        self._set(_places=parts.places, _edge_ids=part.edge_ids)
+
+    def rows_of(self, nodes: Ints) -> Ints:
+        """Return the rows of nodes that this process owns, by their parent ids."""
+        return self._places(nodes)
+
+    def edge_ids_of(self, edges: Ints) -> Ints:
+        """Return the parent ids of edges held here, int64, by their ids here."""
+        ids: Ints = self._edge_ids[edges].astype(np.int64, copy=False)
+        return ids
 
 
 class HeldPart(Frozen):
@@ -28,15 +52,15 @@ class HeldPart(Frozen):
     """
 
     __slots__ = ("_lock", "_out", "edata", "part", "parts", "whole")
-    parts: Any
-    part: Any
+    parts: GraphParts
+    part: GraphPart
     edata: HeldColumns
-    whole: WholeIds
+    whole: PartIds
     _out: list[tuple[Ints, Array, Array]]
     _lock: threading.Lock
 
-    def __init__(self, parts: Any, part: Any, columns: Mapping[str, Tensor | Rows]) -> None:
-        whole = WholeIds(parts.places, part.edge_ids, parts.num_nodes)
+    def __init__(self, parts: GraphParts, part: GraphPart, columns: Mapping[str, Tensor | Rows]) -> None:
+        whole = PartIds(parts, part)
         edata = HeldColumns(columns, part.edge_ids)
         self._set(parts=parts, part=part, edata=edata, whole=whole, _out=[], _lock=threading.Lock())
 
@@ -44,6 +68,16 @@ class HeldPart(Frozen):
     def num_edges(self) -> int:
         """The number of edges held here."""
         return len(self.part.src)
+
+    @property
+    def masters(self) -> Tensor:
+        """Ids of the nodes that this process owns, ascending, int64."""
+        return torch.from_numpy(np.array(self.part.masters))
+
+    def rows(self) -> tuple[Ints, Ints, Array, Array | None]:
+        """Return ``(destinations, indptr, sources, None)`` of all edges held here, wherever their ends lie."""
+        part = self.part
+        return part.rows, part.indptr, part.src, None
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
         """Return ``(indptr, sources, None)`` of the in-edges of the nodes owned here; sources by parent id.
@@ -77,9 +111,8 @@ class HeldPart(Frozen):
         return HeldEnds(self.part)
 
     def edges_here(self, eid: Ints) -> Ints:
-        """Return the ids in the part of edges held here, by their parent ids."""
-        places: Ints = self.parts.edge_places(eid)
-        return places
+        """Return the ids in the part of those of the edges ``eid``, parent ids, that are held here."""
+        return self.parts.edge_places(eid[self.parts.edge_owners(eid) == self.part.part])
 
     def edges_of_whole(self, values: Tensor | Array) -> Array:
         """Return the entries that the edges held here have in an array by parent edge id."""
@@ -95,21 +128,18 @@ class HeldPart(Frozen):
             )
 
 
-class HeldEnds:
+class HeldEnds(RowsBase):
     """Source and destination of the edges of a part, looked up in its rows: ``Rows`` ``[num_edges, 2]``."""
 
     dtype = torch.int64
 
-    def __init__(self, part: Any) -> None:
+    def __init__(self, part: GraphPart) -> None:
         self._part = part
         self.shape = (len(part.src), 2)
 
-    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
-        """Return the ends of edges, int64 ``[k, 2]``."""
-        part, at = self._part, ids.numpy()
-        dst = part.rows[np.searchsorted(part.indptr, at, side="right") - 1]
-        ends = torch.from_numpy(np.stack([part.src[at].astype(np.int64), dst], 1))
-        return ends if out is None else out.copy_(ends)
+    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        dst = self._part.rows[np.searchsorted(self._part.indptr, ids, side="right") - 1]
+        return torch.from_numpy(np.stack([self._part.src[ids].astype(np.int64), dst], 1))
 
 
 class HeldColumns(Mapping[str, Any]):

@@ -5,17 +5,21 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import NamedTuple
 
+import numpy as np
+import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
 from nodeflow._base.checks import as_number
 from nodeflow._base.types import FileLike
+from nodeflow._rows.rows import take_rows
 from nodeflow._runtime import living
 from nodeflow.distributed._graph_part import GraphPart
 from nodeflow.distributed._graph_parts import GraphParts
 from nodeflow.distributed._peers import PeerGroup, Transport
-from nodeflow.distributed._transport import GroupTransport, LocalTransport
+from nodeflow.distributed._transport import GroupTransport
 from nodeflow.distributed._watch import Watch
+from nodeflow.graph import Graph
 
 
 class Opened(NamedTuple):
@@ -26,19 +30,28 @@ class Opened(NamedTuple):
     peers: PeerGroup
 
 
-def open_part(folder: FileLike, timeout: float, *, verify: bool) -> Opened:
-    """Open the part of this process; see ``DistributedGraph.open``."""
-    seconds = as_number(timeout, "timeout", above=0)
-    if dist.is_available() and dist.is_initialized():
-        return _open_together(folder, _transport(seconds), verify=verify, timeout=seconds)
+def open_whole(folder: FileLike, *, verify: bool) -> Graph:
+    """Open a folder of one part as the graph that it is.
+
+    Raises RuntimeError for a folder of several parts.
+    """
     parts = GraphParts.open(folder, verify=verify)
     if parts.num_parts != 1:
         raise RuntimeError(
-            f"{folder} has {parts.num_parts} parts, one for each of {parts.num_parts} processes, and there is no "
-            "process group: start the program with torchrun, and call "
-            "torch.distributed.init_process_group('gloo') first"
+            f"{folder} has {parts.num_parts} parts, one for each of {parts.num_parts} processes, and this process is "
+            "alone: start the program with torchrun, and call torch.distributed.init_process_group('gloo') first"
         )
-    return Opened(parts, parts.part(0), PeerGroup(LocalTransport(), parts))
+    part, indptr = parts.part(0), np.zeros(parts.num_nodes + 1, np.int64)
+    indptr[part.rows + 1] = np.diff(part.indptr)
+    order = torch.from_numpy(parts.edge_places(np.arange(parts.num_edges)))
+    edata = {name: take_rows(column, order) for name, column in part.edata.items()}
+    return Graph(np.cumsum(indptr), part.src, edge_ids=part.edge_ids, ndata=part.ndata, edata=edata)
+
+
+def open_part(folder: FileLike, timeout: float, *, verify: bool) -> Opened:
+    """Open the part of this process, which is one of several; see ``DistributedGraph.open``."""
+    seconds = as_number(timeout, "timeout", above=0)
+    return _open_together(folder, _transport(seconds), verify=verify, timeout=seconds)
 
 
 def _transport(timeout: float) -> GroupTransport:

@@ -15,9 +15,8 @@ from nodeflow._base.types import Array
 from nodeflow._disk.arrays import ArrayFile, create_array, describe_array, write_array
 from nodeflow._rows.rows import fetch_rows
 from nodeflow.distributed._grid import part_of_edges
-from nodeflow.distributed._masters import Masters, part_type
 from nodeflow.graph import Graph
-from nodeflow.storage._split import Column, SplitArray, edge_ranges, plain
+from nodeflow.partitions import Column, Masters, SplitColumn, edge_ranges, part_type
 
 _EDGES = 2**19  # edges of a piece
 _BYTES = 2**25  # bytes of the columns of a piece, about
@@ -88,7 +87,7 @@ class EdgeSplit:
             outs["indptr"] = _split(folders, "indptr", torch.int64, counts.rows + 1)
         for i, (name, column) in enumerate(columns.items()):
             files = [folder / f"edge-{i}.npy" for folder in folders]
-            outs[f"edata/{name}"] = SplitArray(files, column.dtype, tuple(column.shape[1:]), sizes)
+            outs[f"edata/{name}"] = SplitColumn(files, column, sizes)
         edge_begin, book = _sums(sizes), _Book(draft, num_edges, sizes, self.renumber)
         done = np.zeros(self.num_parts, np.int64)
         widest = max((column.dtype.itemsize * int(np.prod(column.shape[1:])) for column in columns.values()), default=1)
@@ -97,9 +96,9 @@ class EdgeSplit:
             part = np.repeat(np.arange(self.num_parts), length)
             place = np.arange(len(part)) + np.repeat(done - piece.begin[:-1], length)
             src = self.masters.renumbered(piece.src) if self.renumber else piece.src
-            outs["src"].append(src.astype(outs["src"].number_type), piece.begin)
+            outs["src"].append(src, piece.begin)
             ids = edge_begin[part] + place if self.renumber else piece.ids
-            outs["edge_ids"].append(ids.astype(outs["edge_ids"].number_type), piece.begin)
+            outs["edge_ids"].append(ids, piece.begin)
             if self.edges != "in":
                 first = piece.row_begins
                 rows = self.masters.renumbered(piece.dst[first]) if self.renumber else piece.dst[first]
@@ -107,7 +106,7 @@ class EdgeSplit:
                 outs["rows"].append(rows, begin)
                 outs["indptr"].append(place[first], begin)
             for name, column in columns.items():
-                outs[f"edata/{name}"].append(plain(fetch_rows(column, torch.from_numpy(piece.ids))), piece.begin)
+                outs[f"edata/{name}"].append(fetch_rows(column, torch.from_numpy(piece.ids)), piece.begin)
             book.put(piece.ids, part, place)
             done += length
             bar.update(len(part))
@@ -191,8 +190,8 @@ class _Book:
         return {name: describe_array(self._draft, f"{name}.npy") for name in names}
 
 
-def _split(folders: list[Path], name: str, dtype: torch.dtype, sizes: Ints) -> SplitArray:
-    return SplitArray([folder / f"{name}.npy" for folder in folders], dtype, (), sizes)
+def _split(folders: list[Path], name: str, dtype: torch.dtype, sizes: Ints) -> SplitColumn:
+    return SplitColumn([folder / f"{name}.npy" for folder in folders], torch.empty(0, dtype=dtype), sizes)
 
 
 def _ids_type(count: int) -> torch.dtype:

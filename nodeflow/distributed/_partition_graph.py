@@ -20,10 +20,9 @@ from nodeflow._disk.manifest import Manifest
 from nodeflow.distributed._graph_part import PART_KIND, part_folder
 from nodeflow.distributed._graph_parts import KIND, SPLIT, VERSION, GraphParts
 from nodeflow.distributed._grid import EDGES, grid_of
-from nodeflow.distributed._masters import Masters, assign_masters
 from nodeflow.distributed._part_edges import EdgeSplit
 from nodeflow.graph import Graph
-from nodeflow.storage._split import NewColumn, edge_columns, node_columns, split_nodes
+from nodeflow.partitions import Masters, NewColumn, cut_nodes, edge_columns, node_columns, split_nodes
 
 _BYTES = 2**23  # bytes of the rows of a piece, about
 _IDS = 2**22  # ids that are looked at together
@@ -63,8 +62,9 @@ def partition_graph(
         folder: made when missing.
         num_parts: number of parts. Some may be empty; "metis" takes at most as many as there are nodes.
         method: how masters are chosen. "metis": few edges between parts (needs pymetis); "random": equal sizes;
-            "ranges": consecutive ids, equal sizes; "hash": a hash of id and seed, so that sizes are about equal; or
-            the part of every node, integers ``[num_nodes]``.
+            "ranges": consecutive ids, equal sizes; "hash": a hash of id and seed, so that sizes are about equal;
+            "train-first": random with the training nodes in the first parts; or the part of every node, integers
+            ``[num_nodes]``.
         edges: where edges lie. "in": with the master of their destination, so that the in-edges of a node are in one
             part. "out": with the master of their source (the outgoing edge-cut of Gill et al.). "grid": the Cartesian
             vertex-cut. Parts form a grid, as square as their number allows, and an edge from a master in part i to a
@@ -86,7 +86,7 @@ def partition_graph(
         progress: show a bar.
 
     Raises ValueError for columns whose rows do not fit, ``balance`` without training nodes, and more parts than nodes
-    with "metis"; TypeError for sparse columns, KeyError for an unknown column, IndexError for an id that is no node or
+    with "metis"; KeyError for an unknown column, IndexError for an id that is no node or
     part, FileExistsError for a folder that is there, ImportError without pymetis, OSError where the disk is full.
 
     Sources: Boman, Devine, Rajamanickam, "Scalable matrix computations on large scale-free graphs using 2D graph
@@ -110,7 +110,7 @@ def partition_graph(
     nodes, of_edges = node_columns(graph, ndata, columns), edge_columns(graph, edata)
     path = Path(folder)
     with new_folder(path, overwrite=overwrite) as draft:
-        masters = assign_masters(graph, count, method, split.get("train"), balance, number)
+        masters = cut_nodes(graph, count, method, split.get("train"), number, balance=balance)
         folders = [part_folder(draft, k) for k in range(count)]
         for one in folders:
             one.mkdir()

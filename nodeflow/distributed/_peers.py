@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache
 from time import perf_counter
 from typing import Any, Protocol
@@ -15,6 +14,8 @@ import numpy as np
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
+from nodeflow._peers.counters import Counters
+from nodeflow._peers.held import MANY, Facts
 from nodeflow.distributed._packing import Bytes, pack, unpack
 
 
@@ -53,26 +54,6 @@ class Transport(Protocol):
         """
 
 
-@dataclass
-class Counters:
-    """What one process has sent to the others and received from them.
-
-    Attributes:
-        exchanges: number of exchanges.
-        messages: number of parcels with something in them that were sent to another process.
-        bytes_sent, bytes_received: bytes of the parcels. Threads that exchange at the same time may lose counts.
-        by_kind: the bytes sent, by what was exchanged.
-        seconds: time spent in exchanges, in all threads; that for which other processes were waited for is part of it.
-    """
-
-    exchanges: int = 0
-    messages: int = 0
-    bytes_sent: int = 0
-    bytes_received: int = 0
-    by_kind: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
-
-
 _WELL, _FAILED = 0, 1
 
 
@@ -90,16 +71,26 @@ class _State(threading.local):
     channel: Any = None
 
 
+class Book(Protocol):
+    """Says where nodes and edges lie."""
+
+    def owners(self, nodes: Ints) -> Ints:
+        """Return the process that owns each node."""
+
+    def edge_owners(self, eid: Ints) -> Ints:
+        """Return the process that holds each edge."""
+
+
 class PeerGroup:
-    """Exchanges between the processes that hold a graph. See ``nodeflow.graph._held.Peers``, whose methods these are.
+    """Exchanges between the processes that hold a graph. See ``nodeflow._peers.held.Peers``, whose methods these are.
 
     Every exchange begins with a line of numbers to each process: what is exchanged, how many bytes follow, and whether
     the sender has failed. So processes that do different things, or of which one has raised, all end with an error.
     """
 
-    def __init__(self, transport: Transport, book: Any = None) -> None:
+    def __init__(self, transport: Transport, book: Book | None = None) -> None:
         self._first = transport
-        self.book = book  # known once all processes have agreed on what they open
+        self.book: Any = book  # known once all processes have agreed on what they open
         self.counters = Counters()
         self._state = _State()
 
@@ -138,8 +129,9 @@ class PeerGroup:
         """Send the same arrays to all processes; return what each process sent."""
         return self.exchange(what, [arrays] * self.size)
 
-    def agree(self, what: str, facts: Mapping[str, str]) -> None:
+    def agree(self, what: str, facts: Facts) -> None:
         """Raise ValueError, on all processes, unless all have the same facts."""
+        facts = facts() if callable(facts) else facts
         text = "\0".join(word for item in facts.items() for word in item)
         told = self.gather(what, [np.frombuffer(text.encode(), np.uint8)])
         texts = [array.tobytes().decode().split("\0") for (array,) in told]
@@ -171,8 +163,8 @@ class PeerGroup:
         return self._state.channel or self._first
 
     @contextmanager
-    def together(self, what: str, exchanges: int) -> Iterator[None]:
-        """Enter an operation with so many exchanges: what raises before the last one raises on all processes."""
+    def together(self, what: str, exchanges: int = MANY) -> Iterator[None]:
+        """Enter an operation whose errors are raised on all processes; see ``Peers``."""
         state = self._state
         begun, state.depth = state.made, state.depth + 1
         try:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_ids
-from nodeflow._rows.rows import Rows, fetch_rows
-from nodeflow.graph._fetch_apart import fetch_apart
-from nodeflow.graph._held import Peers
+from nodeflow._base.checks import Ints
+from nodeflow._base.types import IdsLike
+from nodeflow._peers.fetching import fetch_from_owners
+from nodeflow._peers.held import Peers
+from nodeflow._rows.base import RowsBase
+from nodeflow._rows.rows import Rows, fetch_rows, layout_of
+from nodeflow.distributed._graph_parts import GraphParts
 
 
-class DistributedRows:
+class DistributedRows(RowsBase):
     """Rows of a column by parent id, each held by one process: ``Rows`` that fetch from the owners.
 
     ``fetch`` is collective: every process calls it, in the same order, with ids of its own, which may be none. An id
@@ -29,27 +30,20 @@ class DistributedRows:
 
     collective = True
 
-    def __init__(self, peers: Peers, parts: Any, kind: str, name: str, held: Tensor | Rows) -> None:
+    def __init__(self, peers: Peers, parts: GraphParts, kind: str, name: str, held: Tensor | Rows) -> None:
         self._peers, self._parts, self._kind, self._name = peers, parts, kind, name
         self.held: Tensor | Rows = held
+        self.shape = (parts.num_nodes if kind == "node" else parts.num_edges, *held.shape[1:])
+        self.dtype, self.layout = held.dtype, layout_of(held)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the whole column, ``(num_rows, ...)``."""
-        count = self._parts.num_nodes if self._kind == "node" else self._parts.num_edges
-        return (count, *self.held.shape[1:])
+    def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
+        """Return the rows ``ids``, int64 ``[k]``, as ``[k, ...]``; see ``RowsBase.fetch``; collective."""
+        with self._peers.together(f"{self._kind} column {self._name}", exchanges=2):
+            return super().fetch(ids, out)
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """Type of the numbers."""
-        return self.held.dtype
-
-    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
-        """Return the rows ``ids``, int64 ``[k]``, as ``[k, ...]``; IndexError for an id that is no row."""
+    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         what = f"{self._kind} column {self._name}"
-        with self._peers.together(what, exchanges=2):
-            asked = as_ids(ids, "ids", self.shape[0], self._kind)
-            return fetch_apart(self._peers, what, asked, self._owners, self._rows_at, out)
+        return fetch_from_owners(self._peers, what, ids, self._owners, self._rows_at)
 
     def _owners(self, ids: Ints) -> Ints:
         return self._peers.owners(ids) if self._kind == "node" else self._peers.edge_owners(ids)
@@ -59,6 +53,5 @@ class DistributedRows:
         places = parts.places(ids) if self._kind == "node" else parts.edge_places(ids)
         return fetch_rows(self.held, torch.from_numpy(places))
 
-    def __repr__(self) -> str:
-        kind = str(self.dtype).removeprefix("torch.")
-        return f"DistributedRows({kind} {list(self.shape)}, {self.held.shape[0]} rows here)"
+    def _details(self) -> str:
+        return f"{self.held.shape[0]} rows here"

@@ -91,24 +91,3 @@ class GroupTransport:
 def _release(group: Any) -> None:
     with suppress(Exception):  # the processes may have parted before
         dist.destroy_process_group(group)
-
-
-class LocalTransport:
-    """The transport of a process that is alone."""
-
-    rank, size, broken = 0, 1, False
-
-    def beside(self) -> LocalTransport:
-        """Return a transport for another thread."""
-        return LocalTransport()
-
-    def enter(self, what: str) -> None:
-        """Note the exchange that begins."""
-
-    def swap(self, words: Ints) -> Ints:
-        """Return what this process sent itself."""
-        return words.copy()
-
-    def send(self, parcels: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
-        """Return what this process sent itself: nothing, because that does not travel."""
-        return [parcels[0][:0]]

@@ -11,15 +11,28 @@ Where to change something:
 
 Promises that a change must keep: no public call changes a structure; a call that fails changes no frame; layers share
 tensors where they can, and keep sharing them after moves and pickling.
+
+Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
 from nodeflow.flow._build import create_full_node_flow, create_node_flow, flow_from_csr, flow_from_edges
-from nodeflow.flow._compute.on_graph import apply_edges, apply_nodes, pull, update_all
+from nodeflow.flow._build import empty_node_flow as empty_node_flow
+from nodeflow.flow._build import shared_node_flow as shared_node_flow
+from nodeflow.flow._compute.part import columns_at as columns_at
+from nodeflow.flow._compute.part import written as written
+from nodeflow.flow._compute.run import distinct as distinct
 from nodeflow.flow._compute.run import message_passing
 from nodeflow.flow._compute.udf import EdgeBatch, NodeBatch
 from nodeflow.flow._flow import Flow
+from nodeflow.flow._flow import FlowParts as FlowParts
+from nodeflow.flow._full_flow import EdgeColumns as EdgeColumns
+from nodeflow.flow._full_flow import FullFlow as FullFlow
 from nodeflow.flow._layer import Layer
 from nodeflow.flow._node_flow import NodeFlow
+from nodeflow.flow._parent import check_graph as check_graph
+from nodeflow.flow._parent import node_columns as node_columns
+from nodeflow.flow._plot import picture_of as picture_of
+from nodeflow.flow._types import NamesLike as NamesLike
 
 __all__ = [
     "EdgeBatch",
@@ -27,13 +40,9 @@ __all__ = [
     "Layer",
     "NodeBatch",
     "NodeFlow",
-    "apply_edges",
-    "apply_nodes",
     "create_full_node_flow",
     "create_node_flow",
     "flow_from_csr",
     "flow_from_edges",
     "message_passing",
-    "pull",
-    "update_all",
 ]

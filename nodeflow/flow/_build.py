@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import torch
@@ -12,13 +12,13 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import LARGEST, as_count, as_ids, check_indptr, check_length, check_pairs, check_type
 from nodeflow._base.frozen import Lazy
+from nodeflow._edges.columns import edge_numbers
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow._flow import Flow, FlowParts
 from nodeflow.flow._layer import Layer
 from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.flow._parent import check_graph
 from nodeflow.graph import Frame
-from nodeflow.graph._columns import edge_numbers
 from nodeflow.ops import Structure
 
 if TYPE_CHECKING:
@@ -110,9 +110,9 @@ def _flow(
         weight = weight if order is None else weight[order]
     if order is not None:
         columns = Frame(structure.num_edges, {name: take_rows(column, order) for name, column in columns.items()})
-    src, dst = Layer.trusted(structure.num_src), Layer.trusted(structure.num_dst)
+    src, dst = Layer._trusted(structure.num_src), Layer._trusted(structure.num_dst)
     edge, scale = (None if value is None else Lazy.of(value) for value in (eid, weight))
-    return Flow.trusted(structure, src, dst, (0, 1), parent_eid=edge, weight=scale, data=columns)
+    return Flow._trusted(structure, src, dst, (0, 1), parent_eid=edge, weight=scale, data=columns)
 
 
 def create_node_flow(
@@ -159,10 +159,10 @@ def create_node_flow(
             f"{count} layers need the flows {[(i, i + 1) for i in range(count - 1)]} (an empty one is legal); "
             f"missing {missing}, beyond the last layer {beyond}"
         )
-    made = [_layer(i, None if layers is None else layers[i], named, parent) for i in range(count)]
-    joined = {(i, j): flow.between(made[i], made[j], (i, j)) for (i, j), flow in named.items()}
+    parts = [_layer(i, None if layers is None else layers[i], named, parent) for i in range(count)]
+    joined = {(i, j): flow.between(parts[i], parts[j], (i, j)) for (i, j), flow in named.items()}
     consecutive = [joined.pop((i, i + 1)) for i in range(count - 1)]
-    return NodeFlow(made, consecutive, joined, parent=parent)
+    return NodeFlow(parts, consecutive, joined, parent=parent)
 
 
 def _layer(i: int, ids: IdsLike | None, flows: Mapping[tuple[int, int], Flow], graph: Graph | None) -> Layer:
@@ -178,7 +178,7 @@ def _layer(i: int, ids: IdsLike | None, flows: Mapping[tuple[int, int], Flow], g
         sizes.add(len(parent_nid))
     if len(sizes) > 1:
         raise ValueError(f"layer {i} has different sizes in its flows and parent ids: {sorted(sizes)}")
-    return Layer.trusted(sizes.pop(), parent_nid)
+    return Layer._trusted(sizes.pop(), parent_nid)
 
 
 def empty_node_flow(graph: Graph, num_flows: int) -> NodeFlow:
@@ -226,7 +226,7 @@ def create_full_node_flow(
         sources, edges = np.insert(sources, indptr[1:], nodes), np.insert(edges, indptr[1:], -1)
         indptr = indptr + np.arange(graph.num_nodes + 1)
     structure = Structure(torch.from_numpy(indptr.copy()), torch.from_numpy(sources), graph.num_nodes)
-    layer = Layer.trusted(graph.num_nodes, torch.from_numpy(np.arange(graph.num_nodes)))
+    layer = Layer._trusted(graph.num_nodes, torch.from_numpy(np.arange(graph.num_nodes)))
     kind = np.float64 if weight is not None and graph.edata[weight].dtype == torch.float64 else np.float32
     scale = None if column is None else Lazy.of(torch.from_numpy(column[edges].astype(kind)))
     eid = Lazy.of(torch.from_numpy(edges))
@@ -238,21 +238,15 @@ def shared_node_flow(
     layer: Layer,
     structure: Structure,
     num_flows: int,
-    *,
-    parent_eid: Lazy[Tensor] | None = None,
-    weight: Lazy[Tensor] | None = None,
-    needs_weight: bool | None = None,
-    seed_index: Tensor | None = None,
     seed_ids: Tensor | None = None,
+    **shared: Unpack[FlowParts],
 ) -> NodeFlow:
     """Return the NodeFlow whose layers all hold the nodes of ``layer`` and whose flows all are ``structure``.
 
     The structure is stored once. Each layer and flow has a frame of its own; those of the layers have the columns of
-    ``layer``. The parts are not checked.
+    ``layer``. ``shared`` are the other parts of all flows. The parts are not checked.
     """
     layers = [layer, *(layer.with_frame() for _ in range(num_flows))]  # which share the lookup of parent ids too
-    shared: FlowParts = {"parent_eid": parent_eid, "weight": weight, "needs_weight": needs_weight}
-    flows = [
-        Flow.trusted(structure, layers[i], layers[i + 1], (i, i + 1), prefix=True, **shared) for i in range(num_flows)
-    ]
-    return NodeFlow.trusted(layers, flows, parent=graph, seed_index=seed_index, seed_ids=seed_ids)
+    shared["prefix"] = True
+    flows = [Flow._trusted(structure, layers[i], layers[i + 1], (i, i + 1), **shared) for i in range(num_flows)]
+    return NodeFlow._trusted(layers, flows, parent=graph, seed_ids=seed_ids)

@@ -17,15 +17,14 @@ from nodeflow.flow._layer import Layer, rows_between
 from nodeflow.flow._move import Move
 from nodeflow.flow._validate import check_flow
 from nodeflow.graph import Frame
-from nodeflow.ops import Structure
-from nodeflow.ops._own import share_own
+from nodeflow.ops import Structure, rows_beside_own
 
 # None is "destination i is source row i", the common case that needs no index
 _PREFIX: Lazy[Tensor | None] = Lazy.of(None)
 
 
 class FlowParts(TypedDict, total=False):
-    """The parts of a flow besides its structure and layers, as ``Flow.trusted`` takes them. All are optional.
+    """The parts of a flow besides its structure and layers, as ``Flow._trusted`` takes them. All are optional.
 
     Attributes:
         parent_eid: parent id of every edge.
@@ -34,11 +33,13 @@ class FlowParts(TypedDict, total=False):
         data: the frame.
         rows: local id of every destination in the source layer, holding None where the destinations are the first
             nodes in order. Left out: looked up when first needed.
+        prefix: True: the destinations are the first nodes of the source layer, in order; instead of ``rows``.
     """
 
     parent_eid: Lazy[Tensor] | None
     weight: Lazy[Tensor] | None
     needs_weight: bool | None
+    prefix: bool
     data: Frame | None
     rows: Lazy[Tensor | None]
 
@@ -55,9 +56,16 @@ class Flow(Frozen):
     """
 
     __slots__ = (
-        "_dst_in_src", "_needs_weight", "_parent_eid", "_weight", "data", "dst_layer", "layers", "src_layer",
+        "_dst_in_src",
+        "_needs_weight",
+        "_parent_eid",
+        "_weight",
+        "data",
+        "dst_layer",
+        "layers",
+        "src_layer",
         "structure",
-    )  # fmt: skip
+    )
     structure: Structure
     layers: tuple[int, int]
     src_layer: Layer
@@ -89,37 +97,29 @@ class Flow(Frozen):
         check_flow("this flow", self, None, None)
 
     @classmethod
-    def trusted(
-        cls, structure: Structure, src_layer: Layer, dst_layer: Layer, layers: tuple[int, int], *,
-        prefix: bool = False, **parts: Unpack[FlowParts],
-    ) -> Self:  # fmt: skip
-        """Return a flow of parts that are known to fit together.
-
-        ``prefix``: the destinations are the first nodes of the source layer, in order.
-        """
+    def _trusted(
+        cls, structure: Structure, src: Layer, dst: Layer, layers: tuple[int, int], **parts: Unpack[FlowParts]
+    ) -> Self:
+        """Return a flow of parts that are known to fit together."""
         flow = cls.__new__(cls)
-        if prefix:
-            parts["rows"] = _PREFIX
-        Flow._fill(flow, structure, src_layer, dst_layer, layers, **parts)
+        Flow._fill(flow, structure, src, dst, layers, **parts)
         return flow
 
     def _fill(
-        self, structure: Structure, src_layer: Layer, dst_layer: Layer, layers: tuple[int, int],
-        **parts: Unpack[FlowParts],
-    ) -> None:  # fmt: skip
+        self, structure: Structure, src: Layer, dst: Layer, layers: tuple[int, int], **parts: Unpack[FlowParts]
+    ) -> None:
         weight, data, rows = parts.get("weight"), parts.get("data"), parts.get("rows")
-        needed = False if weight is None else parts.get("needs_weight")
-        if rows is None:
+        if parts.get("prefix"):
+            rows = _PREFIX
+        elif rows is None:
             device = structure.device
-            rows = Lazy(lambda: _dst_in_src(src_layer, dst_layer, device))
-        self._set(
-            structure=structure, src_layer=src_layer, dst_layer=dst_layer, layers=layers,
-            _parent_eid=parts.get("parent_eid"), _weight=weight, _needs_weight=needed,
-            data=Frame(structure.num_edges) if data is None else data, _dst_in_src=rows,
-        )  # fmt: skip
+            rows = Lazy(lambda: _dst_in_src(src, dst, device))
+        self._set(structure=structure, src_layer=src, dst_layer=dst, layers=layers, _dst_in_src=rows, _weight=weight)
+        self._set(_parent_eid=parts.get("parent_eid"), data=Frame(structure.num_edges) if data is None else data)
+        self._set(_needs_weight=False if weight is None else parts.get("needs_weight"))
 
     def lazy_parts(self) -> FlowParts:
-        """Return parent edge ids and weights as ``trusted`` takes them, made or not yet made."""
+        """Return parent edge ids and weights as ``_trusted`` takes them, made or not yet made."""
         return {"parent_eid": self._parent_eid, "weight": self._weight, "needs_weight": self._needs_weight}
 
     @property
@@ -139,7 +139,7 @@ class Flow(Frozen):
 
     @property
     def indptr(self) -> Tensor:
-        """Where the edges of each destination begin and end, int64 ``[num_dst + 1]``."""
+        """Begin and end of the edges of each destination, int64 ``[num_dst + 1]``."""
         return self.structure.indptr
 
     @property
@@ -298,7 +298,7 @@ class Flow(Frozen):
         """
         own = self.take_dst(h)
         shares = self._dst_in_src.get() is None and h.layout == torch.strided
-        return share_own(h, self.num_dst) if shares else (own, h)
+        return rows_beside_own(h, self.num_dst) if shares else (own, h)
 
     def aggregate_edges(self, values: Tensor, reduce: str = "sum") -> Tensor:
         """Reduce a row per edge, ``[num_edges, ...]``, to a row per destination, ``[num_dst, ...]``."""
@@ -332,9 +332,14 @@ class Flow(Frozen):
         return f"Flow({i}->{j}: {self.num_src} -> {self.num_dst} nodes, {self.num_edges} edges{columns})"
 
     def between(
-        self, src: Layer, dst: Layer, layers: tuple[int, int], *, structure: Structure | None = None,
+        self,
+        src: Layer,
+        dst: Layer,
+        layers: tuple[int, int],
+        *,
+        structure: Structure | None = None,
         move: Move | None = None,
-    ) -> Flow:  # fmt: skip
+    ) -> Flow:
         """Return this flow between other Layer objects, with a frame of its own that shares the columns.
 
         Args:
@@ -352,7 +357,7 @@ class Flow(Frozen):
             structure, parts["data"] = move(structure), move(parts["data"])
             edge, weight = (cell and Lazy.of(move(cell.get())) for cell in (self._parent_eid, self._weight))
             parts["parent_eid"], parts["weight"] = edge, weight
-        return Flow.trusted(structure, src, dst, layers, **parts)
+        return Flow._trusted(structure, src, dst, layers, **parts)
 
 
 def _varies(weight: Tensor, structure: Structure) -> bool:

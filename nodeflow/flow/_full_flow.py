@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from torch import Tensor
 
@@ -36,7 +37,7 @@ class EdgeColumns(Frame):
 
     __slots__ = ("_edges", "_parent")
 
-    def __init__(self, num_rows: int, parent: Frame, edges: Lazy[Tensor]) -> None:
+    def __init__(self, num_rows: int, parent: Mapping[str, Any], edges: Lazy[Tensor]) -> None:
         super().__init__(num_rows)
         self._parent, self._edges = parent, edges
 

@@ -1,4 +1,4 @@
-"""What notebooks show of NodeFlows, layers and flows."""
+"""Tables of NodeFlows, layers and flows for notebooks."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import torch
 from torch import Tensor
 
@@ -12,6 +14,9 @@ from nodeflow.flow._html import layer_html
 from nodeflow.flow._move import Move
 from nodeflow.flow._validate import check_layer
 from nodeflow.graph import Frame
+
+Lookup: TypeAlias = Lazy[tuple[Tensor, Tensor]]
+"""Parent ids in ascending order, and the local id of each."""
 
 
 class Layer(Frozen):
@@ -39,7 +44,7 @@ class Layer(Frozen):
     data: Frame
     context: Tensor | None
     _parent_nid: Tensor | None
-    _lookup: Lazy[tuple[Tensor, Tensor]]
+    _lookup: Lookup
 
     def __init__(
         self,
@@ -57,10 +62,15 @@ class Layer(Frozen):
         check_layer("this layer", self, None)
 
     @classmethod
-    def trusted(
-        cls, num_nodes: int, parent_nid: Tensor | None = None, data: Frame | None = None, *,
-        context: Tensor | None = None, lookup: Lazy[tuple[Tensor, Tensor]] | None = None,
-    ) -> Layer:  # fmt: skip
+    def _trusted(
+        cls,
+        num_nodes: int,
+        parent_nid: Tensor | None = None,
+        data: Frame | None = None,
+        *,
+        context: Tensor | None = None,
+        lookup: Lookup | None = None,
+    ) -> Layer:
         """Return a layer of parts that are known to fit together.
 
         ``lookup``: the parent ids in ascending order, and the local id of each; None: sorted when first needed.
@@ -70,9 +80,13 @@ class Layer(Frozen):
         return layer
 
     def _fill(
-        self, num_nodes: int, parent_nid: Tensor | None, data: Frame | None, context: Tensor | None,
-        lookup: Lazy[tuple[Tensor, Tensor]] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        num_nodes: int,
+        parent_nid: Tensor | None,
+        data: Frame | None,
+        context: Tensor | None,
+        lookup: Lookup | None = None,
+    ) -> None:
         frame = Frame(num_nodes) if data is None else data
         lookup = Lazy(lambda: _sorted(parent_nid)) if lookup is None else lookup
         self._set(num_nodes=num_nodes, data=frame, context=context, _parent_nid=parent_nid, _lookup=lookup)
@@ -123,14 +137,14 @@ class Layer(Frozen):
     def with_frame(self, data: Frame | None = None) -> Layer:
         """Return a layer of the same nodes with the frame ``data``; None: a copy of this layer's frame."""
         frame = self.data.copy() if data is None else data
-        return Layer.trusted(self.num_nodes, self._parent_nid, frame, context=self.context, lookup=self._lookup)
+        return Layer._trusted(self.num_nodes, self._parent_nid, frame, context=self.context, lookup=self._lookup)
 
     def moved(self, move: Move, data: Frame) -> Layer:
         """Return a layer whose tensors went through ``move`` (to a device), with the frame ``data``."""
         ids = None if self._parent_nid is None else move(self._parent_nid)
         context = None if self.context is None else move(self.context)
         lookup = self._lookup if ids is self._parent_nid else None
-        return Layer.trusted(self.num_nodes, ids, data, context=context, lookup=lookup)
+        return Layer._trusted(self.num_nodes, ids, data, context=context, lookup=lookup)
 
     def same_parent_nid(self, other: Layer) -> bool:
         """Whether this layer and ``other`` share one tensor of parent ids (or both have none)."""
@@ -146,7 +160,7 @@ def rows_between(held: Layer, wanted: Layer) -> Tensor:
         return held.rows_of(wanted.parent_nid)
     pairs = [torch.stack([held.context, held.parent_nid], 1), torch.stack([wanted.context, wanted.parent_nid], 1)]
     number = torch.unique(torch.cat(pairs), dim=0, return_inverse=True)[1]  # one id for every pair
-    return Layer.trusted(held.num_nodes, number[: held.num_nodes]).rows_of(number[held.num_nodes :])
+    return Layer._trusted(held.num_nodes, number[: held.num_nodes]).rows_of(number[held.num_nodes :])
 
 
 def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:

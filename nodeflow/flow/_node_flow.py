@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -13,7 +13,6 @@ from nodeflow._base.frozen import Frozen
 from nodeflow.flow import _append, _as_graph, _union, _validate
 from nodeflow.flow import _parent as parent_graph
 from nodeflow.flow._compute import run
-from nodeflow.flow._dgl_names import HERE
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._html import node_flow_html
 from nodeflow.flow._layer import Layer
@@ -26,6 +25,26 @@ from nodeflow.graph import Frame
 if TYPE_CHECKING:
     from nodeflow.flow._types import ColumnsOfNodes, MessageLike, ReduceLike
     from nodeflow.graph import Graph
+
+
+class SeedLayout(Protocol):
+    """Layout of seeds that are links in the last layer; ``LinkSampler`` has one."""
+
+    def chunks(self, batch: NodeFlow) -> list[Any]:
+        """Return the seeds of a batch in groups that share negatives."""
+
+
+Skips: TypeAlias = "Mapping[tuple[int, int], Flow] | None"
+"""Flows that skip layers, by the numbers of the layers that they join."""
+
+
+class Belongs(TypedDict, total=False):
+    """The graph and the seeds of a NodeFlow, see there."""
+
+    parent: Graph | None
+    seed_index: Tensor | None
+    seed_ids: Tensor | None
+    seed_layout: SeedLayout | None
 
 
 class NodeFlow(Frozen):
@@ -44,11 +63,14 @@ class NodeFlow(Frozen):
     ``flows(i, j)``           NodeFlow ids of the edges from layer i to layer j
     ``ldata[i]["h"]``         column "h" of the nodes of layer i; short for ``layers[i].data["h"]``
     ``fdata[i]["w"]``         column "w" of the edges of flow i; short for ``flows[i].data["w"]``
+    ``inputs["feat"]``        column "feat" of the first layer; short for ``ldata[0]["feat"]``
+    ``outputs["label"]``      column "label" of the last layer; short for ``ldata[-1]["label"]``
     ``seeds``                 parent ids of the last layer, int64 ``[layer_sizes[-1]]``
     ``seed_index``            row of the last layer for every seed asked for, repeats included, int64 ``[num_seeds]``;
                               ``[num_seeds, 2 + K]`` where seeds are edges (see ``LinkSampler``)
     ``parent``                the parent graph, or None
     ``seed_ids``              the seeds as they were asked for: ids of nodes, of edges, or of parts, ``[num_seeds]``
+    ``chunks``                seeds that are links, in groups that share negatives; only for a ``LinkSampler``
     ``seed_data["y"]``        column "y" of the seeds as they were asked for, ``[num_seeds, ...]``
     ========================  ==========================================================================
 
@@ -65,7 +87,17 @@ class NodeFlow(Frozen):
     (tensor([3, 4, 5]), (tensor([2, 0, 1]), tensor([0, 1, 2])))
     """
 
-    __slots__ = ("_consecutive", "_layers", "_registry", "_seed_ids", "_skips", "parent", "seed_data", "seed_index")
+    __slots__ = (
+        "_consecutive",
+        "_layers",
+        "_registry",
+        "_seed_ids",
+        "_skips",
+        "parent",
+        "seed_data",
+        "seed_index",
+        "seed_layout",
+    )
     _layers: tuple[Layer, ...]
     _consecutive: tuple[Flow, ...]
     _skips: dict[tuple[int, int], Flow]
@@ -74,41 +106,37 @@ class NodeFlow(Frozen):
     _seed_ids: Tensor | None
     seed_data: Frame
     seed_index: Tensor
+    seed_layout: SeedLayout | None
 
     def __init__(
         self,
-        layers: Sequence[Layer],
-        flows: Sequence[Flow],
-        skips: Mapping[tuple[int, int], Flow] | None = None,
+        layers: Sequence[Layer] = (),
+        flows: Sequence[Flow] = (),
+        skips: Skips = None,
         *,
         parent: Graph | None = None,
         seed_index: Tensor | None = None,
         seed_ids: Tensor | None = None,
     ) -> None:
-        self._fill(layers, flows, skips or {}, parent, seed_index, seed_ids)
+        self._fill(layers, flows, skips, parent=parent, seed_index=seed_index, seed_ids=seed_ids)
         self.validate()
 
     @classmethod
-    def trusted(
-        cls, layers: Sequence[Layer], flows: Sequence[Flow], skips: Mapping[tuple[int, int], Flow] | None = None, *,
-        parent: Graph | None = None, seed_index: Tensor | None = None, seed_ids: Tensor | None = None,
-    ) -> Self:  # fmt: skip
+    def _trusted(
+        cls, layers: Sequence[Layer], flows: Sequence[Flow], skips: Skips = None, **of: Unpack[Belongs]
+    ) -> Self:
         """Return a NodeFlow of parts that are known to fit together."""
         batch = cls.__new__(cls)
-        cls._fill(batch, layers, flows, skips or {}, parent, seed_index, seed_ids)
+        cls._fill(batch, layers, flows, skips, **of)
         return batch
 
-    def _fill(
-        self, layers: Sequence[Layer], flows: Sequence[Flow], skips: Mapping[tuple[int, int], Flow],
-        parent: Graph | None, seed_index: Tensor | None, seed_ids: Tensor | None,
-    ) -> None:  # fmt: skip
-        if seed_index is None:
-            seed_index = torch.arange(layers[-1].num_nodes if layers else 0, device="cpu")
-        self._set(
-            _layers=tuple(layers), _consecutive=tuple(flows), _skips=dict(sorted(skips.items())),
-            parent=parent, _registry={}, seed_index=seed_index, _seed_ids=seed_ids,
-            seed_data=Frame(len(seed_index if seed_ids is None else seed_ids)),
-        )  # fmt: skip
+    def _fill(self, layers: Sequence[Layer], flows: Sequence[Flow], skips: Skips, **of: Unpack[Belongs]) -> None:
+        index, ids = of.get("seed_index"), of.get("seed_ids")
+        if index is None:
+            index = torch.arange(layers[-1].num_nodes if layers else 0, device="cpu")
+        self._set(_layers=tuple(layers), _consecutive=tuple(flows), _skips=dict(sorted((skips or {}).items())))
+        self._set(parent=of.get("parent"), _registry={}, seed_index=index, _seed_ids=ids)
+        self._set(seed_data=Frame(len(index if ids is None else ids)), seed_layout=of.get("seed_layout"))
 
     # ---- views
 
@@ -168,6 +196,16 @@ class NodeFlow(Frozen):
         return self._layers[-1]
 
     @property
+    def inputs(self) -> Frame:
+        """The frame of the first layer: ``batch.inputs["feat"]`` are the features of all inputs."""
+        return self.front.data
+
+    @property
+    def outputs(self) -> Frame:
+        """The frame of the last layer: ``batch.outputs["label"]`` are the labels of the seeds."""
+        return self.back.data
+
+    @property
     def seeds(self) -> Tensor:
         """Parent ids of the last layer, int64 ``[layer_sizes[-1]]``, without repeats."""
         return self.back.parent_nid
@@ -176,6 +214,16 @@ class NodeFlow(Frozen):
     def has_seed_ids(self) -> bool:
         """Whether ``seed_ids`` are of another kind than nodes: ids of edges, parts or subgraphs."""
         return self._seed_ids is not None
+
+    @property
+    def chunks(self) -> Any:
+        """The seeds of a ``LinkSampler`` in groups that share negatives, a list of ``LinkChunk``.
+
+        Raises AttributeError for a batch of another sampler.
+        """
+        if self.seed_layout is None:
+            raise AttributeError("this NodeFlow has no chunks: only batches of a LinkSampler have links as seeds")
+        return self.seed_layout.chunks(self)
 
     @property
     def seed_ids(self) -> Tensor:
@@ -188,7 +236,7 @@ class NodeFlow(Frozen):
 
     @property
     def device(self) -> torch.device:
-        """Where the structure lies."""
+        """The device of the structure."""
         return self.seed_index.device
 
     def in_degrees(self, layer: int) -> Tensor:
@@ -275,14 +323,16 @@ class NodeFlow(Frozen):
             parent_graph.check_fits(self, graph)
         return self._rebuild(0, self.num_layers, parent=graph)
 
-    def with_seeds(self, *, seed_index: Tensor | None = None, seed_ids: Tensor | None = None) -> NodeFlow:
+    def with_seeds(
+        self, *, seed_index: Tensor | None = None, seed_ids: Tensor | None = None, seed_layout: SeedLayout | None = None
+    ) -> NodeFlow:
         """Return this NodeFlow with another ``seed_index`` or other ``seed_ids``; None leaves them as they are.
 
-        The new one has no ``seed_data``, which belongs to the seeds.
+        The new one has no ``seed_data``, which belongs to the seeds, and the ``chunks`` of ``seed_layout``.
         """
         index = self.seed_index if seed_index is None else seed_index
         ids = self._seed_ids if seed_ids is None else seed_ids
-        return self._rebuild(0, self.num_layers, parent=self.parent, seeds=(index, ids))
+        return self._rebuild(0, self.num_layers, parent=self.parent, seeds=(index, ids, seed_layout))
 
     def _rebuild(
         self,
@@ -291,7 +341,7 @@ class NodeFlow(Frozen):
         change: Move | None = None,
         *,
         parent: Graph | None,
-        seeds: tuple[Tensor, Tensor | None] | None = None,
+        seeds: tuple[Tensor, Tensor | None, SeedLayout | None] | None = None,
     ) -> NodeFlow:
         """Layers ``start`` to ``stop`` with new frames; ``change`` moves the tensors, shared ones stay shared."""
         move: Move = once(change) if change is not None else lambda x: x
@@ -307,21 +357,16 @@ class NodeFlow(Frozen):
             whole = stop == self.num_layers  # another last layer has seeds of its own, none repeated
             data = move(self.seed_data.copy()) if whole else None
             index = self.seed_index if whole else torch.arange(layers[-1].num_nodes, device=self.device)
-            seeds = index, self._seed_ids if whole else None
-        index, ids = move(seeds[0]), None if seeds[1] is None else move(seeds[1])
-        batch = NodeFlow.trusted(layers, consecutive, flows, parent=parent, seed_index=index, seed_ids=ids)
+            seeds = index, self._seed_ids if whole else None, self.seed_layout if whole else None
+        index, ids, layout = move(seeds[0]), None if seeds[1] is None else move(seeds[1]), seeds[2]
+        batch = NodeFlow._trusted(
+            layers, consecutive, flows, parent=parent, seed_index=index, seed_ids=ids, seed_layout=layout
+        )
         batch.seed_data.update(data)
         return batch
 
     validate = _validate.validate
     plot = plot
-
-    if not TYPE_CHECKING:  # which would take any name for an attribute
-
-        def __getattr__(self, name: str) -> Any:
-            if name in HERE:
-                raise AttributeError(f"a NodeFlow has no {name!r}: it is {HERE[name]} here", name=name, obj=self)
-            return object.__getattribute__(self, name)  # raises the error of a property that failed, or the usual one
 
     def _repr_html_(self) -> str:
         return node_flow_html(self)

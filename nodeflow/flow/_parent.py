@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -100,8 +101,12 @@ def map_from_parent_nid(
     return torch.where(missing, -1, rows + sum(batch.layer_sizes[:i]))
 
 
-def copy_from_parent(batch: NodeFlow, ndata: NamesLike = ALL, edata: NamesLike = ALL) -> None:
+def copy_from_parent(
+    batch: NodeFlow, ndata: NamesLike | EllipsisType = ..., edata: NamesLike | EllipsisType = ...
+) -> None:
     """Copy columns of the parent's frames to the frames of layers and flows, on this NodeFlow's device.
+
+    Without arguments it copies all columns; with one of the two, nothing of the other kind.
 
     Args:
         ndata: which node columns: ``ALL``, None, a list of names for every layer, or a dict from layer number to
@@ -118,7 +123,9 @@ def copy_from_parent(batch: NodeFlow, ndata: NamesLike = ALL, edata: NamesLike =
         frame.update(columns)
 
 
-def copy_to_parent(batch: NodeFlow, ndata: NamesLike = ALL, edata: NamesLike = ALL) -> None:
+def copy_to_parent(
+    batch: NodeFlow, ndata: NamesLike | EllipsisType = ..., edata: NamesLike | EllipsisType = ...
+) -> None:
     """Write columns of layers and flows into the parent's frames, at the rows of their parent ids.
 
     The arguments choose columns as in ``copy_from_parent``. Layers are written in order. Where several layers hold one
@@ -162,20 +169,24 @@ def node_columns(batch: NodeFlow, ndata: NamesLike) -> list[tuple[int, list[str]
     return [(of[id(copied.frame)], copied.names) for copied in _copied(batch, ndata, None, from_parent=True)]
 
 
-def _copied(batch: NodeFlow, ndata: NamesLike, edata: NamesLike, *, from_parent: bool) -> list[_Copied]:
+def _copied(
+    batch: NodeFlow, ndata: NamesLike | EllipsisType, edata: NamesLike | EllipsisType, *, from_parent: bool
+) -> list[_Copied]:
     """Return what is copied of every layer, then of every flow; the columns of the frame read are known to be there."""
+    missing = ALL if ndata is ... and edata is ... else None
+    nodes, edges = (missing if isinstance(names, EllipsisType) else names for names in (ndata, edata))
     if batch.parent is None:
         raise ValueError("this NodeFlow has no parent graph; attach one with batch.with_parent(graph)")
-    layers = _by_part(ndata, "ndata", dict(enumerate(batch.layers)), lambda key: as_index(key, "layer", len(batch)))
-    flows = _by_part(edata, "edata", dict(batch.flows.items()), lambda key: batch.flows[key].layers)
+    layers = _by_part(nodes, "ndata", dict(enumerate(batch.layers)), lambda key: as_index(key, "layer", len(batch)))
+    flows = _by_part(edges, "edata", dict(batch.flows.items()), lambda key: batch.flows[key].layers)
     sides = ("ndata", "layer", batch.parent.ndata, layers), ("edata", "flow", batch.parent.edata, flows)
     copied = []
     for argument, what, parent, chosen in sides:
         for key, part, names in chosen:
             frame, owner = (parent, f"the parent graph's {argument}") if from_parent else (part.data, f"{what} {key}")
-            known = _names(names, argument, frame, owner)
+            columns = _names(names, argument, frame, owner)
             ids = part.parent_nid if isinstance(part, Layer) else part.parent_eid  # raises where there are none
-            copied.append(_Copied(part.data, ids, parent, known))
+            copied.append(_Copied(part.data, ids, parent, columns))
     return copied
 
 
@@ -229,10 +240,10 @@ def _rows_at(name: str, column: Tensor, ids: Tensor) -> Tensor:
     missing = ids < 0
     if not bool(missing.any()):
         return fetch_rows(column, ids)
-    found = _dense(name, fetch_rows(column, ids[~missing]))
-    missing = missing.to(found.device)
-    rows = found.new_zeros((len(ids), *found.shape[1:]))
-    return rows.masked_scatter(~missing.view(-1, *[1] * (found.ndim - 1)), found)
+    present = _dense(name, fetch_rows(column, ids[~missing]))
+    missing = missing.to(present.device)
+    rows = present.new_zeros((len(ids), *present.shape[1:]))
+    return rows.masked_scatter(~missing.view(-1, *[1] * (present.ndim - 1)), present)
 
 
 def _dense(name: str, values: Tensor) -> Tensor:

@@ -8,8 +8,7 @@ from nodeflow._base.frozen import Lazy
 from nodeflow._rows.packing import Pool, restored
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer
-from nodeflow.graph import Frame
-from nodeflow.graph._graph import find_graph
+from nodeflow.graph import Frame, find_graph
 from nodeflow.ops import Structure
 
 if TYPE_CHECKING:
@@ -45,7 +44,15 @@ def pack(batch: NodeFlow) -> dict[str, Any]:
     uid = None if batch.parent is None else batch.parent.uid
     seeds = pool.add(batch.seed_index), pool.add(batch.seed_ids if batch.has_seed_ids else None)
     data = _columns(pool, batch.seed_data)
-    state = {"layers": layers, "structures": parts, "flows": flows, "seeds": seeds, "seed_data": data, "graph": uid}
+    state: dict[str, Any] = {
+        "layers": layers,
+        "structures": parts,
+        "flows": flows,
+        "seeds": seeds,
+        "seed_data": data,
+        "graph": uid,
+        "seed_layout": batch.seed_layout,
+    }
     return {**state, "memory": pool.memory()}
 
 
@@ -57,7 +64,7 @@ def unpack(cls: type[NodeFlow], state: dict[str, Any]) -> NodeFlow:
         return Frame(rows, {name: restored(memory, column) for name, column in columns.items()})
 
     layers = [
-        Layer.trusted(n, restored(memory, ids), frame(n, columns), context=restored(memory, context))
+        Layer._trusted(n, restored(memory, ids), frame(n, columns), context=restored(memory, context))
         for n, ids, context, columns in state["layers"]
     ]
     parts = [Structure(restored(memory, p), restored(memory, i), n) for p, i, n in state["structures"]]
@@ -66,13 +73,14 @@ def unpack(cls: type[NodeFlow], state: dict[str, Any]) -> NodeFlow:
         edge, weight = (None if cell is None else Lazy.of(restored(memory, cell)) for cell in cells)
         ends = layers[pair[0]], layers[pair[1]]
         data = frame(parts[at].num_edges, columns)
-        flows[pair] = Flow.trusted(
+        flows[pair] = Flow._trusted(
             parts[at], *ends, pair, parent_eid=edge, weight=weight, needs_weight=needed, data=data
         )
     consecutive = [flows.pop((i, i + 1)) for i in range(len(layers) - 1)]
     index, ids = (restored(memory, value) for value in state["seeds"])
     graph = find_graph(state["graph"])
-    batch = cls.trusted(layers, consecutive, flows, parent=graph, seed_index=index, seed_ids=ids)
+    layout = state["seed_layout"]
+    batch = cls._trusted(layers, consecutive, flows, parent=graph, seed_index=index, seed_ids=ids, seed_layout=layout)
     batch.seed_data.update({name: restored(memory, column) for name, column in state["seed_data"].items()})
     return batch
 

@@ -66,16 +66,16 @@ def union(batch: NodeFlow, *, weights: bool = False) -> Graph:
         all_src, all_dst = (np.concatenate(part) for part in zip(*ends, strict=True))
         all_eid = np.concatenate(eid)
     sizes = [flow.num_edges for _, flow in flows]
-    edge, found = _edges(all_src, all_dst, all_eid, np.repeat(np.arange(len(flows)), sizes))
-    src, dst, ids = all_src[found], all_dst[found], all_eid[found]
+    edge, distinct = _edges(all_src, all_dst, all_eid, np.repeat(np.arange(len(flows)), sizes))
+    src, dst, ids = all_src[distinct], all_dst[distinct], all_eid[distinct]
     edges = np.split(edge, np.cumsum(sizes)[:-1]) if flows else []
-    edata = {"flows": _bits(edges, len(found))}
+    edata = {"flows": _bits(edges, len(distinct))}
     if parents:
         edata["parent_eid"] = torch.from_numpy(ids)
     if weights:
         kinds = {flow.weight.dtype for _, flow in flows}
         kind = torch.float64 if torch.float64 in kinds else torch.float32
-        edata["weight"] = torch.zeros(len(found), len(flows), dtype=kind, device="cpu")
+        edata["weight"] = torch.zeros(len(distinct), len(flows), dtype=kind, device="cpu")
         for k, (_, flow) in enumerate(flows):
             edata["weight"][torch.from_numpy(edges[k]), k] = flow.weight.cpu().to(kind)
     indptr = np.searchsorted(dst, np.arange(len(first) + 1))
@@ -104,12 +104,12 @@ def _edges(src: Ints, dst: Ints, eid: Ints, flow: Ints) -> tuple[Ints, Ints]:
         starts = _starts(src[order], dst[order], eid[order], again)
     number = np.empty(len(order), np.int64)
     number[order] = np.cumsum(starts) - 1
-    found: Ints = order[starts]
-    return number, found
+    first: Ints = order[starts]
+    return number, first
 
 
 def _starts(*columns: Ints) -> Array:
-    """Where a row differs from the one before."""
+    """A mask of the rows that differ from the one before."""
     starts = np.ones(len(columns[0]), np.bool_)
     if len(starts):
         starts[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
@@ -117,7 +117,7 @@ def _starts(*columns: Ints) -> Array:
 
 
 def _since(starts: Array) -> Ints:
-    """How many rows each row lies after the last start."""
+    """Distance of each row from the last start, in rows."""
     index = np.arange(len(starts))
     since: Ints = index - np.maximum.accumulate(np.where(starts, index, 0)) if len(starts) else index
     return since

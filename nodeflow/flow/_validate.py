@@ -30,7 +30,11 @@ def validate(batch: NodeFlow) -> None:
 
 def _check(batch: NodeFlow) -> None:
     layers, flows = batch.num_layers, batch.num_flows
-    _require(layers > 0, "it must have at least one layer")
+    _require(
+        layers > 0,
+        "it must have at least one layer; samplers make NodeFlows, as in NeighborSampler(graph, [10, 10])(seeds), and "
+        "create_node_flow makes one of flows",
+    )
     _require(flows == layers - 1, f"{layers} layers need {layers - 1} flows, got {flows}")
     for i, layer in enumerate(batch.layers):
         check_layer(f"layer {i}", layer, batch.parent)

@@ -121,8 +121,8 @@ class FrameView(Generic[V]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Frame, ...]: ...
     def __getitem__(self, index: Any) -> Frame | tuple[Frame, ...]:
-        found = self._view[index]
-        return tuple(part.data for part in found) if isinstance(found, tuple) else found.data
+        parts = self._view[index]
+        return tuple(part.data for part in parts) if isinstance(parts, tuple) else parts.data
 
     def __len__(self) -> int:
         return len(self._view)

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from nodeflow._base.checks import check_indptr, check_range
 from nodeflow._base.types import Array, FileLike
-from nodeflow._disk.arrays import ArrayFile, map_array, map_tensor
+from nodeflow._disk.arrays import ArrayFile, map_array, map_csr, map_tensor
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.manifest import Manifest
-from nodeflow._disk.streams import ArrayWriter, pieces_of, stream_array
-from nodeflow._rows.csr import csr_tensor
+from nodeflow._disk.streams import stream_array, stream_column
+from nodeflow._edges.stored import permutation
 from nodeflow._rows.rows import Rows
 from nodeflow.graph._frame import GraphFrame
-from nodeflow.graph._storage import permutation
 
 if TYPE_CHECKING:
     from nodeflow.graph._graph import Graph
 
 KIND, VERSION = "graph", 1
 NAMES, SPLIT = "names", ("train", "val", "test")  # further arrays that a graph folder may have
-_PARTS = ("indptr", "indices", "values")  # of a sparse column
 
 
 class Opened(NamedTuple):
@@ -57,18 +53,13 @@ class Contents:
         """
         known = self.facts.setdefault(kind, [])
         for name, column in columns.items():
-            file = f"{kind}{len(known)}"
-            if isinstance(column, Tensor) and column.layout == torch.sparse_csr:
-                parts = column.crow_indices(), column.col_indices(), column.values()
-                written = {f"{file}.{word}": stream_array(draft, f"{file}.{word}", part)
-                           for word, part in zip(_PARTS, parts, strict=True)}  # fmt: skip
-                self.arrays |= written
-                known.append({"name": name, "width": column.shape[1], "arrays": list(written)})
-            else:
-                self.add_column(kind, name, write_rows(draft, file, name, column))
+            try:
+                self.add_column(kind, name, stream_column(draft / f"{kind}{len(known)}.npy", column))
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"column {name!r}: {error}") from None
 
     def add_column(self, kind: str, name: str, array: ArrayFile) -> None:
-        """Add a dense column whose file has been written."""
+        """Add a column whose files have been written."""
         known = self.facts.setdefault(kind, [])
         key = f"{kind}{len(known)}"
         self.arrays[key] = array
@@ -77,39 +68,6 @@ class Contents:
     def write(self, draft: Path) -> None:
         """Write the manifest."""
         Manifest(KIND, VERSION, self.arrays, self.facts).write(draft)
-
-
-def write_rows(draft: Path, file: str, name: str, column: Tensor | Rows) -> ArrayFile:
-    """Write a dense column in pieces of bounded memory.
-
-    Raises TypeError or ValueError where rows that are fetched are not as their ``shape`` and ``dtype`` say.
-    """
-    if isinstance(column, Tensor):
-        return stream_array(draft, file, column)
-    with ArrayWriter(draft, file, column.dtype, tuple(column.shape[1:])) as writer:
-        for piece in _fetched(column, name):
-            writer.append(piece)
-        return writer.finish()
-
-
-def _fetched(column: Rows, name: str) -> Iterator[Tensor]:
-    for start, stop in pieces_of(tuple(column.shape), column.dtype):
-        rows = column.fetch(torch.from_numpy(np.arange(start, stop)))
-        if not isinstance(rows, Tensor) or rows.dtype != column.dtype:
-            got = rows.dtype if isinstance(rows, Tensor) else type(rows).__name__
-            raise TypeError(f"column {name!r}: fetch of {type(column).__name__} must return {column.dtype}, got {got}")
-        if rows.layout != torch.strided:
-            raise TypeError(
-                f"column {name!r} has sparse rows that are fetched by id, which a folder cannot take piece by piece: "
-                "put a sparse CSR tensor in its place, or delete it and open its file beside the graph"
-            )
-        if tuple(rows.shape) != (stop - start, *column.shape[1:]):
-            wanted = [stop - start, *column.shape[1:]]
-            raise ValueError(
-                f"column {name!r}: fetch of {type(column).__name__} must return {wanted} for {stop - start} ids, got "
-                f"{list(rows.shape)}"
-            )
-        yield rows
 
 
 def save_graph(graph: Graph, folder: FileLike, *, overwrite: bool) -> None:
@@ -171,7 +129,7 @@ def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int, *, verify
             tensors = [map_tensor(folder, manifest.arrays[array]) for array in one["arrays"]]
             if one["width"] is None:
                 (columns[one["name"]],) = tensors
-            else:
+            else:  # an earlier version named the arrays of a sparse column one by one
                 columns[one["name"]] = _sparse(*tensors, width=int(one["width"]), verify=verify)
         return GraphFrame(num_rows, columns)
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -179,12 +137,7 @@ def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int, *, verify
 
 
 def _sparse(indptr: Tensor, indices: Tensor, values: Tensor, *, width: int, verify: bool) -> Tensor:
-    ends = (indptr, indices)
-    if any(part.ndim != 1 for part in (*ends, values)) or {part.dtype for part in ends} - {torch.int64, torch.int32}:
-        raise ValueError("the parts of a sparse column are of wrong types")
-    if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(indices) or len(indices) != len(values):
-        raise ValueError("the parts of a sparse column do not fit one another")
     if verify:
         check_indptr(indptr.numpy(), len(indices))
         check_range(indices.numpy(), "the columns of a sparse column", width, "column")
-    return csr_tensor(indptr, indices, values, (len(indptr) - 1, width))
+    return map_csr(indptr, indices, values, (len(indptr) - 1, width))

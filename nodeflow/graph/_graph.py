@@ -18,19 +18,20 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_indptr, check_pairs, check_range
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import Array, ColumnsLike, FileLike, IdsLike
+from nodeflow._base.types import ColumnsLike, FileLike, IdsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
+from nodeflow._edges.queries import Between, degrees, edges_of
+from nodeflow._edges.stored import Stored, by_id, integers, permutation, read_only, stored, stored_indptr
+from nodeflow._peers.alone import ALONE, HeldWhole
+from nodeflow._peers.held import Held, Peers
 from nodeflow._runtime import living
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._folder import open_graph, read_manifest, save_graph
 from nodeflow.graph._frame import Frame, GraphFrame
-from nodeflow.graph._held import Held, Peers, WholeIds
 from nodeflow.graph._hints import check_arrays, holds_text
 from nodeflow.graph._names import NodeNames, listed
 from nodeflow.graph._plot import plot
-from nodeflow.graph._queries import Between, degrees, edges_of
-from nodeflow.graph._storage import Stored, by_id, integers, permutation, read_only, stored, stored_indptr
 
 _ARRAYS = "indptr and indices of the in-edges, two one-dimensional arrays"
 _ENDS = "src and dst, the ends of the edges in two one-dimensional arrays"
@@ -223,7 +224,7 @@ class Graph(Frozen):
 
     @classmethod
     def open(cls, folder: FileLike, *, verify: bool = False) -> Graph:
-        """Open a graph that ``save`` or ``storage.build_graph`` wrote. Its arrays and columns map the files, read-only.
+        """Open a graph that ``save`` or ``building.build_graph`` wrote. Arrays and columns map the files, read-only.
 
         Opening takes no time that depends on the size: sizes and types of files are checked, their contents are not.
         Every opened graph has an identity (``uid``) of its own. A pickle of it names the files, and keeps the identity.
@@ -254,27 +255,19 @@ class Graph(Frozen):
         return read_only(np.arange(self.num_edges)) if self._edge_ids is None else self._edge_ids
 
     @property
-    def peers(self) -> Peers | None:
-        """The processes that hold this graph together with this one; None: this process holds all of it."""
-        return None
+    def peers(self) -> Peers:
+        """The processes that hold this graph together: this one alone."""
+        return ALONE
 
     @property
     def held(self) -> Held:
         """What this process holds of the graph: all of it."""
-        return self
+        return HeldWhole(self)
 
     @property
-    def whole(self) -> WholeIds | None:
-        """The ids that nodes and edges have in the whole graph; None, because this is the whole."""
-        return None
-
-    def edges_here(self, eid: Ints) -> Ints:
-        """Return the ids that edges have among those held here: the same."""
-        return eid
-
-    def edges_of_whole(self, values: Tensor | Array) -> Array:
-        """Return the entries that the edges held here have in an array by edge id: all."""
-        return np.asarray(values)
+    def masters(self) -> Tensor:
+        """Ids of the nodes that this process owns, ascending, int64: all."""
+        return self.held.masters
 
     def csc(self) -> tuple[Ints, Stored, Stored | None]:
         """Return ``(indptr, sources, edge ids)`` of the in-edges as stored; edge ids None means the position."""

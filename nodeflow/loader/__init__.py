@@ -1,6 +1,12 @@
-"""Batches of seeds to NodeFlows, sampled ahead on threads."""
+"""Batches of seeds to NodeFlows, sampled ahead on threads.
 
+Names that are not in ``__all__`` serve rooms above, not users: other batches that come in epochs, and copies to a GPU.
+"""
+
+from nodeflow.loader._epochs import Epochs as Epochs
+from nodeflow.loader._epochs import Pass as Pass
 from nodeflow.loader._loader import NodeFlowLoader as NodeFlowLoader
+from nodeflow.loader._sent_ahead import SentAhead as SentAhead
 from nodeflow.loader._timings import Timings as Timings
 from nodeflow.loader._weights import balanced_weights as balanced_weights
 

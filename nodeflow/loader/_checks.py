@@ -1,4 +1,4 @@
-"""What a loader is given, checked: seeds, times, columns of the seeds; and what a transform returns."""
+"""Checks of a loader's arguments: seeds, times, columns of the seeds, inputs; and of the result of a transform."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, describe
-from nodeflow._base.types import ColumnsLike, NumbersLike
+from nodeflow._base.types import ColumnsLike, NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame
-from nodeflow.sampling import SamplerBase
+from nodeflow.sampling.base import SamplerBase
 
 
-def check_repeatable(seeds: object) -> None:
-    """Raise TypeError for an iterator, or a sampler of torch, whose values may differ with every iteration."""
+def all_or(seeds: SeedsLike | str | None, sampler: SamplerBase) -> SeedsLike:
+    """Return the seeds of a loader, all that the sampler can have where they are "all" or left out.
+
+    Raises TypeError for an iterator, or a sampler of torch, whose values may differ with every iteration; for another
+    word, for nodes that are left out, and where the number of seeds has no end.
+    """
     if isinstance(seeds, (Iterator, torch.utils.data.Sampler)):
         raise TypeError(
             f"seeds must be a tensor, an array or a list, got {type(seeds).__name__}: it would be read only once, and "
@@ -25,6 +29,17 @@ def check_repeatable(seeds: object) -> None:
             "their own in every epoch make a loader for each: loader = NodeFlowLoader(sampler, list(seeds)), and call "
             "loader.set_epoch(epoch) before iterating"
         )
+    if seeds is not None and not isinstance(seeds, str):
+        return seeds
+    if sampler.most_seeds is not None:
+        raise TypeError(
+            f"seeds must be numbers: {type(sampler).__name__} has no last {sampler.seed_kind}; pass range(50)"
+        )
+    if seeds != "all" and (seeds is not None or sampler.seed_kind == "node"):
+        raise TypeError(
+            f'seeds must be ids, such as those of the training nodes, or "all" for all nodes, got {seeds!r}'
+        )
+    return torch.arange(sampler.num_seeds, device="cpu")
 
 
 def as_seed_data(columns: ColumnsLike | None, num_seeds: int) -> Frame:
@@ -42,7 +57,7 @@ def as_seed_data(columns: ColumnsLike | None, num_seeds: int) -> Frame:
 
 
 def check_inputs(inputs: object, ahead: int, num_nodes: int) -> None:
-    """Raise TypeError or ValueError for inputs that are no rows of nodes and no function, which ``ahead`` needs."""
+    """Raise TypeError or ValueError unless inputs are a row per node or a function; ``ahead`` needs a function."""
     if ahead and not callable(inputs):
         raise ValueError(f"inputs_ahead={ahead} needs a function as inputs, got {describe(inputs)}")
     if inputs is None or callable(inputs):
@@ -86,7 +101,7 @@ def as_times(times: NumbersLike | None, sampler: SamplerBase, shape: torch.Size)
     if not sampler.takes_times:
         raise TypeError(f"times must be None: {name} takes no times")
     # through numpy, which turns a list of floats into float64; float32 cannot tell many times apart
-    found = torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times)).detach().cpu().clone()
-    if found.shape not in (shape, shape[:1]):
-        raise ValueError(f"times must have one entry per seed ({shape[0]}), got shape {tuple(found.shape)}")
-    return found
+    stamps = torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times)).detach().cpu().clone()
+    if stamps.shape not in (shape, shape[:1]):
+        raise ValueError(f"times must have one entry per seed ({shape[0]}), got shape {tuple(stamps.shape)}")
+    return stamps

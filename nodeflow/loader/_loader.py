@@ -11,29 +11,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, as_ids, as_int, check_type, describe
+from nodeflow._base.checks import as_count, as_flag, as_ids, as_int, check_type, describe
 from nodeflow._base.types import Array, ColumnsLike, NumbersLike, SeedsLike
 from nodeflow._display.html import page, table
 from nodeflow._rows.rows import take_rows
-from nodeflow.flow import NodeFlow
-from nodeflow.flow._build import empty_node_flow
-from nodeflow.flow._types import NamesLike
-from nodeflow.loader._checks import as_seed_data, as_times, check_inputs, check_repeatable, repeats, transformed
+from nodeflow.flow import NamesLike, NodeFlow, empty_node_flow
+from nodeflow.loader._checks import all_or, as_seed_data, as_times, check_inputs, repeats, transformed
+from nodeflow.loader._epochs import Epochs
 from nodeflow.loader._shares import Owner, Share, join, shares_of
 from nodeflow.loader._state import check_process, check_settings, hash_times, samplers_with_state, settings_of_sampler
 from nodeflow.loader._timings import Timings
 from nodeflow.loader._weights import draw, running_sums
-from nodeflow.loader._workers import Iteration, Made, draw_ahead, draw_on_request
+from nodeflow.loader._workers import Iteration, Timed, draw_ahead, draw_on_request
 from nodeflow.random import Random, derive_key, hash_ids
-from nodeflow.sampling import SamplerBase
-from nodeflow.sampling._base import Call, StepSeeds
+from nodeflow.sampling import Call, StepSeeds
+from nodeflow.sampling.base import SamplerBase
 
 # these make the order of the seeds, and seeds drawn, independent of the draws of a sampler with the same seed
-_SHUFFLE, _WEIGHTS = 0x73687566666C65, 0x77656967687473
 _DEFAULTS = {"share": "even"}  # settings that a state leaves out where they have these values
 
 
-class NodeFlowLoader:
+class NodeFlowLoader(Epochs):
     """Iterates over the NodeFlows of batches of seeds; every iteration is one epoch.
 
     The batches are the same, bit for bit, for any number of workers. Workers are threads of this process. Compiled
@@ -44,7 +42,8 @@ class NodeFlowLoader:
     Args:
         sampler: makes a NodeFlow of the seeds of a batch.
         seeds: parent ids; repeats allowed. With shape ``[P, m]``, such as pairs of nodes, rows stay together: a batch
-            has ``batch_size`` rows, and its ``seed_index`` has shape ``[batch_size, m]``.
+            has ``batch_size`` rows, and its ``seed_index`` has shape ``[batch_size, m]``. A bool mask selects among all
+            possible seeds. "all", or for seeds that are not nodes None: all possible seeds, such as all links.
         batch_size: number of seeds per batch, or of rows of seeds.
         shuffle: whether every epoch has a new random order of the seeds; else the order is the given one.
         drop_last: whether to leave out a last batch that is smaller than the others.
@@ -71,7 +70,8 @@ class NodeFlowLoader:
             the labels of the seeds, ``["year"]`` a column of every layer. None: no columns.
         seed_data: columns with a row per seed, or row of seeds, by name: targets of pairs, labels of repeated seeds.
             The rows of a batch are its frame ``seed_data``, in the order of its ``seed_index``. The columns are not
-            copied: do not write to them while batches are drawn.
+            copied: do not write to them while batches are drawn. ``{"index": torch.arange(len(seeds))}`` gives every
+            seed its index in ``seeds``.
         transform: a function of a NodeFlow that returns a NodeFlow: the same one with columns added, or another. It is
             called for every batch in order, on the thread of the iterating caller, when the batch is taken: after
             ``sampler.complete``, before the move to ``device``. Workers do not run it, so it may read what the training
@@ -81,11 +81,11 @@ class NodeFlowLoader:
         rank, world_size: number of this process and of all that share every step, to be given together. None: those of
             the graph where it lies on several processes, else of torch's default group, else 0 of 1. Step k has the
             seeds of batch k of one process with ``batch_size * world_size``; every process takes its share of them.
-        share: "even": consecutive seeds, as many in every process (at most one more). "owned": those that ``owner``
-            says. A share may be empty: the batch then has no seeds.
-        owner: the rank that owns each seed: an integer per possible seed (per node, or per edge, pair or part for such
-            seeds), or a function from ids (numpy int64) to ranks. A row of several nodes belongs to the owner of the
-            first. None: the process that holds the node or edge, where the graph lies on several.
+        share: "even": consecutive seeds, as many in every process (at most one more). "owned": each process has the
+            nodes or edges that it holds, where the graph lies on several. Else the rank that owns each seed: an integer
+            per possible seed (per node, or per edge, pair or part for such seeds), or a function from ids (numpy int64)
+            to ranks. A row of several nodes belongs to the owner of the first. A share may be empty: the batch then has
+            no seeds.
 
     To resume after an interruption, take ``state_dict()`` between two batches, and pass it to ``load_state_dict`` of a
     loader with the same arguments: it goes on with the next batch, bit for bit. A new loader begins with epoch 0. A
@@ -115,7 +115,7 @@ class NodeFlowLoader:
     def __init__(
         self,
         sampler: SamplerBase,
-        seeds: SeedsLike,
+        seeds: SeedsLike | str | None = None,
         batch_size: int = 1024,
         shuffle: bool = False,
         drop_last: bool = False,
@@ -135,21 +135,20 @@ class NodeFlowLoader:
         pin_memory: bool = False,
         rank: int | None = None,
         world_size: int | None = None,
-        share: str = "even",
-        owner: Owner | None = None,
+        share: str | Owner = "even",
     ) -> None:
+        super().__init__()
         check_type(sampler, "sampler", SamplerBase, "a nodeflow Sampler")
         self.sampler = sampler
-        check_repeatable(seeds)
-        asked, shape = sampler.flat_seeds(seeds)
-        ids = torch.from_numpy(as_ids(asked, "seeds", sampler.num_seeds, sampler.seed_kind).copy())
+        flat, shape = sampler.flat_seeds(all_or(seeds, sampler))
+        ids = torch.from_numpy(as_ids(flat, "seeds", sampler.num_seeds, sampler.seed_kind).copy())
         self.seeds = ids if shape is None else ids.view(shape)
         self.batch_size = as_count(batch_size, "batch_size", 1)
         if sampler.most_seeds is not None and self.batch_size > sampler.most_seeds:
             raise ValueError(
                 f"batch_size must be at most {sampler.most_seeds} for {type(sampler).__name__}, got {self.batch_size}"
             )
-        self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
+        self.shuffle, self.drop_last = as_flag(shuffle, "shuffle"), as_flag(drop_last, "drop_last")
         self.seed = as_int(seed, "seed")
         self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch")
         self.times = as_times(times, sampler, self.seeds.shape)
@@ -161,52 +160,22 @@ class NodeFlowLoader:
         if transform is not None and not callable(transform):
             raise TypeError(f"transform must be a function of a NodeFlow, got {describe(transform)}")
         self.transform, self._timings = transform, Timings()
-        self.device, self.pin_memory = None if device is None else torch.device(device), bool(pin_memory)
-        self.share = share
-        self._shares = shares_of(sampler, self.seeds, self.batch_size, share, owner, rank, world_size)
+        self.device = None if device is None else torch.device(device)
+        self.pin_memory = as_flag(pin_memory, "pin_memory")
+        self.share = share if isinstance(share, str) else "owned"
+        self._shares = shares_of(sampler, self.seeds, self.batch_size, share, (rank, world_size))
         # batches that may be equal are told apart by their numbers, others by their seeds: the same in any loader
         self._numbered = sampler.numbered or weights is not None or repeats(self.seeds.numpy())
-        self._epoch, self._next, self._resume = -1, 0, False
         # an empty batch, so that a wrong column raises now and not when the first batch is complete
         empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
-        self._channel: object = None  # of the thread that draws ahead, where that needs other processes
         self._drawing = False
-        if sampler.graph.peers is not None:
-            self._channel = join(sampler.graph.peers, self._shares, self._settings(), (self.num_workers, self.prefetch))
+        # of the thread that draws ahead, where that needs other processes
+        self._channel = join(sampler.graph.peers, self._shares, self.settings, (self.num_workers, self.prefetch))
         self._inputs: dict[int, Any] = {}  # by number, of batches that the caller has not got yet
-        self._newest: object = None  # the iteration that may update _epoch and _next
 
-    def __len__(self) -> int:
-        """Number of batches in an epoch: of steps, with several processes."""
+    def num_batches(self, epoch: int = 0) -> int:
+        """Return the number of batches in an epoch, the same in all: of steps, with several processes."""
         return self._shares.num_steps(len(self.seeds), self.drop_last)
-
-    @property
-    def epoch(self) -> int:
-        """Number of the current epoch, or of the last one that was iterated; -1 before the first."""
-        return self._epoch
-
-    @property
-    def next_epoch(self) -> int:
-        """Number of the epoch that the next iteration is of, or goes on with after ``load_state_dict``.
-
-        ``for epoch in range(loader.next_epoch, 10): for batch in loader: ...`` runs what is left of ten epochs.
-
-        >>> from nodeflow import Graph, NeighborSampler
-        >>> loader = NodeFlowLoader(NeighborSampler(Graph.from_edges([0], [1]), [1]), [0, 1], batch_size=1)
-        >>> for batch in loader:
-        ...     state = loader.state_dict() if loader.batch_number == 1 else state  # in the middle of the epoch
-        >>> loader.next_epoch
-        1
-        >>> loader.load_state_dict(state)
-        >>> loader.next_epoch
-        0
-        """
-        return self._epoch if self._resume else self._epoch + 1
-
-    @property
-    def batch_number(self) -> int:
-        """Number of the batch of ``epoch`` that comes next; the length of the loader after the last one."""
-        return self._next
 
     @property
     def rank(self) -> int:
@@ -249,8 +218,8 @@ class NodeFlowLoader:
 
     def set_epoch(self, epoch: int) -> None:
         """Make the next iteration epoch ``epoch`` (counted from 0), from its first batch."""
-        self._epoch, self._next, self._resume = as_count(epoch, "epoch"), 0, True
-        self._newest, self._inputs = None, {}
+        super().set_epoch(epoch)
+        self._inputs = {}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the epoch, the number of the next batch, the settings, and the state of a sampler that has one.
@@ -258,7 +227,7 @@ class NodeFlowLoader:
         The values are numbers and strings. Two entries hold values of the user's: ``sampler_state``, made by samplers
         with state, and ``inputs``, made by the function ``inputs`` with ``inputs_ahead`` above 0.
         """
-        state = {"epoch": self._epoch, "batch_number": self._next, **self._settings()}
+        state = super().state_dict()
         if stateful := samplers_with_state(self.sampler):
             state["sampler_state"] = {name: sampler.state_dict() for name, sampler in stateful.items()}
         if self._inputs:
@@ -268,27 +237,23 @@ class NodeFlowLoader:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Make the next iteration go on where ``state`` was taken; raises ValueError for a state of another loader."""
-        if not isinstance(state, Mapping) or not {"epoch", "batch_number"} <= set(state):
-            raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
-        check_settings(_DEFAULTS | self._settings(), _DEFAULTS | dict(state))
+        super().load_state_dict(state)
+        for name, sampler in samplers_with_state(self.sampler).items():
+            sampler.load_state_dict(state["sampler_state"][name])
+        self._inputs = dict(state.get("inputs", {}))
+
+    def check_state(self, state: Mapping[str, Any]) -> None:
+        """Raise ValueError for a state of other batches, samplers or processes."""
+        check_settings(_DEFAULTS | self.settings(), _DEFAULTS | dict(state))
         check_process(state, self.rank, self.world_size)
         stateful, stored = samplers_with_state(self.sampler), state.get("sampler_state", {})
         if set(stateful) != set(stored):
             raise ValueError(
                 f"the state holds the state of samplers {sorted(stored)}, this one needs {sorted(stateful)}"
             )
-        batch_number = as_count(state["batch_number"], "state['batch_number']")
-        epoch = as_count(state["epoch"], "state['epoch']", -1)
-        if batch_number > len(self):
-            raise ValueError(f"state['batch_number'] is {batch_number}, but an epoch has {len(self)} batches")
-        self._epoch, self._next, self._newest = epoch, batch_number, None
-        for name, sampler in stateful.items():
-            sampler.load_state_dict(stored[name])
-        self._inputs = dict(state.get("inputs", {}))
-        # the state of a finished epoch goes on with the next one
-        self._resume = self._epoch >= 0 and batch_number < len(self)
 
-    def _settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
+        """Return what the batches depend on, as numbers and strings by name."""
         return {
             "batch_size": self._shares.step_size,
             **{name: int(getattr(self, name)) for name in ("shuffle", "drop_last", "seed")},
@@ -331,44 +296,39 @@ class NodeFlowLoader:
 
         ``fill`` is called in the caller's thread, batch after batch, before ``transform``; it sets further columns.
         """
-        if self._resume:
-            self._resume = False
-        else:
-            self._epoch, self._next, self._inputs = self._epoch + 1, 0, {}
-        self._newest, self._inputs, self._timings = object(), dict(self._inputs), Timings()
-        this = Iteration(self._epoch, self._next, self._newest, self._inputs, ndata, fill)
-        return self._iterate(this)
+        # a copy: an older iteration keeps the inputs that were made for it
+        self._inputs, self._timings = dict(self._inputs) if self._goes_on else {}, Timings()
+        return self._iterate(Iteration(self.begin(), self._inputs, ndata, fill))
 
     def _iterate(self, this: Iteration) -> Generator[NodeFlow, None, None]:
-        timings, asked, fill = self._timings, perf_counter(), this.fill
-        with closing(self._batches(self._order(this.epoch), this)) as batches:
-            for number, (batch, sampling, fetching) in enumerate(batches, this.start):
+        timings, requested = self._timings, perf_counter()
+        with closing(self._batches(self._order(this.place.epoch), this)) as batches:
+            for number, (batch, sampling, fetching) in enumerate(batches, this.place.start):
                 this.inputs.pop(number, None)
-                if self._newest is this.identity:  # an older iteration must not undo set_epoch or a newer one
-                    self._epoch, self._next = this.epoch, number + 1
+                self.reached(this.place, number + 1)
                 begun = perf_counter()
-                if fill is not None:
-                    fill(batch)
+                if this.fill is not None:
+                    this.fill(batch)
                 batch = self.sampler.complete(batch)
                 fetching += perf_counter() - begun
                 if self.transform is not None:
                     batch = transformed(self.transform, batch)
                 if self.device is not None:
                     batch = batch.to(self.device, non_blocking=self.pin_memory)
-                timings.add((sampling, fetching), perf_counter() - asked)
+                timings.add((sampling, fetching), perf_counter() - requested)
                 yield batch
-                asked = perf_counter()
+                requested = perf_counter()
 
-    def _batches(self, order: Tensor, this: Iteration) -> Generator[Made, None, None]:
+    def _batches(self, order: Tensor, this: Iteration) -> Generator[Timed, None, None]:
         called, inputs = callable(self.inputs), this.inputs
 
-        def prepare(number: int) -> Callable[[], Made]:
+        def prepare(number: int) -> Callable[[], Timed]:
             share = self._shares.of(order, number)
             if callable(self.inputs) and number not in inputs:
                 inputs[number] = self.inputs(self.seeds[share.own])
-            return partial(self._made, share, number, inputs[number] if called else self.inputs, this)
+            return partial(self._draw, share, number, inputs[number] if called else self.inputs, this)
 
-        numbers = range(this.start, len(self))
+        numbers = range(this.place.start, len(self))
         if self.num_workers and self.prefetch:
             lead = self.inputs_ahead if called else self.num_workers * self.prefetch
             if self._channel is not None:
@@ -377,7 +337,7 @@ class NodeFlowLoader:
         together = max(self.num_workers, 1)
         return draw_on_request(prepare, numbers, self.inputs_ahead if called else together - 1, together)
 
-    def _alone(self, batches: Generator[Made, None, None]) -> Generator[Made, None, None]:
+    def _alone(self, batches: Generator[Timed, None, None]) -> Generator[Timed, None, None]:
         """Give batches whose draws others wait for, through a channel that is for one thread: also those prepared."""
         if self._drawing:
             raise RuntimeError(
@@ -391,23 +351,17 @@ class NodeFlowLoader:
             batches.close()
             self._drawing = False
 
-    def _made(self, *draw: Any) -> Made:
-        """``_make`` in the channel of the thread that draws ahead."""
-        peers = self.sampler.graph.peers
-        if peers is None or self._channel is None:
-            return self._make(*draw)
-        with peers.using(self._channel):
-            return self._make(*draw)
-
-    def _make(self, share: Share, number: int, inputs: Any, this: Iteration) -> Made:
-        begun = perf_counter()
-        batch = self._drawn(share, this.epoch, number, inputs)
-        drawn = perf_counter()
-        if this.ndata is not None or self.edata is not None:
-            batch.copy_from_parent(this.ndata, self.edata)
-        batch.seed_data.update({name: take_rows(column, share.own) for name, column in self.seed_data.items()})
-        batch = batch.pin_memory() if self.pin_memory else batch
-        return Made(batch, drawn - begun, perf_counter() - drawn)
+    def _draw(self, share: Share, number: int, inputs: Any, this: Iteration) -> Timed:
+        # the thread that draws ahead has a channel of its own to the other processes
+        with self.sampler.graph.peers.using(self._channel):
+            begun = perf_counter()
+            batch = self._drawn(share, this.place.epoch, number, inputs)
+            drawn = perf_counter()
+            if this.ndata is not None or self.edata is not None:
+                batch.copy_from_parent(this.ndata, self.edata)
+            batch.seed_data.update({name: take_rows(column, share.own) for name, column in self.seed_data.items()})
+            batch = batch.pin_memory() if self.pin_memory else batch
+            return Timed(batch, drawn - begun, perf_counter() - drawn)
 
     def _drawn(self, share: Share, epoch: int, number: int, inputs: Any) -> NodeFlow:
         ids, times = self.seeds, self.times
@@ -421,21 +375,24 @@ class NodeFlowLoader:
     def _order(self, epoch: int) -> Tensor:
         """Indices of the seeds in the order of an epoch."""
         if self._sums is not None:
-            return draw(self._sums, Random(derive_key(_WEIGHTS, self.seed, epoch)))
+            return draw(self._sums, Random(derive_key("weights", self.seed, epoch)))
         if not self.shuffle:
             return torch.arange(len(self.seeds), device="cpu")
-        return Random(derive_key(_SHUFFLE, self.seed, epoch)).permutation(len(self.seeds))
+        return Random(derive_key("shuffle", self.seed, epoch)).permutation(len(self.seeds))
 
     def _repr_html_(self) -> str:
         rows = {
-            "sampler": repr(self.sampler), "seeds": f"{len(self.seeds):,}", "batch size": f"{self.batch_size:,}",
-            "batches": f"{len(self):,}", "shuffle": self.shuffle,
+            "sampler": self.sampler.text(),
+            "seeds": f"{len(self.seeds):,}",
+            "batch size": f"{self.batch_size:,}",
+            "batches": f"{len(self):,}",
+            "shuffle": self.shuffle,
             "next": f"epoch {max(self.epoch, 0)}, batch {self.batch_number}",
             "process": f"{self.rank} of {self.world_size}",
-        }  # fmt: skip
+        }
         return page("NodeFlowLoader", "", table(("setting", "value"), rows.items()))
 
     def __repr__(self) -> str:
         share = "" if self.world_size == 1 else f" for process {self.rank} of {self.world_size}"
         size = f"{len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}{share}"
-        return f"NodeFlowLoader({size}, {self.sampler!r})"
+        return f"NodeFlowLoader({size}, {self.sampler.text()})"

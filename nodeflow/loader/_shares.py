@@ -9,21 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import (
-    Ints,
-    as_array,
-    as_count,
-    as_int,
-    check_one_of,
-    describe,
-    first_true,
-)
+from nodeflow._base.checks import Ints, as_array, as_count, as_int, check_one_of, describe, first_true
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import IdsLike
+from nodeflow._peers.held import Peers
 from nodeflow.graph import Graph
-from nodeflow.graph._held import Peers
 from nodeflow.random import hash_ids
-from nodeflow.sampling import SamplerBase
+from nodeflow.sampling.base import SamplerBase
 
 Owner: TypeAlias = "IdsLike | Callable[[Ints], Any]"
 """The rank that owns each possible seed, one entry per seed, or a function from ids to ranks."""
@@ -47,7 +39,7 @@ class Share(NamedTuple):
 
 
 class Shares(Frozen):
-    """How the processes share the seeds of every step.
+    """The division of the seeds of every step among the processes.
 
     Args:
         batch_size: seeds of a step per process.
@@ -103,7 +95,7 @@ def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[in
     rank that is not below ``world_size``.
     """
     peers = graph.peers
-    if peers is not None:
+    if peers.size > 1:
         if (rank, world_size) not in ((None, None), (peers.rank, peers.size)):
             raise ValueError(
                 f"rank and world_size must be {peers.rank} and {peers.size}, those of the processes that hold the "
@@ -128,48 +120,57 @@ def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[in
     return number, size
 
 
-def join(peers: Peers, shares: Shares, settings: dict[str, Any], workers: tuple[int, int]) -> object:
+def join(peers: Peers, shares: Shares, settings: Callable[[], dict[str, Any]], workers: tuple[int, int]) -> object:
     """Make sure that all processes draw the same batches in the same order; return a channel for the thread that does.
 
     The channel is None without such a thread. Raises ValueError for several threads, and for settings that differ.
     """
     num_workers, prefetch = workers
-    if num_workers > 1:
+    if num_workers > 1 and peers.size > 1:
         raise ValueError(
             f"num_workers must be 0 or 1 for a graph that lies on several processes, which draw each batch together, "
             f"got {num_workers}"
         )
-    owner = None if shares.owner is None else f"hash {hash_ids(shares.owner):#018x}"
-    told = {**settings, "num_workers": num_workers, "prefetch": prefetch, "owner": owner}
-    peers.agree("arguments of NodeFlowLoader", {name: repr(value) for name, value in told.items()})
+
+    def facts() -> dict[str, str]:
+        owner = None if shares.owner is None else f"hash {hash_ids(shares.owner):#018x}"
+        arguments = {**settings(), "num_workers": num_workers, "prefetch": prefetch, "owner": owner}
+        return {name: repr(value) for name, value in arguments.items()}
+
+    peers.agree("arguments of NodeFlowLoader", facts)
     return peers.channel() if num_workers and prefetch else None
 
 
 def shares_of(
-    sampler: SamplerBase, seeds: Tensor, batch_size: int, share: str, owner: Owner | None, rank: int | None,
-    world_size: int | None,
-) -> Shares:  # fmt: skip
+    sampler: SamplerBase,
+    seeds: Tensor,
+    batch_size: int,
+    share: str | Owner,
+    process: tuple[int | None, int | None],
+) -> Shares:
     """Return how the processes share the seeds of a loader; see ``NodeFlowLoader`` for the arguments and errors."""
-    check_one_of(share, "share", ("even", "owned"))
-    group = as_group(rank, world_size, sampler.graph)
-    if share == "even":
-        if owner is not None:
-            raise ValueError("owner says whose seeds are under share='owned'; pass that too, or leave out owner")
-        return Shares(batch_size, group, sampler.seeds_together)
-    owner = _owners_of(sampler) if owner is None else owner
+    group = as_group(*process, sampler.graph)
+    if isinstance(share, str):
+        check_one_of(share, "share", ("even", "owned"))
+        if share == "even":
+            return Shares(batch_size, group, sampler.seeds_together)
+        owner = _owners_of(sampler)
+    else:
+        owner = share
     if owner is None:
         raise ValueError(
-            f"owner is missing: share='owned' needs the rank that owns each {sampler.seed_kind}, as an array or a "
-            "function of ids; the sampler's graph does not say it"
+            "share='owned' needs a graph that lies on several processes; for a whole graph pass the rank that owns "
+            f"each {sampler.seed_kind}, as an array or a function of ids: share=ranks"
         )
     ids: Ints = (seeds if seeds.ndim == 1 else seeds[:, 0]).numpy()
-    return Shares(batch_size, group, sampler.seeds_together, _owners(owner, ids, sampler, group[1]))
+    ranks = _owners(owner, ids, sampler, group[1])
+    return Shares(batch_size, group, sampler.seeds_together, ranks)
 
 
 def _owners_of(sampler: SamplerBase) -> Owner | None:
     """The processes that hold the seeds, where the graph lies on several and the seeds are nodes or edges of it."""
     peers = sampler.graph.peers
-    if peers is None:
+    if peers.size == 1:  # processes that share steps have the whole graph each
         return None
     return {"node": peers.owners, "edge": peers.edge_owners}.get(sampler.seed_kind)
 
@@ -178,19 +179,19 @@ def _owners(owner: Owner, ids: Ints, sampler: SamplerBase, world_size: int) -> I
     """The checked owners of the seeds ``ids``, int64 of the same length."""
     kind = sampler.seed_kind
     if callable(owner):
-        ranks, expected = as_array(owner(ids), "owner(ids)"), (len(ids),)
-        where = f"owner must return one rank per id, {expected}"
+        ranks, expected = as_array(owner(ids), "share(ids)"), (len(ids),)
+        where = f"share must return one rank per id, {expected}"
     else:
-        ranks, expected = as_array(owner, "owner"), (sampler.num_seeds,)
-        where = f"owner must have one rank per {kind}, {expected}"
+        ranks, expected = as_array(owner, "share"), (sampler.num_seeds,)
+        where = f"share must be even, owned, or have one rank per {kind}, {expected}"
     if ranks.shape != expected:
         raise ValueError(f"{where}, got shape {ranks.shape}")
     if ranks.size and ranks.dtype.kind not in "iu":
-        raise TypeError(f"owner must be integers, the ranks that own {kind}s, got {describe(owner)}")
-    found: Ints = (ranks if callable(owner) else ranks[ids]).astype(np.int64)
-    if (i := first_true((found < 0) | (found >= world_size))) is not None:
+        raise TypeError(f"share must be integers, the ranks that own {kind}s, got {describe(owner)}")
+    owners: Ints = (ranks if callable(owner) else ranks[ids]).astype(np.int64)
+    if (i := first_true((owners < 0) | (owners >= world_size))) is not None:
         raise ValueError(
-            f"owner must be ranks from 0 to {world_size - 1}, since world_size is {world_size}; got {found[i]} for "
+            f"share must be ranks from 0 to {world_size - 1}, since world_size is {world_size}; got {owners[i]} for "
             f"{kind} {ids[i]}"
         )
-    return found
+    return owners

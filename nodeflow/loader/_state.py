@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from nodeflow.random import hash_ids
-from nodeflow.sampling import SamplerBase
+from nodeflow.sampling.base import SamplerBase
 
 
 def samplers_with_state(sampler: SamplerBase) -> dict[str, Any]:
@@ -52,8 +52,8 @@ def check_settings(own: Mapping[str, Any], state: Mapping[str, Any]) -> None:
             continue
         if isinstance(stored, Mapping) and isinstance(value, Mapping):
             key = next(key for key in {**stored, **value} if stored.get(key) != value.get(key))
-            there, here = (settings.get(key, "no setting") for settings in (stored, value))
-            raise ValueError(f"the state is of another sampler: {key} is {there} there, and {here} here")
+            old, new = (settings.get(key, "no setting") for settings in (stored, value))
+            raise ValueError(f"the state is of another sampler: {key} is {old} there, and {new} here")
         total = ", the seeds of a batch in all processes" if name == "batch_size" else ""
         raise ValueError(f"the state is of a loader with {name}={stored}, this one has {value}{total}")
 

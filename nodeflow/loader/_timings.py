@@ -1,4 +1,4 @@
-"""Where the time of an epoch went: seconds of sampling, of fetching columns, and of waiting, batch by batch."""
+"""Timings of an epoch: seconds of sampling, of fetching columns, and of waiting, batch by batch."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ import torch
 
 from nodeflow._runtime.threads import run_all
 from nodeflow._runtime.workers import Workers
-from nodeflow.flow import NodeFlow
-from nodeflow.flow._types import NamesLike
+from nodeflow.flow import NamesLike, NodeFlow
+from nodeflow.loader._epochs import Pass
 
 
-class Made(NamedTuple):
+class Timed(NamedTuple):
     """A batch, and the seconds of sampling it and of fetching its columns."""
 
     batch: NodeFlow
@@ -29,22 +29,20 @@ class Made(NamedTuple):
 
 
 class Iteration(NamedTuple):
-    """One iteration: its epoch and first batch, what tells it from others, inputs by batch, columns, and ``fill``."""
+    """An iteration of a loader: its epoch and first batch, inputs by batch, the node columns to copy, and ``fill``."""
 
-    epoch: int
-    start: int
-    identity: object
+    place: Pass
     inputs: dict[int, Any]
     ndata: NamesLike
     fill: Callable[[NodeFlow], None] | None
 
 
-Draw = Callable[[], Made]
+Draw = Callable[[], Timed]
 
 
 def draw_ahead(
     prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int, *, finish: bool = False
-) -> Generator[Made, None, None]:
+) -> Generator[Timed, None, None]:
     """Yield the batches ``numbers`` in order, drawn by ``num_workers`` threads as soon as they are prepared.
 
     Where it ends early, draws that no thread has begun are dropped, unless all that were prepared must ``finish``.
@@ -67,11 +65,11 @@ def draw_ahead(
 
 def draw_on_request(
     prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int
-) -> Generator[Made, None, None]:
+) -> Generator[Timed, None, None]:
     """Yield the batches ``numbers`` in order; when the next one is not drawn yet, up to ``num_workers`` are at once."""
     left = iter(numbers)
     prepared: deque[Draw] = deque()
-    drawn: deque[Made | Exception] = deque()
+    drawn: deque[Timed | Exception] = deque()
     for _ in numbers:
         while len(prepared) + len(drawn) <= lead and (number := next(left, None)) is not None:
             prepared.append(prepare(number))
@@ -83,9 +81,9 @@ def draw_on_request(
         yield batch
 
 
-def _draw_together(draws: list[Draw]) -> list[Made | Exception]:
+def _draw_together(draws: list[Draw]) -> list[Timed | Exception]:
     """Draw some batches in parallel; a draw that raises gives its exception in place of a batch."""
-    results: list[Made | Exception] = [IndexError()] * len(draws)
+    results: list[Timed | Exception] = [IndexError()] * len(draws)
     inference, recorded = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
 
     def draw(k: int) -> None:

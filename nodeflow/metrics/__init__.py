@@ -1,6 +1,6 @@
-"""How good predictions are: ranks of links, and metrics of node tasks."""
+"""Measures of predictions: ranks of links, and metrics by name."""
 
-from nodeflow.metrics._among import auc, average_precision, rank_among
+from nodeflow.metrics._among import auroc, average_precision, rank_among
 from nodeflow.metrics._metric import Metric, named
 from nodeflow.metrics._rank_links import rank_links
 from nodeflow.metrics._ranks import Ranks
@@ -13,7 +13,7 @@ __all__ = [
     "Metric",
     "Ranks",
     "TopLinks",
-    "auc",
+    "auroc",
     "average_precision",
     "named",
     "rank_among",

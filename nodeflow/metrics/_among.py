@@ -52,7 +52,7 @@ def rank_among(positive: NumbersLike, negative: NumbersLike, *, ties: str = "rea
     return Ranks((1 + above + TIES[ties] * equal.double())[:, None], ("negatives",), None, ties)
 
 
-def auc(positive: NumbersLike, negative: NumbersLike) -> float:
+def auroc(positive: NumbersLike, negative: NumbersLike) -> float:
     """Return the area under the ROC curve: how often a positive scores above a negative, ties count half.
 
     Args:
@@ -61,7 +61,7 @@ def auc(positive: NumbersLike, negative: NumbersLike) -> float:
     Returns a number from 0 to 1; constant scores give 0.5. Raises what ``rank_among`` raises, and ValueError where
     there is no positive or no negative.
 
-    >>> auc([0.9, 0.2], [0.1, 0.2])
+    >>> auroc([0.9, 0.2], [0.1, 0.2])
     0.875
     """
     good, bad = _both(positive, negative)
@@ -75,8 +75,8 @@ def average_precision(positive: NumbersLike, negative: NumbersLike) -> float:
     Args:
         positive, negative: scores ``[n]`` and ``[k]``, of any range; higher is more likely.
 
-    Returns a number from 0 to 1; constant scores give n / (n + k). Raises what ``auc`` raises. Without ties this is the
-    area under the precision-recall curve as a sum of rectangles.
+    Returns a number from 0 to 1; constant scores give n / (n + k). Raises what ``auroc`` raises. Without ties this is
+    the area under the precision-recall curve as a sum of rectangles.
 
     >>> average_precision([0.9, 0.2], [0.1, 0.3])
     0.8333333333333333

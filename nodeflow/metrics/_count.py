@@ -1,4 +1,4 @@
-"""How many candidates score above an answer, and how many score the same: compiled on a CPU, else with torch."""
+"""Counts of candidates that score above an answer, or the same: compiled on a CPU, else with torch."""
 
 from __future__ import annotations
 
@@ -9,29 +9,72 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
+from nodeflow._base.checks import Ints, first_true
+from nodeflow._links.links import Links
+from nodeflow._links.queries import Queries, pointers
 from nodeflow._runtime.threads import run_all
-from nodeflow.metrics._triples import Queries
 
 _PIECE = 2**18
 """About as many comparisons are one piece of work of a thread."""
 
 
 class Part(NamedTuple):
-    """Consecutive queries, their answers and known positives numbered from their own first ones."""
+    """Consecutive queries with their answers and known positives, as columns of the candidates.
+
+    Answers of query i of the part are ``answers[answer_ptr[i] : answer_ptr[i + 1]]``; known positives likewise.
+    """
 
     answer_ptr: Ints
     answers: Ints
     known_ptr: Ints
     known: Ints
 
-    @classmethod
-    def of(cls, queries: Queries, first: int, last: int) -> Part:
-        """The queries ``first`` to ``last - 1``."""
-        answer_ptr, known_ptr = queries.answer_ptr[first : last + 1], queries.known_ptr[first : last + 1]
-        answers = queries.answers[answer_ptr[0] : answer_ptr[-1]]
-        known = queries.known[known_ptr[0] : known_ptr[-1]]
-        return cls(answer_ptr - answer_ptr[0], answers, known_ptr - known_ptr[0], known)
+
+class Plan:
+    """Every distinct query of links on one side, with its answers and its known positives.
+
+    Args:
+        links: the links; the ends of ``side`` are the answers.
+        known: known positives.
+        side: the end that is asked for.
+        candidates: ids of the candidates, ascending; None: all nodes.
+        num_nodes: number of nodes.
+
+    Raises ValueError for an answer that is no candidate.
+    """
+
+    def __init__(self, links: Links, known: Links, side: str, candidates: Ints | None, num_nodes: int) -> None:
+        node, answer = links.ends(side)
+        columns = columns_of(candidates, num_nodes)
+        if (i := first_true(columns[answer] < 0)) is not None:
+            raise ValueError(
+                f"triples[{i}] has the {side} {answer[i]}, which is not among the candidates; add it to candidates, or "
+                "leave the triple out"
+            )
+        self.queries = Queries(node, links.relation, num_nodes)
+        self._known_ptr, self._known = self.queries.answers(known, side, columns)
+        self._answer_ptr = pointers(self.queries.number, len(self.queries))
+        self._link = np.argsort(self.queries.number, kind="stable")
+        self._answers = columns[answer[self._link]]
+
+    def links_of(self, first: int, last: int) -> Ints:
+        """Return the number of the link of every answer of the queries ``first`` to ``last - 1``."""
+        return self._link[self._answer_ptr[first] : self._answer_ptr[last]]
+
+    def part(self, first: int, last: int) -> Part:
+        """Return the queries ``first`` to ``last - 1``."""
+        answer_ptr, known_ptr = self._answer_ptr[first : last + 1], self._known_ptr[first : last + 1]
+        answers, known = self._answers[answer_ptr[0] : answer_ptr[-1]], self._known[known_ptr[0] : known_ptr[-1]]
+        return Part(answer_ptr - answer_ptr[0], answers, known_ptr - known_ptr[0], known)
+
+
+def columns_of(candidates: Ints | None, num_nodes: int) -> Ints:
+    """Return the column of every node among the candidates, -1 for one that is not there."""
+    if candidates is None:
+        return np.arange(num_nodes)
+    columns = np.full(num_nodes, -1)
+    columns[candidates] = np.arange(candidates.size)
+    return columns
 
 
 def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:

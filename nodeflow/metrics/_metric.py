@@ -1,18 +1,19 @@
-"""Metrics of node tasks: a name, whether larger is better, and a function of outputs and targets."""
+"""Metrics by name: whether larger is better, and a function of outputs and targets; one entry adds one."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from nodeflow._base.checks import check_one_of, describe
-from nodeflow.metrics._among import auc, average_precision
+from nodeflow.metrics._among import auroc, average_precision
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class Metric:
 
     def __call__(self, outputs: Tensor, targets: Tensor) -> float:
         """Return the value of the metric; no gradients are kept."""
-        for name, value in (("outputs", outputs), ("targets", targets)):
-            if not isinstance(value, Tensor) or not value.ndim:
-                raise TypeError(f"{name} must be a tensor with a row per node, got {describe(value)}")
+        for name, rows in (("outputs", outputs), ("targets", targets)):
+            if not isinstance(rows, Tensor) or not rows.ndim:
+                raise TypeError(f"{name} must be a tensor with a row per node, got {describe(rows)}")
         if len(outputs) != len(targets):
             raise ValueError(f"outputs and targets must be equally long, got {len(outputs)} and {len(targets)} rows")
         if not len(outputs):
@@ -52,10 +53,10 @@ class Metric:
         if (wrong := outputs.isnan().nonzero()).numel():
             raise ValueError(f"outputs{wrong[0].tolist()} is NaN, so there is no {self.name}")
         with torch.no_grad():
-            found = float(self.function(outputs, targets))
-        if math.isnan(found):
+            value = float(self.function(outputs, targets))
+        if math.isnan(value):
             raise ValueError(f"{self.name} is NaN for these targets")
-        return found
+        return value
 
     def is_better(self, value: float, than: float) -> bool:
         """Whether one value is better than another, neither equal nor worse."""
@@ -70,9 +71,11 @@ def named(name: str, *, task: str | None = None) -> Metric:
     | accuracy | scores ``[n, C]``, classes ``[n]`` | share of rows whose highest score is right |
     | f1_micro, f1_macro | the same | F1 of all decisions; mean F1 of the classes in targets or predictions |
     | f1_micro, f1_macro | scores ``[n, L]``, labels ``[n, L]`` of 0 and 1 | likewise; a label is predicted above 0 |
-    | average_precision, auc | the same | mean over the labels that have both ones and zeros |
+    | average_precision, auroc | the same, or ``[n]`` both | mean over the labels that have both ones and zeros |
     | mae, mse, rmse | numbers ``[n]`` or ``[n, k]``, both | mean absolute error, mean squared error, its root |
     | r2 | the same | 1 - squared error / squared distance to the mean of targets; the mean over columns |
+    | mrr | scores ``[n, C]`` of candidates, labels ``[n, C]`` or right ones ``[n]`` | mean of 1 / best rank |
+    | map@10, or another k | the same | mean over rows of the average precision among the best 10 |
 
     Args:
         name: one of these.
@@ -82,22 +85,28 @@ def named(name: str, *, task: str | None = None) -> Metric:
     Raises ValueError for an unknown name or one that does not fit the task. A call raises TypeError or ValueError for
     targets that do not fit the metric.
 
-    Of equal highest scores the first counts. Values are computed in float64, except F1, which are torchmetrics'. AUC,
-    average precision and R2 are not: that library squashes scores outside [0, 1] by a float32 sigmoid, which makes
-    large scores equal, and takes R2 from a difference of large sums.
+    Of equal highest scores the first counts. In "mrr" equal scores share their mean rank, as in ``rank_links``. "map@k"
+    adds up the precisions at the right ones among the best k, and divides by how many of them could be there. Rows
+    without a right candidate do not count. Values are computed in float64.
 
     >>> named("f1_macro")(torch.tensor([[2.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 0]))
-    0.3333333432674408
+    0.3333333333333333
     >>> named("mae").larger_is_better
     False
+    >>> named("map@2")(torch.tensor([[3.0, 2.0, 1.0]]), torch.tensor([1]))
+    0.5
     """
-    check_one_of(name, "name", _FUNCTIONS)
+    if match := re.fullmatch(r"map@([1-9]\d*)", str(name)):
+        entry = _Entry(partial(_mean_average_precision, k=int(match[1])))
+    else:
+        check_one_of(name, "name", (*_METRICS, "map@10"))
+        entry = _METRICS[name]
     if task is not None:
         check_one_of(task, "task", _TASKS)
-        if name not in _TASKS[task]:
-            fitting = ", ".join(map(repr, _TASKS[task]))
+        if task not in entry.tasks:
+            fitting = ", ".join(repr(other) for other, each in _METRICS.items() if task in each.tasks)
             raise ValueError(f"metric {name!r} does not fit the task {task!r}; those that do are {fitting}")
-    return Metric(name, _FUNCTIONS[name], larger_is_better=name not in ("mae", "mse", "rmse"))
+    return Metric(name, entry.function, entry.larger_is_better)
 
 
 def _classes(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -133,34 +142,36 @@ def _accuracy(outputs: Tensor, targets: Tensor) -> Tensor:
     return (_classes(outputs, targets) == targets).double().mean()
 
 
-def _f1(outputs: Tensor, targets: Tensor, average: Literal["micro", "none"]) -> Tensor:
-    """F1 by torchmetrics; for "none" the mean over what is in targets or predictions."""
-    from torchmetrics.functional.classification import multiclass_f1_score, multilabel_f1_score
-
-    size = outputs.shape[-1]
+def _f1_parts(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Per class or label, twice the number of right decisions, and the number of decisions and targets together."""
     if targets.ndim == 1:
-        predicted = _classes(outputs, targets)
-        present = torch.cat([predicted, targets]).bincount(minlength=size) > 0
-        found = multiclass_f1_score(predicted, targets, max(size, 2), average=average)
-    else:
-        labels, predicted = _labels(outputs, targets), outputs > 0
-        present = (predicted | labels).any(0)
-        # decided before: scores that all lie between 0 and 1 would be taken for probabilities; and two labels at least
-        decided, wanted = (pad(side.long(), (0, max(2 - size, 0))) for side in (predicted, labels))
-        found = multilabel_f1_score(decided, wanted, max(size, 2), average=average)
-    if average == "micro":
-        return found
-    if not present.any():
+        predicted, size = _classes(outputs, targets), outputs.shape[1]
+        hits = predicted[predicted == targets].bincount(minlength=size)
+        return 2 * hits.double(), torch.cat([predicted, targets]).bincount(minlength=size).double()
+    labels, decided = _labels(outputs, targets), outputs > 0
+    return 2 * (decided & labels).sum(0).double(), (decided.sum(0) + labels.sum(0)).double()
+
+
+def _f1_micro(outputs: Tensor, targets: Tensor) -> Tensor:
+    hits, total = _f1_parts(outputs, targets)
+    return hits.sum() / total.sum().clamp(min=1)
+
+
+def _f1_macro(outputs: Tensor, targets: Tensor) -> Tensor:
+    hits, total = _f1_parts(outputs, targets)
+    if not total.any():
         raise ValueError("no label is in targets or predictions, so f1_macro has no value")
-    return found.reshape(-1)[:size][present].mean()
+    return (hits / total)[total > 0].mean()
 
 
 def _over_labels(outputs: Tensor, targets: Tensor, value: Callable[[Tensor, Tensor], float]) -> Tensor:
+    if outputs.ndim == targets.ndim == 1:
+        outputs, targets = outputs[:, None], targets[:, None]
     labels = _labels(outputs, targets)
-    found = [value(outputs[has, i], outputs[~has, i]) for i, has in enumerate(labels.T) if has.any() and not has.all()]
-    if not found:
+    values = [value(outputs[has, i], outputs[~has, i]) for i, has in enumerate(labels.T) if has.any() and not has.all()]
+    if not values:
         raise ValueError("no label has both ones and zeros among these targets, so there is nothing to order")
-    return torch.tensor(found, dtype=torch.float64).mean()
+    return torch.tensor(values, dtype=torch.float64).mean()
 
 
 def _numbers(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -177,38 +188,69 @@ def _numbers(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _mse(outputs: Tensor, targets: Tensor) -> Tensor:
-    found, wanted = _numbers(outputs, targets)
-    return (found - wanted).square().mean()
+    values, wanted = _numbers(outputs, targets)
+    return (values - wanted).square().mean()
 
 
 def _mae(outputs: Tensor, targets: Tensor) -> Tensor:
-    found, wanted = _numbers(outputs, targets)
-    return (found - wanted).abs().mean()
+    values, wanted = _numbers(outputs, targets)
+    return (values - wanted).abs().mean()
 
 
 def _r2(outputs: Tensor, targets: Tensor) -> Tensor:
-    found, wanted = _numbers(outputs, targets)
+    values, wanted = _numbers(outputs, targets)
     spread = (wanted - wanted.mean(0)).square().sum(0)
     if (wanted == wanted[0]).all(0).any():
         raise ValueError("the targets of a column are all equal, so r2 has no value; use mse")
-    return (1 - (found - wanted).square().sum(0) / spread).mean()
+    return (1 - (values - wanted).square().sum(0) / spread).mean()
 
 
-_FUNCTIONS: dict[str, Callable[[Tensor, Tensor], float | Tensor]] = {
-    "accuracy": _accuracy,
-    "f1_micro": lambda outputs, targets: _f1(outputs, targets, "micro"),
-    "f1_macro": lambda outputs, targets: _f1(outputs, targets, "none"),
-    "average_precision": lambda outputs, targets: _over_labels(outputs, targets, average_precision),
-    "auc": lambda outputs, targets: _over_labels(outputs, targets, auc),
-    "mae": _mae,
-    "mse": _mse,
-    "rmse": lambda outputs, targets: _mse(outputs, targets).sqrt(),
-    "r2": _r2,
+def _relevant(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores of candidates and which of them are right, of the rows that have a right one."""
+    if targets.ndim == 1:
+        _classes(outputs, targets)
+        return outputs, torch.zeros_like(outputs, dtype=torch.bool).scatter_(1, targets.long()[:, None], True)
+    right = _labels(outputs, targets)
+    rows = right.any(1)
+    if not rows.any():
+        raise ValueError("no row has a right candidate among these targets, so there is nothing to rank")
+    return outputs[rows], right[rows]
+
+
+def _mean_reciprocal_rank(outputs: Tensor, targets: Tensor) -> Tensor:
+    scores, right = _relevant(outputs, targets)
+    best = scores.masked_fill(~right, -torch.inf).max(1, keepdim=True).values
+    above, equal = (scores > best).sum(1), (scores == best).sum(1)
+    return (1 / (1 + above + (equal - 1) / 2).double()).mean()
+
+
+def _mean_average_precision(outputs: Tensor, targets: Tensor, k: int) -> Tensor:
+    scores, right = _relevant(outputs, targets)
+    hits = right.gather(1, scores.argsort(dim=1, descending=True, stable=True)[:, :k]).double()
+    precision = hits.cumsum(1) / torch.arange(1, hits.shape[1] + 1, device=hits.device)
+    return ((hits * precision).sum(1) / right.sum(1).clamp(max=k)).mean()
+
+
+class _Entry(NamedTuple):
+    """A metric by name: its function, the tasks that it fits, and which values are better."""
+
+    function: Callable[[Tensor, Tensor], float | Tensor]
+    tasks: tuple[str, ...] = ()
+    larger_is_better: bool = True
+
+
+_TASKS = ("classification", "multilabel", "regression")
+_DECIDED = ("classification", "multilabel")
+
+_METRICS = {
+    "accuracy": _Entry(_accuracy, ("classification",)),
+    "f1_micro": _Entry(_f1_micro, _DECIDED),
+    "f1_macro": _Entry(_f1_macro, _DECIDED),
+    "average_precision": _Entry(partial(_over_labels, value=average_precision), ("multilabel",)),
+    "auroc": _Entry(partial(_over_labels, value=auroc), ("multilabel",)),
+    "mae": _Entry(_mae, ("regression",), larger_is_better=False),
+    "mse": _Entry(_mse, ("regression",), larger_is_better=False),
+    "rmse": _Entry(lambda outputs, targets: _mse(outputs, targets).sqrt(), ("regression",), larger_is_better=False),
+    "r2": _Entry(_r2, ("regression",)),
+    "mrr": _Entry(_mean_reciprocal_rank),
 }
-
-_TASKS = {
-    "classification": ("accuracy", "f1_micro", "f1_macro"),
-    "multilabel": ("f1_micro", "f1_macro", "average_precision", "auc"),
-    "regression": ("mae", "mse", "rmse", "r2"),
-}
-"""The metrics that fit a task, by its name."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,18 +11,18 @@ from tqdm import tqdm
 
 from nodeflow._base.checks import check_one_of
 from nodeflow._base.types import IdsLike
-from nodeflow.metrics._count import Part, count_above
+from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, as_known, as_links, joined
+from nodeflow.metrics._count import Plan, count_above
 from nodeflow.metrics._ranks import TIES, Ranks
 from nodeflow.metrics._scorer import Chunks, Score, candidates_of, evaluating, score_of, scores_of
-from nodeflow.metrics._triples import SIDES, Triples, TriplesLike, as_known, as_triples, queries_of
 
 
 def rank_links(
     scorer: Score,
     table: Tensor,
-    triples: TriplesLike,
+    triples: LinksLike,
     *,
-    known: TriplesLike | list[Tensor] | tuple[Any, ...] | None = None,
+    known: KnownLike = None,
     candidates: IdsLike | Mapping[str, IdsLike] | None = None,
     sides: str = "both",
     ties: str = "realistic",
@@ -76,34 +75,33 @@ def rank_links(
     score = score_of(scorer, table)
     check_one_of(ties, "ties", TIES)
     check_one_of(sides, "sides", ("both", *SIDES))
-    checked = as_triples(triples, "triples", len(table))
-    hidden = [] if known is None else [checked, *as_known(known, len(table), 2 if checked.relation is None else 3)]
+    links = as_links(triples, "triples", len(table))
+    hidden = as_known(known, len(table), links.relation is not None)
+    if known is not None:
+        hidden = joined([links, hidden], links.relation is not None)
     chunks = Chunks(memory, chunk_size)
-    asked = SIDES if sides == "both" else (sides,)
-    among = {side: candidates_of(candidates, side, len(table)) for side in asked}
-    plans = {side: queries_of(checked, hidden, side, among[side], len(table)) for side in asked}
-    ranks = np.empty((checked.src.size, len(asked)))
-    total = sum(plan.node.size for plan in plans.values())
-    with torch.no_grad(), evaluating(scorer), tqdm(
-        total=total, disable=not progress, desc="ranks", unit=" queries", leave=False
-    ) as bar:  # fmt: skip
+    ranked = SIDES if sides == "both" else (sides,)
+    among = {side: candidates_of(candidates, side, len(table)) for side in ranked}
+    plans = {side: Plan(links, hidden, side, among[side], len(table)) for side in ranked}
+    ranks = np.empty((links.src.size, len(ranked)))
+    total = sum(len(plan.queries) for plan in plans.values())
+    bar = tqdm(total=total, disable=not progress, desc="ranks", unit=" queries", leave=False)
+    with torch.no_grad(), evaluating(scorer), bar:
         for i, (side, plan) in enumerate(plans.items()):
             rows = table if among[side] is None else table[torch.from_numpy(among[side]).to(table.device)]
-            for first, last in chunks.of(plan.node.size, rows):
-                relation = None if plan.relation is None else plan.relation[first:last]
-                scores = scores_of(score, table, plan.node[first:last], relation, rows, side)
-                above, equal, bad = count_above(scores, Part.of(plan, first, last))
+            for first, last in chunks.of(len(plan.queries), rows):
+                scores = scores_of(score, table, plan.queries, first, last, rows, side)
+                above, equal, bad = count_above(scores, plan.part(first, last))
                 if bad >= 0:
-                    raise ValueError(_not_a_number(checked, int(plan.triple[plan.answer_ptr[first + bad]]), side))
-                places = plan.triple[plan.answer_ptr[first] : plan.answer_ptr[last]]
-                ranks[places, i] = 1 + above + TIES[ties] * (equal - 1)
+                    raise ValueError(_not_a_number(links, int(plan.links_of(first + bad, last)[0]), side))
+                ranks[plan.links_of(first, last), i] = 1 + above + TIES[ties] * (equal - 1)
                 bar.update(last - first)
-    kinds = None if checked.relation is None else torch.from_numpy(checked.relation.copy())
-    return Ranks(torch.from_numpy(ranks), asked, kinds, ties)
+    relation = None if links.relation is None else torch.from_numpy(links.relation)
+    return Ranks(torch.from_numpy(ranks), ranked, relation, ties)
 
 
-def _not_a_number(triples: Triples, i: int, side: str) -> str:
-    values = [int(column[i]) for column in triples if column is not None]
+def _not_a_number(links: Links, i: int, side: str) -> str:
+    values = [int(column[i]) for column in links if column is not None]
     return (
         f"score_all gives NaN among the candidates for the {side} of triples[{i}], {tuple(values)}; NaN has no rank: "
         "look for NaN in table and in the decoder's parameters"

@@ -65,19 +65,19 @@ class Ranks(Frozen):
         return {"mean_rank": self.mean_rank, "mrr": self.mrr, **{f"hits@{k}": self.hits(k) for k in HITS}}
 
     def by_side(self) -> dict[str, Ranks]:
-        """Return the ranks of every side apart."""
+        """Return the ranks of every side."""
         sides = enumerate(self.sides)
         return {side: Ranks(self.ranks[:, i : i + 1], (side,), self.relation, self.ties) for i, side in sides}
 
     def by_relation(self) -> dict[int, Ranks]:
-        """Return the ranks of every relation apart, ascending; raises ValueError where there are no relations."""
+        """Return the ranks of every relation, ascending; raises ValueError where there are no relations."""
         if self.relation is None:
-            raise ValueError("these ranks are of pairs without relations, so they cannot be told apart by relation")
-        found = {}
+            raise ValueError("these ranks are of pairs without relations, so they cannot be split by relation")
+        ranks = {}
         for kind in self.relation.unique().tolist():
             rows = self.relation == kind
-            found[kind] = Ranks(self.ranks[rows], self.sides, self.relation[rows], self.ties)
-        return found
+            ranks[kind] = Ranks(self.ranks[rows], self.sides, self.relation[rows], self.ties)
+        return ranks
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -92,8 +92,10 @@ class Ranks(Frozen):
             mean, *rest = part.summary().values()
             rows.append([name, f"{mean:,.1f}", *(f"{value:.4f}" for value in rest)])
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = [row[0].ljust(widths[0]) + "".join(f"  {c:>{w}}" for c, w in zip(row[1:], widths[1:], strict=True))
-                 for row in rows]  # fmt: skip
+        lines = [
+            row[0].ljust(widths[0]) + "".join(f"  {c:>{w}}" for c, w in zip(row[1:], widths[1:], strict=True))
+            for row in rows
+        ]
         return "\n".join([f"Ranks({head})", *lines])
 
     def _some(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""What gives scores of links, a decoder or a function: called on chunks of queries, its results checked."""
+"""Decoders and functions that score links: called on chunks of queries, with their results checked."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import Ints, as_count, as_ids, describe
 from nodeflow._base.sizes import as_bytes
-from nodeflow.metrics._triples import SIDES
+from nodeflow._links.links import SIDES
+from nodeflow._links.queries import Queries
 
 _CACHED = 2**24
 """Bytes of scores that are computed at a time, at most: they should still be in the caches when they are read."""
 
 
 class LinkScorer(Protocol):
-    """What ``rank_links`` asks of a decoder, such as those of ``nodeflow.nn``.
+    """The method that ``rank_links`` calls of a decoder, such as those of ``nodeflow.nn``.
 
     >>> from nodeflow.nn import DistMult
     >>> scorer: LinkScorer = DistMult(4, num_relations=1)
@@ -83,12 +84,12 @@ class Chunks:
 
 
 def scores_of(
-    score: Callable[..., Tensor], table: Tensor, nodes: Ints, relations: Ints | None, rows: Tensor, side: str
+    score: Callable[..., Tensor], table: Tensor, queries: Queries, first: int, last: int, rows: Tensor, side: str
 ) -> Tensor:
-    """Return the scores of all candidates, ``rows``, for queries of nodes and relations, checked."""
-    given = table[torch.from_numpy(nodes).to(table.device)]
-    relation = None if relations is None else torch.from_numpy(relations).to(table.device)
-    scores = score(given, relation, rows, side=side)
+    """Return the scores of all candidates, ``rows``, for the queries ``first`` to ``last - 1``, checked."""
+    nodes = torch.from_numpy(queries.node[first:last]).to(table.device)
+    relation = None if queries.relation is None else torch.from_numpy(queries.relation[first:last]).to(table.device)
+    scores = score(table[nodes], relation, rows, side=side)
     if not isinstance(scores, Tensor) or not scores.is_floating_point():
         raise TypeError(f"score_all must return a tensor of floating-point scores, got {describe(scores)}")
     wanted = (len(nodes), len(rows))

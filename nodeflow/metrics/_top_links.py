@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,8 +12,10 @@ from tqdm import tqdm
 
 from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, as_int, check_one_of, check_pairs
 from nodeflow._base.types import IdsLike
+from nodeflow._links.links import SIDES, KnownLike, as_known
+from nodeflow._links.queries import Queries
+from nodeflow.metrics._count import columns_of
 from nodeflow.metrics._scorer import Chunks, Score, candidates_of, evaluating, score_of, scores_of
-from nodeflow.metrics._triples import SIDES, Asked, TriplesLike, as_known, asked_of
 
 
 class TopLinks(NamedTuple):
@@ -43,7 +45,7 @@ def top_links(
     *,
     relation: int | IdsLike | None = None,
     side: str = "destination",
-    known: TriplesLike | list[Tensor] | tuple[Any, ...] | None = None,
+    known: KnownLike = None,
     candidates: IdsLike | None = None,
     memory: str | int = "64 MB",
     chunk_size: int | None = None,
@@ -88,33 +90,32 @@ def top_links(
     check_one_of(side, "side", SIDES)
     count = as_count(k, "k", 1)
     ids = as_ids(nodes, "nodes", len(table))
-    kinds = _relations(relation, ids.size)
-    width, why = (2, "because relation is None") if kinds is None else (3, "because relation is given")
-    hidden = [] if known is None else as_known(known, len(table), width, why)
+    relations = _relations(relation, ids.size)
+    why = "since relation is None" if relations is None else "since relation is given"
+    hidden = as_known(known, len(table), relations is not None, why)
     chunks = Chunks(memory, chunk_size)
     among = candidates_of(candidates, side, len(table))
-    asked = asked_of(ids, kinds, hidden, side, among, len(table))
+    queries = Queries(ids, relations, len(table))
+    left_out = queries.answers(hidden, side, columns_of(among, len(table)))
     rows = table if among is None else table[torch.from_numpy(among).to(table.device)]
     values = [table.new_empty(0, count, device="cpu")]
     columns = [torch.empty(0, count, dtype=torch.int64)]
-    with torch.no_grad(), evaluating(scorer), tqdm(
-        total=asked.node.size, disable=not progress, desc="answers", unit=" queries", leave=False
-    ) as bar:  # fmt: skip
-        for first, last in chunks.of(asked.node.size, rows):
-            of_chunk = None if asked.relation is None else asked.relation[first:last]
-            scores = scores_of(score, table, asked.node[first:last], of_chunk, rows, side)
+    bar = tqdm(total=len(queries), disable=not progress, desc="answers", unit=" queries", leave=False)
+    with torch.no_grad(), evaluating(scorer), bar:
+        for first, last in chunks.of(len(queries), rows):
+            scores = scores_of(score, table, queries, first, last, rows, side)
             if (bad := scores.isnan().any(1).nonzero()).numel():
-                raise ValueError(_not_a_number(asked, first + int(bad[0]), side))
-            best, places = _best(_without_known(scores, asked, first, last), count)
+                raise ValueError(_not_a_number(queries, first + int(bad[0]), side))
+            best, places = _best(_without(scores, *left_out, first, last), count)
             values.append(best.cpu())
             columns.append(places.cpu())
             bar.update(last - first)
-    query = torch.from_numpy(asked.which)
-    found = torch.cat(values[1:] or values)[query]  # scores have the type that the scorer gives
+    query = torch.from_numpy(queries.number)
+    best = torch.cat(values[1:] or values)[query]  # scores have the type that the scorer gives
     answers = torch.cat(columns)[query]
     if among is not None and among.size:
         answers = torch.from_numpy(among)[answers]
-    return TopLinks(answers.masked_fill(found == -torch.inf, -1), found)
+    return TopLinks(answers.masked_fill(best == -torch.inf, -1), best)
 
 
 def _relations(value: object, count: int) -> Ints | None:
@@ -128,13 +129,13 @@ def _relations(value: object, count: int) -> Ints | None:
     return kinds
 
 
-def _without_known(scores: Tensor, asked: Asked, first: int, last: int) -> Tensor:
+def _without(scores: Tensor, indptr: Ints, known: Ints, first: int, last: int) -> Tensor:
     """Return the scores of the queries ``first`` to ``last - 1``, -inf for known positives."""
-    pointers = asked.known_ptr[first : last + 1]
-    if pointers[0] == pointers[-1]:
+    begin = indptr[first : last + 1]
+    if begin[0] == begin[-1]:
         return scores
-    query = torch.from_numpy(np.repeat(np.arange(last - first), np.diff(pointers)))
-    column = torch.from_numpy(asked.known[pointers[0] : pointers[-1]])
+    query = torch.from_numpy(np.repeat(np.arange(last - first), np.diff(begin)))
+    column = torch.from_numpy(known[begin[0] : begin[-1]])
     scores = scores.clone()  # the scorer may keep the one that it returned
     scores[query.to(scores.device), column.to(scores.device)] = -torch.inf
     return scores
@@ -158,9 +159,9 @@ def _best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return pad(values, (0, missing), value=-torch.inf), pad(columns, (0, missing))
 
 
-def _not_a_number(asked: Asked, i: int, side: str) -> str:
-    with_relation = "" if asked.relation is None else f" with relation {asked.relation[i]}"
+def _not_a_number(queries: Queries, i: int, side: str) -> str:
+    with_relation = "" if queries.relation is None else f" with relation {queries.relation[i]}"
     return (
-        f"score_all gives NaN among the candidates for the {side} of node {asked.node[i]}{with_relation}; NaN has no "
+        f"score_all gives NaN among the candidates for the {side} of node {queries.node[i]}{with_relation}; NaN has no "
         "place among the best: look for NaN in table and in the decoder's parameters"
     )

@@ -1,7 +1,11 @@
-"""Convolutions, models, and the base classes for your own; the files are short, to be read and copied."""
+"""Convolutions, models, and the base classes for your own; the files are short, to be read and copied.
+
+Names that are imported ``as`` themselves serve rooms above, not users.
+"""
 
 from nodeflow.nn._conv import FlowConv, IgnoredWeightWarning
 from nodeflow.nn._decoder import Decoder
+from nodeflow.nn._decoders import DECODERS as DECODERS
 from nodeflow.nn._distance_decoders import MLPDecoder, RotatE, TransE
 from nodeflow.nn._edge import EdgeConv, GINEConv
 from nodeflow.nn._flops import flop_counter

@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 
 from nodeflow._base.checks import check_num_rows, describe
-from nodeflow.flow import Flow, NodeFlow
-from nodeflow.flow._full_flow import FullFlow
-from nodeflow.ops._opaque import opaque
+from nodeflow.flow import Flow, FullFlow, NodeFlow
+from nodeflow.ops import opaque
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -137,7 +136,7 @@ def check_width(conv: nn.Module, h: Tensor, width: int) -> None:
         raise ValueError(f"{type(conv).__name__} takes rows of width {width} (in_features), got shape {tuple(h.shape)}")
 
 
-def edge_rows(flow: Flow, given: Tensor | None, column: str) -> Tensor:
+def edge_rows(flow: Flow, own: Tensor | None, column: str) -> Tensor:
     """Return the rows that a convolution reads per edge, ``[num_edges, ...]``: ``given``, else a column of the flow.
 
     Rows are in the order of the flow's edges. Of a column of the graph, ``column[flow.parent_eid]`` is in this order.
@@ -150,7 +149,7 @@ def edge_rows(flow: Flow, given: Tensor | None, column: str) -> Tensor:
     >>> edge_rows(flow, None, "type"), edge_rows(flow, torch.tensor([6, 7]), "type")
     (tensor([4, 5]), tensor([6, 7]))
     """
-    rows = flow.data[column] if given is None else given
+    rows = flow.data[column] if own is None else own
     hint = " (of a column of the graph take the rows flow.parent_eid)"
     check_num_rows(rows.shape, f"{column!r}", flow.num_edges, "edge of the flow", hint)
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,8 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from nodeflow._base.checks import as_count, check_one_of, describe
+from nodeflow._links.links import SIDES
+from nodeflow.flow import NodeFlow
 from nodeflow.sampling import LinkChunk
 
 _SLICE = 1 << 22  # numbers of one slice of a comparison that needs a number per pair and column
@@ -25,7 +27,7 @@ class Decoder(nn.Module):
 
     Args:
         width: width of the rows of nodes.
-        num_relations: number of relations R, ids 0 to R - 1; None: 1, and ``rel`` is left out in calls.
+        num_relations: number of relations R, ids 0 to R - 1; None: 1, and ``relation`` is left out in calls.
         inverse: ask for a source as for the destination of the inverse relation ``r + R``, which has parameters of its
             own (Lacroix, Usunier, Obozinski 2018, section 3, "reciprocal"). A triple then has a score per ``side``.
 
@@ -35,8 +37,8 @@ class Decoder(nn.Module):
     defaults.
 
     >>> class Cosine(Decoder):
-    ...     def query(self, given, rel, side):
-    ...         return torch.nn.functional.normalize(given, dim=-1)
+    ...     def query(self, rows, relation, side):
+    ...         return torch.nn.functional.normalize(rows, dim=-1)
     ...     def compare(self, query, rows):
     ...         return (query * torch.nn.functional.normalize(rows, dim=-1)).sum(-1)
     >>> Cosine(3).score_all(torch.ones(2, 3), None, torch.ones(5, 3)).shape
@@ -55,13 +57,13 @@ class Decoder(nn.Module):
         return self.num_relations * (1 + self.inverse)
 
     def forward(
-        self, src: Tensor, dst: Tensor, rel: Tensor | int | None = None, *, side: str = "destination"
+        self, src: Tensor, dst: Tensor, relation: Tensor | int | None = None, *, side: str = "destination"
     ) -> Tensor:
         """Return the scores of pairs, ``[...]``.
 
         Args:
             src, dst: rows of the sources and destinations, ``[..., width]``; leading shapes broadcast.
-            rel: ids of relations, ``[...]`` or one for all; None only where there is one relation.
+            relation: ids of relations, ``[...]`` or one for all; None only where there is one relation.
             side: "source" asks for the source; it differs from "destination" with ``inverse`` only.
 
         Raises ValueError for rows of another width, a missing relation or another side; TypeError for rows or
@@ -69,21 +71,23 @@ class Decoder(nn.Module):
         """
         self._check(src, "src")
         self._check(dst, "dst")
-        given, rows = (dst, src) if self._turned(side) else (src, dst)
-        query = self.query(given, self._relations(rel, side, given.device), "destination")
-        return self.compare(query, self.candidates(rows, "destination"))
+        near, far = (dst, src) if self._is_inverse(side) else (src, dst)
+        query = self.query(near, self._relations(relation, side, near.device), "destination")
+        return self.compare(query, self.candidates(far, "destination"))
 
-    def score(self, src: Tensor, rel: Tensor | int | None, dst: Tensor, *, side: str = "destination") -> Tensor:
+    def score(self, src: Tensor, relation: Tensor | int | None, dst: Tensor, *, side: str = "destination") -> Tensor:
         """Return the scores of triples, as ``forward`` does, in the order in which triples are written."""
-        scores: Tensor = self(src, dst, rel, side=side)
+        scores: Tensor = self(src, dst, relation, side=side)
         return scores
 
-    def score_all(self, given: Tensor, rel: Tensor | int | None, table: Tensor, side: str = "destination") -> Tensor:
+    def score_all(
+        self, rows: Tensor, relation: Tensor | int | None, table: Tensor, side: str = "destination"
+    ) -> Tensor:
         """Return the score of every row of a table as the other end, ``[..., n, K]``.
 
         Args:
-            given: rows of the sources, ``[..., n, width]``; of the destinations for ``side="source"``.
-            rel: ids of relations, ``[..., n]`` or one for all; None only where there is one relation.
+            rows: rows of the sources, ``[..., n, width]``; of the destinations for ``side="source"``.
+            relation: ids of relations, ``[..., n]`` or one for all; None only where there is one relation.
             table: rows of the candidates, ``[..., K, width]``, or ``[K, width]`` for all.
             side: which end the candidates are.
 
@@ -94,23 +98,23 @@ class Decoder(nn.Module):
         >>> decoder.score_all(torch.ones(2, 4), torch.tensor([2, 0]), torch.ones(7, 4), side="source").shape
         torch.Size([2, 7])
         """
-        self._check(given, "given")
+        self._check(rows, "rows")
         self._check(table, "table")
-        if given.ndim < 2 or table.ndim < 2:
+        if rows.ndim < 2 or table.ndim < 2:
             raise ValueError(
-                f"given and table must have shapes [..., n, {self.width}] and [..., K, {self.width}], got "
-                f"{tuple(given.shape)} and {tuple(table.shape)}; give one row x as x.unsqueeze(0)"
+                f"rows and table must have shapes [..., n, {self.width}] and [..., K, {self.width}], got "
+                f"{tuple(rows.shape)} and {tuple(table.shape)}; give one row x as x.unsqueeze(0)"
             )
-        query, end = self._asked(given, rel, side)
-        return self.compare_all(query, self.candidates(table, end))
+        query, answers = self._query_for(rows, relation, side)
+        return self.compare_all(query, self.candidates(table, answers))
 
-    def score_chunks(self, h: Tensor, chunks: Iterable[LinkChunk]) -> tuple[Tensor, Tensor]:
+    def score_chunks(self, h: Tensor, batch: NodeFlow) -> tuple[Tensor, Tensor]:
         """Return the scores of the seeds of a batch and of their negatives, ``[S * B]`` and ``[S * B, K]``.
 
         Args:
             h: rows of the nodes of the last layer, ``[batch.layer_sizes[-1], width]``.
-            chunks: ``links.chunks_of(batch)``; each chunk's seeds meet its negatives by one ``compare_all``, or where
-                every seed has its own by ``compare_own``.
+            batch: a batch of a ``LinkSampler``. The seeds of each of its ``chunks`` meet the negatives that they share
+                by one ``compare_all``, or where every seed has its own by ``compare_own``.
 
         The B seeds are in their order, once per side that is replaced (S is 2 with ``corrupt="both"``, first
         destinations). Known positives, and places of a side with fewer negatives, have -inf, which losses leave out.
@@ -119,26 +123,25 @@ class Decoder(nn.Module):
         >>> from nodeflow.nn import DotProduct
         >>> links = LinkSampler(NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [1]), num_negatives=6, chunk=2)
         >>> batch = links([0, 1, 0])
-        >>> h = torch.ones(batch.layer_sizes[-1], 4)
-        >>> positive, negative = DotProduct(4).score_chunks(h, links.chunks_of(batch))
+        >>> positive, negative = DotProduct(4).score_chunks(torch.ones(batch.layer_sizes[-1], 4), batch)
         >>> positive.shape, negative.shape
         (torch.Size([3]), torch.Size([3, 6]))
         """
-        chunks = list(chunks)
+        chunks: list[LinkChunk] = batch.chunks
         rows = _gather(h, [places for chunk in chunks for places in (chunk.src, chunk.dst, _shared(chunk))])
-        positives, found, alone = [h.new_zeros(0)], list[Tensor | None](), list[tuple[Tensor, Tensor, Tensor]]()
+        positives, shared, single = [h.new_zeros(0)], list[Tensor | None](), list[tuple[Tensor, Tensor, Tensor]]()
         for chunk, src, dst, table in zip(chunks, rows[::3], rows[1::3], rows[2::3], strict=True):
-            rel = None if chunk.rel is None else chunk.rel.to(h.device)
-            positives.append(self(src, dst, rel, side=chunk.side).flatten())
-            query, end = self._asked(dst if chunk.side == "source" else src, rel, chunk.side)
+            positives.append(self(src, dst, chunk.relation, side=chunk.side).flatten())
+            near = dst if chunk.side == "source" else src
+            query, answers = self._query_for(near, chunk.relation, chunk.side)
             if len(table):
-                found.append(self.compare_all(query, self.candidates(table, end)))
+                shared.append(self.compare_all(query, self.candidates(table, answers)))
             else:
-                found.append(None)
-                alone.append((query.squeeze(1), self.candidates(h, end), chunk.negatives))
-        own, negatives = iter(self._compare_alone(alone)), [h.new_zeros(0, 0)]
-        for chunk, shared in zip(chunks, found, strict=True):
-            scores = next(own).unsqueeze(1) if shared is None else shared
+                shared.append(None)
+                single.append((query.squeeze(1), self.candidates(h, answers), chunk.negatives))
+        own, negatives = iter(self._compare_single(single)), [h.new_zeros(0, 0)]
+        for chunk, together in zip(chunks, shared, strict=True):
+            scores = next(own).unsqueeze(1) if together is None else together
             if chunk.known is not None:
                 scores = scores.masked_fill(chunk.known.to(h.device), -torch.inf)
             negatives.append(scores.flatten(0, 1))
@@ -147,7 +150,7 @@ class Decoder(nn.Module):
         return torch.cat(positives), torch.cat(wide)
 
     @abstractmethod
-    def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
+    def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
         """Return what a row and a relation ask for on a side, ``[..., q]``, from ``[..., width]`` and ``[...]``."""
 
     @abstractmethod
@@ -186,13 +189,13 @@ class Decoder(nn.Module):
         """
         return self.compare_all(query.unsqueeze(1), table[chosen]).squeeze(1)
 
-    def _compare_alone(self, asked: list[tuple[Tensor, Tensor, Tensor]]) -> list[Tensor]:
+    def _compare_single(self, parts: list[tuple[Tensor, Tensor, Tensor]]) -> list[Tensor]:
         """Return ``compare_own`` of each; those of one table and as many candidates, such as two sides, in one call."""
-        if any(table is not asked[0][1] or chosen.shape[1] != asked[0][2].shape[1] for _, table, chosen in asked):
-            return [self.compare_own(*one) for one in asked]
-        if not asked:
+        if any(table is not parts[0][1] or chosen.shape[1] != parts[0][2].shape[1] for _, table, chosen in parts):
+            return [self.compare_own(*part) for part in parts]
+        if not parts:
             return []
-        queries, tables, chosen = zip(*asked, strict=True)
+        queries, tables, chosen = zip(*parts, strict=True)
         scores = self.compare_own(torch.cat(queries), tables[0], torch.cat(chosen))
         return list(scores.split([len(query) for query in queries]))
 
@@ -200,15 +203,15 @@ class Decoder(nn.Module):
         """Return the settings, for ``repr``."""
         return f"{self.width}, num_relations={self.num_relations}" + (", inverse=True" if self.inverse else "")
 
-    def _turned(self, side: str) -> bool:
+    def _is_inverse(self, side: str) -> bool:
         """Whether the source is asked for as the destination of an inverse relation."""
-        check_one_of(side, "side", ("destination", "source"))
+        check_one_of(side, "side", SIDES)
         return self.inverse and side == "source"
 
-    def _asked(self, given: Tensor, rel: Tensor | int | None, side: str) -> tuple[Tensor, str]:
+    def _query_for(self, rows: Tensor, relation: Tensor | int | None, side: str) -> tuple[Tensor, str]:
         """Return the queries of rows for a side, and the side whose candidates answer them."""
-        end = "destination" if self._turned(side) else side
-        return self.query(given, self._relations(rel, side, given.device), end), end
+        answers = "destination" if self._is_inverse(side) else side
+        return self.query(rows, self._relations(relation, side, rows.device), answers), answers
 
     def _check(self, rows: Tensor, name: str) -> None:
         if not isinstance(rows, Tensor) or not rows.is_floating_point():
@@ -216,27 +219,27 @@ class Decoder(nn.Module):
         if rows.ndim == 0 or rows.shape[-1] != self.width:
             raise ValueError(f"{name} must have rows of width {self.width}, got shape {tuple(rows.shape)}")
 
-    def _relations(self, rel: Tensor | int | None, side: str, device: torch.device) -> Tensor:
+    def _relations(self, relation: Tensor | int | None, side: str, device: torch.device) -> Tensor:
         """Return checked relations as int64, those of the inverse where they are asked for."""
-        if rel is None:
+        if relation is None:
             if self.num_relations > 1:
                 raise ValueError(
-                    f"rel is missing: {type(self).__name__} has {self.num_relations} relations, so every pair needs "
-                    "the id of one"
+                    f"relation is missing: {type(self).__name__} has {self.num_relations} relations, so every pair "
+                    "needs the id of one"
                 )
-            rel = 0
-        ids = torch.as_tensor(rel, device=device)
+            relation = 0
+        ids = torch.as_tensor(relation, device=device)
         if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
-            raise TypeError(f"rel must hold integer ids of relations, got {describe(rel)}")
+            raise TypeError(f"relation must hold integer ids of relations, got {describe(relation)}")
         if ids.numel():
             low, high = (int(end) for end in ids.aminmax())
             if low < 0 or high >= self.num_relations:
                 raise IndexError(
-                    f"rel holds relation {low if low < 0 else high}, but {type(self).__name__} has relations 0 to "
+                    f"relation holds {low if low < 0 else high}, but {type(self).__name__} has relations 0 to "
                     f"{self.num_relations - 1}; for another number pass num_relations="
                 )
         ids = ids.to(torch.int64)
-        return ids + self.num_relations if self._turned(side) else ids
+        return ids + self.num_relations if self._is_inverse(side) else ids
 
 
 def _shared(chunk: LinkChunk) -> Tensor:

@@ -13,7 +13,7 @@ from nodeflow._base.checks import as_count
 from nodeflow.nn._conv import draw_glorot
 from nodeflow.nn._decoder import Decoder
 from nodeflow.nn._product_decoders import check_even, complex_product
-from nodeflow.ops._moduli import sum_moduli
+from nodeflow.ops import sum_moduli
 
 _FEW = 8  # queries that meet one table
 
@@ -35,9 +35,7 @@ class TransE(Decoder):
     tensor([0.3679], grad_fn=<ExpBackward0>)
     """
 
-    def __init__(
-        self, width: int, num_relations: int | None = None, *, inverse: bool = False, norm: int = 1
-    ) -> None:  # fmt: skip
+    def __init__(self, width: int, num_relations: int | None = None, *, inverse: bool = False, norm: int = 1) -> None:
         super().__init__(width, num_relations, inverse=inverse)
         self.norm = _norm(norm)
         self.relation = nn.Parameter(torch.empty(self.num_rows, width))
@@ -50,9 +48,9 @@ class TransE(Decoder):
         with torch.no_grad():
             self.relation.copy_(F.normalize(self.relation, dim=1))
 
-    def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
-        rows = F.embedding(rel, self.relation).to(given.dtype)
-        return given + rows if side == "destination" else given - rows
+    def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
+        step = F.embedding(relation, self.relation).to(rows.dtype)
+        return rows + step if side == "destination" else rows - step
 
     def compare(self, query: Tensor, rows: Tensor) -> Tensor:
         return _length(query - rows, self.norm).neg()
@@ -81,9 +79,7 @@ class RotatE(Decoder):
     torch.Size([5, 7])
     """
 
-    def __init__(
-        self, width: int, num_relations: int | None = None, *, inverse: bool = False, norm: int = 1
-    ) -> None:  # fmt: skip
+    def __init__(self, width: int, num_relations: int | None = None, *, inverse: bool = False, norm: int = 1) -> None:
         super().__init__(check_even(width, "RotatE"), num_relations, inverse=inverse)
         self.norm = _norm(norm)
         self.angle = nn.Parameter(torch.empty(self.num_rows, width // 2))
@@ -93,16 +89,16 @@ class RotatE(Decoder):
         """Draw new angles."""
         nn.init.uniform_(self.angle, -math.pi, math.pi)
 
-    def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
-        angle = F.embedding(rel, self.angle)
-        real, imaginary = angle.cos().to(given.dtype), angle.sin().to(given.dtype)
-        return complex_product(given, real, imaginary, conjugate=side == "source")
+    def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
+        angle = F.embedding(relation, self.angle)
+        real, imaginary = angle.cos().to(rows.dtype), angle.sin().to(rows.dtype)
+        return complex_product(rows, real, imaginary, conjugate=side == "source")
 
     def compare(self, query: Tensor, rows: Tensor) -> Tensor:
-        apart = query - rows
+        difference = query - rows
         if self.norm == 2:
-            return _length(apart, 2).neg()
-        real, imaginary = apart.chunk(2, -1)
+            return _length(difference, 2).neg()
+        real, imaginary = difference.chunk(2, -1)
         squares = real * real + imaginary * imaginary
         # the clamp gives a number of 0 a gradient of 0
         return squares.clamp_min(torch.finfo(squares.dtype).tiny).sqrt().sum(-1).neg()
@@ -112,8 +108,8 @@ class RotatE(Decoder):
             return -_distances(query, table, 2)
         leading = torch.broadcast_shapes(query.shape[:-2], table.shape[:-2])
         if table.ndim == 2:
-            found = sum_moduli(query.reshape(-1, self.width), table, self._sum_moduli)
-            return found.neg().reshape(*query.shape[:-1], len(table))
+            distances = sum_moduli(query.reshape(-1, self.width), table, self._sum_moduli)
+            return distances.neg().reshape(*query.shape[:-1], len(table))
         if query.shape[-2] < _FEW or leading.numel() == 0:  # a call per table would cost more than it saves
             return super().compare_all(query, table)
         tables, queries = (x.expand(*leading, -1, -1).flatten(0, -3) for x in (table, query))
@@ -147,9 +143,15 @@ class MLPDecoder(Decoder):
     """
 
     def __init__(
-        self, width: int, num_relations: int | None = None, *, inverse: bool = False, hidden: int | None = None,
-        num_layers: int = 2, dropout: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        width: int,
+        num_relations: int | None = None,
+        *,
+        inverse: bool = False,
+        hidden: int | None = None,
+        num_layers: int = 2,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__(width, num_relations, inverse=inverse)
         hidden = width if hidden is None else as_count(hidden, "hidden", 1)
         self.relation = nn.Parameter(torch.empty(self.num_rows, width)) if self.num_rows > 1 else None
@@ -170,12 +172,12 @@ class MLPDecoder(Decoder):
         if self.relation is not None:
             nn.init.normal_(self.relation, std=self.width**-0.5)
 
-    def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
-        query: Tensor = (self.source if side == "destination" else self.destination)(given)
+    def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
+        query: Tensor = (self.source if side == "destination" else self.destination)(rows)
         if self.relation is None or self.middle is None:
             return query
         # the rows of all relations are multiplied, which are often fewer than the pairs
-        return query + F.embedding(rel, self.middle(self.relation)).to(query.dtype)
+        return query + F.embedding(relation, self.middle(self.relation)).to(query.dtype)
 
     def candidates(self, rows: Tensor, side: str) -> Tensor:
         candidates: Tensor = (self.destination if side == "destination" else self.source)(rows)
@@ -202,5 +204,5 @@ def _distances(query: Tensor, table: Tensor, norm: int) -> Tensor:
     leading = query.shape[:-1]
     if table.ndim == 2:  # one table for all: one product, without copies of the table
         query = query.reshape(-1, query.shape[-1])
-    found = torch.cdist(query, table, p=norm, compute_mode="use_mm_for_euclid_dist")
-    return found.reshape(*leading, table.shape[0]) if table.ndim == 2 else found
+    distances = torch.cdist(query, table, p=norm, compute_mode="use_mm_for_euclid_dist")
+    return distances.reshape(*leading, table.shape[0]) if table.ndim == 2 else distances

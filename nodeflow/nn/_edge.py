@@ -71,9 +71,15 @@ class GINEConv(FlowConv):
     weight_advice = EQUAL_PROBABILITY
 
     def __init__(
-        self, mlp: nn.Module, in_features: int, *, edge_features: int | None = None, eps: float = 0.0,
-        train_eps: bool = False, edge_column: str = "feat",
-    ) -> None:  # fmt: skip
+        self,
+        mlp: nn.Module,
+        in_features: int,
+        *,
+        edge_features: int | None = None,
+        eps: float = 0.0,
+        train_eps: bool = False,
+        edge_column: str = "feat",
+    ) -> None:
         super().__init__()
         self.mlp, self.edge_column = mlp, edge_column
         self.edge = None if edge_features is None else nn.Linear(edge_features, in_features, bias=False)

@@ -36,14 +36,21 @@ def flop_counter(
     aten = torch.ops.aten
     # what embedding_bag calls; torch gives them no public name
     bags = [getattr(aten, name) for name in ("_embedding_bag", "_embedding_bag_forward_only")]
-    known = {aten.addmm_: _added, **dict.fromkeys(bags, _bag)}
-    return FlopCounterMode(display=display, depth=depth, custom_mapping={**known, **(custom_mapping or {})})
+    counts = {aten.addmm_: _added, **dict.fromkeys(bags, _bag)}
+    return FlopCounterMode(display=display, depth=depth, custom_mapping={**counts, **(custom_mapping or {})})
 
 
 def _bag(
-    weight: torch.Size, indices: torch.Size, offsets: torch.Size, scale_grad_by_freq: bool = False, mode: int = 0,
-    sparse: bool = False, per_sample_weights: torch.Size | None = None, *rest: object, **kwargs: object,
-) -> int:  # fmt: skip
+    weight: torch.Size,
+    indices: torch.Size,
+    offsets: torch.Size,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: torch.Size | None = None,
+    *rest: object,
+    **kwargs: object,
+) -> int:
     return indices[0] * weight[1] * (1 if per_sample_weights is None else 2)
 
 

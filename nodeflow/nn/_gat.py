@@ -54,10 +54,20 @@ class AttentionConv(FlowConv):
     weight_advice = EQUAL_PROBABILITY
 
     def __init__(
-        self, in_features: int, out_features: int, heads: int = 1, *, concat: bool = True,
-        attention_dropout: float = 0.0, negative_slope: float = 0.2, self_loops: bool = True, residual: bool = False,
-        bias: bool = True, edge_features: int | None = None, edge_column: str = "feat",
-    ) -> None:  # fmt: skip
+        self,
+        in_features: int,
+        out_features: int,
+        heads: int = 1,
+        *,
+        concat: bool = True,
+        attention_dropout: float = 0.0,
+        negative_slope: float = 0.2,
+        self_loops: bool = True,
+        residual: bool = False,
+        bias: bool = True,
+        edge_features: int | None = None,
+        edge_column: str = "feat",
+    ) -> None:
         super().__init__()
         self.heads, self.out_features = as_count(heads, "heads", 1), as_count(out_features, "out_features", 1)
         self.concat, self.negative_slope, self.self_loops = concat, negative_slope, self_loops

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import check_one_of
-from nodeflow.flow import Flow, Layer
-from nodeflow.flow._full_flow import FullFlow
+from nodeflow.flow import Flow, FullFlow, Layer
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.transform import IN_DEGREE, OUT_DEGREE
 
@@ -52,9 +51,17 @@ class GraphConv(LinearConv):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, *, norm: str = "right", self_loops: bool = True,
-        degrees: str = "sampled", bias: bool = True, order: str = "auto", relu: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        norm: str = "right",
+        self_loops: bool = True,
+        degrees: str = "sampled",
+        bias: bool = True,
+        order: str = "auto",
+        relu: bool = False,
+    ) -> None:
         super().__init__(order, relu=relu)
         check_one_of(norm, "norm", ("right", "both", "none"))
         check_one_of(degrees, "degrees", ("sampled", "parent"))

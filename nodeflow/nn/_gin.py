@@ -40,9 +40,14 @@ class GINConv(FlowConv):
     eps: Tensor
 
     def __init__(
-        self, mlp: nn.Module, *, eps: float = 0.0, train_eps: bool = False, aggregator: str = "sum",
+        self,
+        mlp: nn.Module,
+        *,
+        eps: float = 0.0,
+        train_eps: bool = False,
+        aggregator: str = "sum",
         weighted: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         check_type(mlp, "mlp", nn.Module, "a torch.nn.Module")
         check_one_of(aggregator, "aggregator", ("sum", "mean", "max"))

@@ -11,8 +11,7 @@ from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import FlowConv, check_width, draw_glorot, promised, promises
 from nodeflow.ops import dropout as drop
-from nodeflow.ops import linear_sum
-from nodeflow.ops._opaque import opaque
+from nodeflow.ops import linear_sum, opaque
 
 EDGE_COST: Final = 10
 """Time to add one number of a neighbour's row, in operations of a matrix product."""
@@ -177,9 +176,13 @@ class LinearConv(FlowConv):
 
 
 def map_rows(
-    maps: tuple[nn.Linear, nn.Linear | None], total: Tensor, own: Tensor | None, *, relu: bool = False,
+    maps: tuple[nn.Linear, nn.Linear | None],
+    total: Tensor,
+    own: Tensor | None,
+    *,
+    relu: bool = False,
     dropout: float = 0.0,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the result of ``maps`` for summed rows and own rows, ``[num_dst, in_features]`` each."""
     neigh, mine = maps
     pairs = [(total, neigh.weight)]

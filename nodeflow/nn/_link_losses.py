@@ -99,10 +99,10 @@ def self_adversarial_loss(
     """
     _at_least_0(temperature, "temperature")
     positive, negative = _scores(positive, negative)
-    there = negative > -torch.inf
+    counted = negative > -torch.inf
     # rows without negatives have a softmax too, of zeros, that meets losses of 0 only
-    logits = (temperature * negative.detach()).masked_fill(~there, -torch.inf)
-    shares = logits.masked_fill(~there.any(-1, keepdim=True), 0.0).softmax(-1)
+    logits = (temperature * negative.detach()).masked_fill(~counted, -torch.inf)
+    shares = logits.masked_fill(~counted.any(-1, keepdim=True), 0.0).softmax(-1)
     losses = -(shares * F.logsigmoid(-negative - margin)).sum(-1) - F.logsigmoid(positive + margin)
     return _reduced(losses, weight, reduction)
 
@@ -124,7 +124,7 @@ def one_vs_all_loss(
     2018, "1-N scoring").
 
     Args:
-        scores: ``[..., N]``, such as ``decoder.score_all(h[src], rel, h)``; -inf leaves a candidate out.
+        scores: ``[..., N]``, such as ``decoder.score_all(h[src], relation, h)``; -inf leaves a candidate out.
         answers: the number of the one true answer, integers ``[...]``; or which candidates are true, bool ``[..., N]``,
             at least one in a row without ``binary``; or, for scores ``[n, N]``, a pair of integers ``[a]``, rows and
             candidates, each answer once, which takes no memory for the others.
@@ -146,15 +146,15 @@ def one_vs_all_loss(
     sums, counts = _true(scores, answers, needed=not binary)
     if not binary and not label_smoothing:
         return _reduced(scores.logsumexp(-1) - sums / counts, weight, reduction)
-    there = scores > -torch.inf
-    size = there.sum(-1).clamp(min=1)
+    counted = scores > -torch.inf
+    size = counted.sum(-1).clamp(min=1)
     if not binary:
-        every = scores.masked_fill(~there, 0.0).sum(-1) / size
+        every = scores.masked_fill(~counted, 0.0).sum(-1) / size
         target = (1 - label_smoothing) * sums / counts + label_smoothing * every
         return _reduced(scores.logsumexp(-1) - target, weight, reduction)
     target = (1 - label_smoothing) * sums
     if label_smoothing:
-        target = target + label_smoothing * scores.masked_fill(~there, 0.0).sum(-1) / size
+        target = target + label_smoothing * scores.masked_fill(~counted, 0.0).sum(-1) / size
     return _reduced((-F.logsigmoid(-scores).sum(-1) - target) / size, weight, reduction)
 
 

@@ -19,14 +19,15 @@ from nodeflow.nn._batch_norm import BatchNorm
 from nodeflow.nn._conv import FlowConv, draw_glorot, promised, promises
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.ops import dropout as drop
-from nodeflow.ops import linear_sum, sparse_linear
-from nodeflow.ops._linear import in_bfloat16
-from nodeflow.propagation import PartPropagation, Propagation
-from nodeflow.propagation._apart import layers_apart, pass_apart
-from nodeflow.propagation._filed_pass import FiledPass
-from nodeflow.propagation._full_pass import FullPass, check_features, check_out
+from nodeflow.ops import in_bfloat16, linear_sum, sparse_linear
+from nodeflow.propagation import (
+    FiledPass,
+    FullPass,
+    Propagation,
+    check_features,
+    check_out,
+)
 
-_PIECE = 2**16  # rows copied at a time
 NORMS: dict[str, Callable[[int], nn.Module]] = {"batch": BatchNorm, "layer": nn.LayerNorm}
 """The modules by the argument ``norm`` of a model."""
 
@@ -62,10 +63,17 @@ class FlowModel(nn.Module):
     """
 
     def __init__(
-        self, convs: list[nn.Module], dropout: float = 0.0, *, widths: Sequence[int] | None = None,
-        activation: Callable[[Tensor], Tensor] | None = torch.relu, norm: str | None = None, residual: bool = False,
-        jumping: str | None = None, out_features: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        convs: list[nn.Module],
+        dropout: float = 0.0,
+        *,
+        widths: Sequence[int] | None = None,
+        activation: Callable[[Tensor], Tensor] | None = torch.relu,
+        norm: str | None = None,
+        residual: bool = False,
+        jumping: str | None = None,
+        out_features: int | None = None,
+    ) -> None:
         super().__init__()
         if activation is not None and not callable(activation):
             raise TypeError(f"activation must be a function, such as torch.relu, or None; got {describe(activation)}")
@@ -82,10 +90,10 @@ class FlowModel(nn.Module):
         if norm is None and not residual and jumping is None:
             return
         if widths is None or len(widths) != len(convs) + 1:
-            given = "None" if widths is None else f"{len(widths)}"
+            count = "None" if widths is None else f"{len(widths)}"
             raise ValueError(
                 f"norm, residual and jumping need widths: {len(convs) + 1} numbers for {len(convs)} convolutions, the "
-                f"width of the inputs and that of every convolution's outputs; got {given}"
+                f"width of the inputs and that of every convolution's outputs; got {count}"
             )
         check_one_of(norm, "norm", (*NORMS, None))
         if norm is not None:
@@ -209,10 +217,18 @@ class FlowModel(nn.Module):
 
     @torch.no_grad()
     def inference(
-        self, graph: Graph | Propagation | PartPropagation, h: Tensor | Rows, *, nodes: IdsLike | None = None,
-        weight: str | None = None, edge_filter: EdgeFilter | None = None, chunk_size: int | None = None,
-        progress: bool = False, out: Tensor | None = None, folder: FileLike | None = None,
-    ) -> Tensor:  # fmt: skip
+        self,
+        graph: Graph | Propagation,
+        h: Tensor | Rows,
+        *,
+        nodes: IdsLike | None = None,
+        weight: str | None = None,
+        edge_filter: EdgeFilter | None = None,
+        chunk_size: int | None = None,
+        progress: bool = False,
+        out: Tensor | None = None,
+        folder: FileLike | None = None,
+    ) -> Tensor:
         """Return the outputs of all nodes, or of some, from their full neighbourhoods, ``[nodes, out_features]``.
 
         Computed layer by layer, without dropout; equal to the forward pass over the whole graph. Every module is left
@@ -241,13 +257,13 @@ class FlowModel(nn.Module):
 
         Of a graph that lies on several processes, each computes the nodes that it owns: all of them call this together,
         and get the outputs of ``nodes``, which may differ between them; None: of the nodes that they own, in the order
-        of ``graph.masters``. ``out`` and ``folder`` are for one process.
+        of ``graph.masters``. ``folder`` is for one process.
 
         Raises TypeError for an argument that is no graph, ValueError for ``weight`` or ``edge_filter`` beside a
         propagation and for an ``out`` that does not fit, IndexError for unknown nodes, OSError where the disk cannot
         hold a layer, and what ``Propagation`` raises.
         """
-        if not isinstance(graph, Graph | Propagation | PartPropagation):
+        if not isinstance(graph, Graph | Propagation):
             hint = ": the arguments are the other way round" if isinstance(h, Graph) else ""
             if isinstance(graph, NodeFlow):
                 hint = ": for a batch call model(batch, h)"
@@ -256,50 +272,34 @@ class FlowModel(nn.Module):
             raise ValueError("the propagation has its weights; leave out weight")
         if not isinstance(graph, Graph) and edge_filter is not None:
             raise ValueError("the propagation has its filter of edges; leave out edge_filter")
-        if isinstance(graph, PartPropagation) or (isinstance(graph, Graph) and graph.peers is not None):
-            if out is not None or folder is not None:
-                raise ValueError("out and folder must be None for a graph that lies on several processes")
-            part = PartPropagation(graph, weight=weight, edge_filter=edge_filter) if isinstance(graph, Graph) else graph
-            return pass_apart(self, part, h, nodes=nodes, chunk_size=chunk_size, progress=progress)
         propagation = (
             graph if isinstance(graph, Propagation) else Propagation(graph, weight=weight, edge_filter=edge_filter)
         )
         passing = _pass(self, propagation, folder, nodes=nodes, chunk_size=chunk_size, progress=progress)
-        index = passing.index
-        out = check_out(out, propagation.graph.num_nodes if index is None else len(index))
+        out = check_out(out, passing.num_outputs)
         if out is not None and isinstance(h, Tensor) and h.layout == torch.strided and _share(out, h):
             raise ValueError("out must be another tensor than h, whose rows are read until the end")
-        passing.out = out if index is None else None
+        passing.out = out if nodes is None else None
         for entering in passing(h):
-            found = entering
-        if index is None:
-            return found
-        if out is None:
-            return found[index]
-        passing.out = out
-        passing.check_fits(found)
-        for start in range(0, len(index), _PIECE):
-            out[start : start + _PIECE] = found[index[start : start + _PIECE]]
-        return out
+            rows = entering
+        return passing.outputs(rows, out)
 
     @torch.no_grad()
     def layers(
-        self, propagation: Propagation | PartPropagation, h: Tensor | Rows, *, chunk_size: int | None = None,
-        progress: bool = False, folder: FileLike | None = None,
-    ) -> Iterator[Tensor]:  # fmt: skip
+        self,
+        propagation: Propagation,
+        h: Tensor | Rows,
+        *,
+        chunk_size: int | None = None,
+        progress: bool = False,
+        folder: FileLike | None = None,
+    ) -> Iterator[Tensor]:
         """Give the rows of all nodes that enter each convolution, before dropout, and at last the outputs.
 
         Arguments as for ``inference``; the propagation says along which edges, and with which weights. With ``folder``
-        the first ones given are ``h`` itself, and the others map files. With a ``PartPropagation`` they are the rows
-        of the nodes that this process owns; all processes call this together.
-
-        Raises ValueError for ``folder`` with a ``PartPropagation``.
+        the first ones given are ``h`` itself, and the others map files. Where several processes hold the graph, they
+        are the rows of the nodes that this one owns; all processes call this together, and ``folder`` must be None.
         """
-        if isinstance(propagation, PartPropagation):
-            if folder is not None:
-                raise ValueError("folder must be None for a graph that lies on several processes")
-            yield from layers_apart(self, propagation, h, chunk_size=chunk_size, progress=progress)
-            return
         yield from _pass(self, propagation, folder, chunk_size=chunk_size, progress=progress)(h)
 
 
@@ -383,10 +383,10 @@ def inference(
     torch.Size([3, 3])
     """
     check_type(model, "model", nn.Module, "a torch.nn.Module")
-    found = [module for module in model.modules() if isinstance(module, FlowModel)]
-    if len(found) != 1:
-        raise ValueError(f"model must hold one FlowModel, got {len(found)} in {type(model).__name__}")
-    return found[0].inference(graph, h, **options)
+    models = [module for module in model.modules() if isinstance(module, FlowModel)]
+    if len(models) != 1:
+        raise ValueError(f"model must hold one FlowModel, got {len(models)} in {type(model).__name__}")
+    return models[0].inference(graph, h, **options)
 
 
 def check_batch(model: FlowModel, batch: object, h: object) -> None:

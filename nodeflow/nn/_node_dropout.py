@@ -13,8 +13,6 @@ from nodeflow._base.types import IdsLike
 from nodeflow.flow import Layer
 from nodeflow.random import Random, derive_key
 
-_DROPOUT = 0x64726F706F7574  # keeps the masks apart from what else is drawn with the same seed
-
 
 class NodeDropout(nn.Module):
     """Dropout (Srivastava et al. 2014) whose mask depends on parent node, layer, step and seed alone.
@@ -75,7 +73,7 @@ class NodeDropout(nn.Module):
             return h
         width = 1 if self.whole else math.prod(h.shape[1:])
         entries = (ids[:, None] * width + np.arange(width)).reshape(-1)
-        bits = Random(derive_key(_DROPOUT, self.seed, at, number, width)).bits(entries)
+        bits = Random(derive_key("dropout", self.seed, at, number, width)).bits(entries)
         kept = torch.from_numpy(bits >= np.uint64(int(self.p * 2.0**64)))
         shape = (len(ids), *(1 for _ in h.shape[1:])) if self.whole else h.shape
         return h * (kept.view(shape).to(h.device, h.dtype) / (1 - self.p))

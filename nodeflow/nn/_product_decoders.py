@@ -9,9 +9,7 @@ from torch.nn import functional as F
 from nodeflow._base.checks import as_count
 from nodeflow.nn._conv import draw_glorot
 from nodeflow.nn._decoder import Decoder
-from nodeflow.ops import Structure
-from nodeflow.ops._autograd import EdgeDot, Permute, inverse
-from nodeflow.ops._compiled import CACHED
+from nodeflow.ops import CACHED, EdgeDot, Permute, Structure, inverse
 
 
 class _Product(Decoder):
@@ -45,8 +43,13 @@ class DotProduct(_Product):
     tensor([11.])
     """
 
-    def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
-        return given.expand(*torch.broadcast_shapes(given.shape[:-1], rel.shape), self.width)
+    def __init__(self, width: int | None = None, num_relations: int | None = None, *, inverse: bool = False) -> None:
+        if width is None:
+            raise TypeError("DotProduct needs the width of the rows that it compares, as in DotProduct(64)")
+        super().__init__(width, num_relations, inverse=inverse)
+
+    def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
+        return rows.expand(*torch.broadcast_shapes(rows.shape[:-1], relation.shape), self.width)
 
 
 class DistMult(_Product):
@@ -71,10 +74,10 @@ class DistMult(_Product):
         """Draw new rows of relations."""
         nn.init.normal_(self.relation, std=self.width**-0.5)
 
-    def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
-        return given * F.embedding(rel, self.relation).to(given.dtype)
+    def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
+        return rows * F.embedding(relation, self.relation).to(rows.dtype)
 
-    def n3(self, src: Tensor, rel: Tensor | int | None, dst: Tensor, *, side: str = "destination") -> Tensor:
+    def n3(self, src: Tensor, relation: Tensor | int | None, dst: Tensor, *, side: str = "destination") -> Tensor:
         """Return the cubed norms of triples, ``sum_i |s_i|^3 + |r_i|^3 + |d_i|^3``, ``[...]``.
 
         The N3 regularisation (Lacroix, Usunier, Obozinski 2018, section 4.2) adds their mean over the triples of a
@@ -88,8 +91,8 @@ class DistMult(_Product):
         """
         self._check(src, "src")
         self._check(dst, "dst")
-        relation = F.embedding(self._relations(rel, side, src.device), self.relation).to(src.dtype)
-        return sum((self._cubes(rows) for rows in (relation, dst)), self._cubes(src))
+        middle = F.embedding(self._relations(relation, side, src.device), self.relation).to(src.dtype)
+        return sum((self._cubes(rows) for rows in (middle, dst)), self._cubes(src))
 
     def _cubes(self, rows: Tensor) -> Tensor:
         return rows.abs().pow(3).sum(-1)
@@ -104,7 +107,8 @@ class ComplEx(DistMult):
         width: width of the rows, an even number.
         num_relations, inverse: see ``Decoder``.
 
-    Parameters: ``relation`` ``[R, width]``, normal with standard deviation ``width ** -0.5`` as in ``DistMult``.
+    Parameters: ``relation`` ``[R, width]``, normal with standard deviation ``width ** -0.5`` as in ``DistMult``. A
+    complex product has twice the terms, so rows with entries of variance 1 have scores of variance 2.
 
     >>> decoder = ComplEx(8, num_relations=4)
     >>> decoder.score_all(torch.ones(5, 8), 2, torch.ones(7, 8), side="source").shape
@@ -114,9 +118,9 @@ class ComplEx(DistMult):
     def __init__(self, width: int, num_relations: int | None = None, *, inverse: bool = False) -> None:
         super().__init__(check_even(width, "ComplEx"), num_relations, inverse=inverse)
 
-    def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
-        real, imaginary = F.embedding(rel, self.relation).to(given.dtype).chunk(2, -1)
-        return complex_product(given, real, imaginary, conjugate=side == "source")
+    def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
+        real, imaginary = F.embedding(relation, self.relation).to(rows.dtype).chunk(2, -1)
+        return complex_product(rows, real, imaginary, conjugate=side == "source")
 
     def _cubes(self, rows: Tensor) -> Tensor:
         real, imaginary = rows.chunk(2, -1)
@@ -146,21 +150,21 @@ class Bilinear(_Product):
         """Draw new matrices."""
         draw_glorot(self)
 
-    def query(self, given: Tensor, rel: Tensor, side: str) -> Tensor:
-        weight = self.weight.to(given.dtype)
+    def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
+        weight = self.weight.to(rows.dtype)
         weight = weight if side == "destination" else weight.mT
-        if rel.numel() == 1:
-            rows = given @ weight[rel.reshape(())]
-            return rows.expand(*torch.broadcast_shapes(given.shape[:-1], rel.shape), self.width)
-        shape = torch.broadcast_shapes(given.shape[:-1], rel.shape)
-        rows, of = given.expand(*shape, self.width).reshape(-1, self.width), rel.expand(shape).flatten()
-        order = of.argsort(stable=True)
-        counts = torch.bincount(of, minlength=self.num_rows).tolist()
+        if relation.numel() == 1:
+            product = rows @ weight[relation.reshape(())]
+            return product.expand(*torch.broadcast_shapes(rows.shape[:-1], relation.shape), self.width)
+        shape = torch.broadcast_shapes(rows.shape[:-1], relation.shape)
+        flat, relation = rows.expand(*shape, self.width).reshape(-1, self.width), relation.expand(shape).flatten()
+        order = relation.argsort(stable=True)
+        counts = torch.bincount(relation, minlength=self.num_rows).tolist()
         # unbound at once: the gradient of weight[r] alone would be as large as all matrices
-        pieces = zip(rows[order].split(counts), weight.unbind(), strict=True)
+        pieces = zip(flat[order].split(counts), weight.unbind(), strict=True)
         products = [piece @ matrix for piece, matrix in pieces if len(piece)]
         place = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
-        grouped = torch.cat(products) if products else rows @ weight[0]  # no rows: the gradient of all matrices is 0
+        grouped = torch.cat(products) if products else flat @ weight[0]  # no rows: the gradient of all matrices is 0
         return grouped[place].reshape(*shape, self.width)
 
 

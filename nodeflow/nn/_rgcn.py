@@ -7,11 +7,9 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import as_count
 from nodeflow._rows.rows import take_rows
-from nodeflow.flow import Flow
-from nodeflow.flow._full_flow import FullFlow
+from nodeflow.flow import Flow, FullFlow
 from nodeflow.nn._conv import FlowConv, check_width, draw_glorot, edge_rows
-from nodeflow.ops import Structure, aggregate, linear_sum, sparse_linear
-from nodeflow.ops._opaque import opaque
+from nodeflow.ops import Structure, aggregate, linear_sum, opaque, sparse_linear
 
 
 class RGCNConv(FlowConv):
@@ -42,9 +40,16 @@ class RGCNConv(FlowConv):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, num_relations: int, *, num_bases: int | None = None,
-        own: bool = True, bias: bool = True, edge_type: str = "type",
-    ) -> None:  # fmt: skip
+        self,
+        in_features: int,
+        out_features: int,
+        num_relations: int,
+        *,
+        num_bases: int | None = None,
+        own: bool = True,
+        bias: bool = True,
+        edge_type: str = "type",
+    ) -> None:
         super().__init__()
         self.num_relations, self.edge_type = as_count(num_relations, "num_relations", 1), edge_type
         count = num_relations if num_bases is None else as_count(num_bases, "num_bases", 1)

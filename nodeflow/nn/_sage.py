@@ -48,9 +48,16 @@ class SAGEConv(LinearConv):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, *, aggregator: str = "mean", weighted: bool = False,
-        bias: bool = True, order: str = "auto", relu: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        aggregator: str = "mean",
+        weighted: bool = False,
+        bias: bool = True,
+        order: str = "auto",
+        relu: bool = False,
+    ) -> None:
         check_one_of(aggregator, "aggregator", ("mean", "gcn", "pool"))
         if aggregator == "pool" and order == "transform":
             raise ValueError("order must be 'auto' or 'aggregate' with aggregator='pool': a maximum is not linear")

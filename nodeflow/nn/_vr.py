@@ -151,9 +151,16 @@ class _VRStack(VRModel):
     own: ClassVar[bool]
 
     def __init__(
-        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, estimator: str = "cv",
-        dropout: float = 0.0, precomputed: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        in_features: int,
+        hidden: int,
+        out_features: int,
+        num_layers: int = 2,
+        *,
+        estimator: str = "cv",
+        dropout: float = 0.0,
+        precomputed: bool = False,
+    ) -> None:
         widths, embed = stack_widths(in_features, hidden, out_features, num_layers), None
         if precomputed:  # with ``own`` the rows are beside the propagated ones
             first, width = widths.pop(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -22,7 +23,9 @@ from nodeflow.nn._sage import SAGEConv
 def stack_widths(in_features: int, hidden: int, out_features: int, num_layers: int) -> list[tuple[int, int]]:
     """Return ``(in_features, out_features)`` of every convolution of a stack."""
     count = as_count(num_layers, "num_layers", 1)
-    widths = [in_features, *[hidden] * (count - 1), out_features]
+    names = {"in_features": in_features, "hidden": hidden, "out_features": out_features}
+    first, inner, last = (as_count(width, name, 1) for name, width in names.items())
+    widths = [first, *[inner] * (count - 1), last]
     return list(pairwise(widths))
 
 
@@ -35,16 +38,38 @@ class _Stack(FlowModel):
     conv: ClassVar[Callable[..., nn.Module]]
 
     def __init__(
-        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, dropout: float = 0.0,
-        activation: Callable[[Tensor], Tensor] = torch.relu, norm: str | None = None, residual: bool = False,
-        jumping: str | None = None, **conv: Any,
-    ) -> None:  # fmt: skip
+        self,
+        in_features: int,
+        hidden: int,
+        out_features: int,
+        num_layers: int = 2,
+        *,
+        dropout: float = 0.0,
+        activation: Callable[[Tensor], Tensor] = torch.relu,
+        norm: str | None = None,
+        residual: bool = False,
+        jumping: str | None = None,
+        **conv: Any,
+    ) -> None:
+        options = inspect.signature(type(self).conv).parameters
+        if unknown := [name for name in conv if name not in options and name != "conv_norm"]:
+            names = ", ".join(name for name in options if name not in ("in_features", "out_features", "mlp"))
+            raise TypeError(
+                f"{type(self).__name__} has no argument {unknown[0]!r}; beside its own it takes those of its "
+                f"convolutions: {names}"
+            )
         pairs = stack_widths(in_features, hidden, out_features if jumping is None else hidden, num_layers)
         convs = [self.make(i, o, jumping is None and n == len(pairs), conv) for n, (i, o) in enumerate(pairs, 1)]
         super().__init__(
-            convs, dropout, widths=[in_features, *(o for _, o in pairs)], activation=activation, norm=norm,
-            residual=residual, jumping=jumping, out_features=out_features,
-        )  # fmt: skip
+            convs,
+            dropout,
+            widths=[in_features, *(o for _, o in pairs)],
+            activation=activation,
+            norm=norm,
+            residual=residual,
+            jumping=jumping,
+            out_features=out_features,
+        )
         self._fuse_relu()
 
     def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
@@ -140,9 +165,16 @@ class GAT(_Stack):
     conv: ClassVar[Callable[..., nn.Module]] = GATConv
 
     def __init__(
-        self, in_features: int, hidden: int, out_features: int, num_layers: int = 2, *, heads: int = 1,
-        activation: Callable[[Tensor], Tensor] = torch.nn.functional.elu, **options: Any,
-    ) -> None:  # fmt: skip
+        self,
+        in_features: int,
+        hidden: int,
+        out_features: int,
+        num_layers: int = 2,
+        *,
+        heads: int = 1,
+        activation: Callable[[Tensor], Tensor] = torch.nn.functional.elu,
+        **options: Any,
+    ) -> None:
         if hidden % as_count(heads, "heads", 1):
             raise ValueError(f"hidden must be a multiple of heads, got hidden={hidden}, heads={heads}")
         super().__init__(in_features, hidden, out_features, num_layers, heads=heads, activation=activation, **options)

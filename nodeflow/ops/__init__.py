@@ -18,6 +18,8 @@ Which file to change:
 - A sum of float16 over a flow is slow: plain sums go to torch (``_autograd.bag``). For means and weighted sums
   ``_messages._computed_in`` casts the rows to float32, which costs most.
 - Products under autocast to bfloat16: ``_linear`` casts each matrix once.
+- Another reduction: an entry of ``_reductions.REDUCTIONS``; for any message also its code in ``_plan.choose``, and its
+  name in ``fn``.
 - Another pair of message and reduction is slow: ``_plan.choose`` decides which code runs it. ``_chunked`` runs every
   pair that has no faster code.
 - A gradient is wrong: ``_autograd`` (sums, dots, gathers), ``_chunked`` (extremes, products), ``_several``, ``_own``.
@@ -28,23 +30,27 @@ on every run; rows without edges give +0.0 and finite gradients. The tests in ``
 (same bits, loops beside torch's way), ``test_message_reduce`` (every pair against float64), ``test_gradients``,
 ``test_memory``. Time a change beside the version before it, checked out in ``../before``:
 ``python benchmarks/aggregate.py --ops sum mean --widths 16 64 256 --dtype float16 --scale 16 --before ../before``.
+
+Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
 from nodeflow.ops._aggregate import aggregate
+from nodeflow.ops._autograd import EdgeDot as EdgeDot
+from nodeflow.ops._autograd import Permute as Permute
+from nodeflow.ops._autograd import bag as bag
+from nodeflow.ops._autograd import inverse as inverse
 from nodeflow.ops._buckets import join_rows, split_messages, split_rows, split_sources
+from nodeflow.ops._compiled import CACHED as CACHED
 from nodeflow.ops._dropout import dropout
+from nodeflow.ops._linear import in_bfloat16 as in_bfloat16
 from nodeflow.ops._linear import linear_sum, sparse_linear
 from nodeflow.ops._messages import message, message_reduce
-from nodeflow.ops._opaque import opaque
+from nodeflow.ops._moduli import sum_moduli as sum_moduli
+from nodeflow.ops._opaque import opaque as opaque
 from nodeflow.ops._own import aggregate_beside_own
+from nodeflow.ops._own import rows_beside_own as rows_beside_own
 from nodeflow.ops._segment import gather_dst, gather_src, segment_reduce, segment_softmax
 from nodeflow.ops._structure import Structure as Structure
-
-message, message_reduce = opaque(message), opaque(message_reduce)
-gather_dst, gather_src = opaque(gather_dst), opaque(gather_src)
-segment_reduce, segment_softmax = opaque(segment_reduce), opaque(segment_softmax)
-join_rows, split_messages, split_rows = opaque(join_rows), opaque(split_messages), opaque(split_rows)
-split_sources = opaque(split_sources)
 
 __all__ = [
     "Structure",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, overload
+from typing import overload
 
 import torch
 from torch import Tensor
@@ -11,12 +10,10 @@ from torch import Tensor
 from nodeflow._base.checks import check_one_of, check_type
 from nodeflow.ops._messages import message_reduce
 from nodeflow.ops._opaque import opaque
-from nodeflow.ops._operands import REDUCTIONS, check_rows
+from nodeflow.ops._operands import check_rows
+from nodeflow.ops._reductions import REDUCTIONS, Sums
 from nodeflow.ops._several import several
 from nodeflow.ops._structure import Structure
-
-AGGREGATIONS: Final = (*REDUCTIONS, "var", "std")
-"""Names that ``aggregate`` takes."""
 
 
 @overload
@@ -44,7 +41,7 @@ def aggregate(
         weight: ``[num_edges]`` or ``[num_edges, ...]``, multiplied to the rows before they are reduced ("mean" divides
             by the number of edges, not by their weights); None for none. Not for "var" and "std".
 
-    Several reductions without a weight read the rows together ("prod" reads them apart). Destinations without edges
+    Several reductions without a weight read the rows together ("prod" reads them alone). Destinations without edges
     give 0 (1 for "prod"). Where the variance is 0, the gradient of "std" is 0. "var" and "std" of float16 and bfloat16
     are made in float32 and rounded once. See ``message_reduce`` for the other results, gradients and errors.
 
@@ -57,8 +54,10 @@ def aggregate(
     (tensor([1.5000, 2.0000, 0.0000]), tensor([0.5000, 0.0000, 0.0000]))
     """
     if isinstance(reduce, str):
-        spread = reduce in ("var", "std")
-        return _several(structure, h, (reduce,), weight)[0] if spread else _single(structure, h, reduce, weight)
+        check_one_of(reduce, "reduce", REDUCTIONS)
+        if REDUCTIONS[reduce].of_messages:
+            return _single(structure, h, reduce, weight)
+        return _several(structure, h, (reduce,), weight)[0]
     check_type(reduce, "reduce", list | tuple, "a name or a list of names")
     if not reduce:
         raise ValueError("reduce must name one reduction at least, got an empty list")
@@ -66,7 +65,6 @@ def aggregate(
 
 
 def _single(structure: Structure, h: Tensor, reduce: str, weight: Tensor | None) -> Tensor:
-    check_one_of(reduce, "reduce", AGGREGATIONS)
     if weight is None:
         return message_reduce(structure, "copy", "u", h, None, None, reduce, names=("h", ""))
     return message_reduce(structure, "mul", "u", h, "e", weight, reduce, names=("h", "weight"))
@@ -75,8 +73,8 @@ def _single(structure: Structure, h: Tensor, reduce: str, weight: Tensor | None)
 def _several(structure: Structure, h: Tensor, names: tuple[str, ...], weight: Tensor | None) -> tuple[Tensor, ...]:
     """Return each reduction; sums, extremes and deviations are read from the rows together."""
     for name in names:
-        check_one_of(name, "reduce", AGGREGATIONS)
-    spread = [name for name in names if name in ("var", "std")]
+        check_one_of(name, "reduce", REDUCTIONS)
+    spread = [name for name in names if not REDUCTIONS[name].of_messages]
     if spread and weight is not None:
         raise ValueError(
             f"{spread[0]!r} takes no weight, because a weighted variance has several definitions: aggregate weight * h "
@@ -85,27 +83,16 @@ def _several(structure: Structure, h: Tensor, names: tuple[str, ...], weight: Te
     h = check_rows(structure, "u", h, "h")
     if spread and not h.is_floating_point():
         raise TypeError(f"{spread[0]!r} needs floating numbers, got h of {h.dtype}: convert with .float() first")
-    together = set(names) - {"prod"}
+    needed = {REDUCTIONS[name].needs for name in names} - {None}
+    together = [name for name in set(names) if REDUCTIONS[name].needs]
     if weight is not None or not h.is_floating_point() or (len(together) < 2 and not spread):
-        made = {name: _single(structure, h, name, weight) for name in dict.fromkeys(names)}
-        return tuple(made[name] for name in names)
-    sums = not together <= {"max", "min"}
+        single = {name: _single(structure, h, name, weight) for name in dict.fromkeys(names)}
+        return tuple(single[name] for name in names)
     wide = h.to(torch.promote_types(h.dtype, torch.float32))
-    total, largest, smallest, squares = several(structure, wide, (sums, "max" in names, "min" in names, bool(spread)))
-    count = structure.divisor(wide)
-    make: dict[str, Callable[[], Tensor]] = {
-        "sum": lambda: total,
-        "mean": lambda: total / count,
-        "max": lambda: largest,
-        "min": lambda: smallest,
-        "prod": lambda: _single(structure, h, "prod", None),
-        "var": lambda: squares / count,
-        "std": lambda: _root(squares / count),
-    }
-    return tuple(make[name]().to(h.dtype) for name in names)
-
-
-def _root(variance: Tensor) -> Tensor:
-    """The square root, with a gradient of 0 where the variance is 0."""
-    is_zero = variance == 0
-    return torch.where(is_zero, 0, torch.where(is_zero, 1, variance).sqrt())
+    total, largest, smallest, squares = (field in needed for field in Sums._fields[:4])
+    parts = several(structure, wide, (total or squares, largest, smallest, squares))
+    sums = Sums._make((*parts, structure.divisor(wide)))
+    return tuple(
+        REDUCTIONS[name].finish(sums).to(h.dtype) if REDUCTIONS[name].needs else _single(structure, h, name, None)
+        for name in names
+    )

@@ -65,9 +65,14 @@ class Spmm(Op):
 
     @staticmethod
     def forward(
-        ctx: Any, structure: Structure, h: Tensor, w: Tensor | None, end: str = "v", mean: bool = False,
+        ctx: Any,
+        structure: Structure,
+        h: Tensor,
+        w: Tensor | None,
+        end: str = "v",
+        mean: bool = False,
         dtype: torch.dtype | None = None,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         ctx.structure, ctx.end, ctx.mean, ctx.dtype = structure, end, mean, h.dtype
         ctx.save_for_backward(h if ctx.needs_input_grad[2] else None, w)
         if native.is_summed(h, w):

@@ -12,10 +12,12 @@ import torch
 from torch import Tensor
 
 from nodeflow.ops._autograd import Permute, inverse
+from nodeflow.ops._opaque import opaque
 from nodeflow.ops._operands import check_rows
 from nodeflow.ops._structure import Structure
 
 
+@opaque
 def split_messages(structure: Structure, values: Tensor) -> list[Tensor]:
     """Return ``values`` ``[num_edges, ...]`` as one mailbox ``[nodes, degree, ...]`` per bucket of the structure.
 
@@ -33,6 +35,7 @@ def split_messages(structure: Structure, values: Tensor) -> list[Tensor]:
     return [part.reshape(*bucket.edges.shape, *values.shape[1:]) for part, bucket in zip(parts, buckets, strict=True)]
 
 
+@opaque
 def split_sources(structure: Structure, values: Tensor) -> list[Tensor]:
     """Return ``split_messages`` of the source row of every edge, ``values`` ``[num_src, ...]``, in one gather.
 
@@ -45,10 +48,13 @@ def split_sources(structure: Structure, values: Tensor) -> list[Tensor]:
     """
     check_rows(structure, "u", values, "values")
     rows = [structure.indices[bucket.edges.reshape(-1)] for bucket in structure.buckets()]
-    return [values.index_select(0, near).reshape(*bucket.edges.shape, *values.shape[1:])
-            for near, bucket in zip(rows, structure.buckets(), strict=True)]  # fmt: skip
+    return [
+        values.index_select(0, near).reshape(*bucket.edges.shape, *values.shape[1:])
+        for near, bucket in zip(rows, structure.buckets(), strict=True)
+    ]
 
 
+@opaque
 def split_rows(structure: Structure, values: Tensor) -> list[Tensor]:
     """Return the rows of ``values`` ``[num_dst, ...]`` per bucket of the structure, ``[nodes, ...]`` each.
 
@@ -62,6 +68,7 @@ def split_rows(structure: Structure, values: Tensor) -> list[Tensor]:
     return list(Permute.apply(values, order).split(sizes)[1:])
 
 
+@opaque
 def join_rows(structure: Structure, parts: Sequence[Tensor]) -> Tensor:
     """Put one tensor ``[nodes, ...]`` per bucket together to ``[num_dst, ...]``; destinations without edges are 0.
 

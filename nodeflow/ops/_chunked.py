@@ -83,6 +83,7 @@ class EdgeSum(Op):
             for a, b, piece in _pieces(structure, target, size):
                 out[a:b] = function(*piece.take(kinds, tensors))
             return out
+        # Pieces of edges may begin and end within a row: each adds to the rows that it touches.
         touched = _rows_touched(by.dst, size)
         for (a, b, piece), (first, last) in zip(_pieces(structure, target, size), touched, strict=True):
             message = function(*piece.take(kinds, tensors))
@@ -143,6 +144,7 @@ def _by_degree(
         message = function(*piece.take(kinds, tensors))
         return within(message.reshape(*edge.shape, *message.shape[1:]), 1)
 
+    # Rows of one degree are a matrix of edges, which is reduced at once; wide ones in parts of a piece.
     for degree, rows, edges in structure.buckets():
         count = max(1, size // degree)
         for row, edge in zip(rows.split(count), edges.split(count), strict=True):

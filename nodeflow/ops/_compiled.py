@@ -60,9 +60,14 @@ def _is_plain(tensor: Tensor) -> bool:
 
 
 def weighted_sum(
-    structure: Structure, end: str, x: Tensor, weight: Tensor | None, mean: bool, own: bool = False,
+    structure: Structure,
+    end: str,
+    x: Tensor,
+    weight: Tensor | None,
+    mean: bool,
+    own: bool = False,
     dtype: torch.dtype | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Sum the rows of ``x`` over the edges of each row of ``end`` ("u", "v"), as ``Spmm`` does; ``mean`` for "v" only.
 
     The result is of ``dtype``, where None is the type of ``x``: bfloat16 or float32 for rows of either.
@@ -114,9 +119,18 @@ def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
 
 
 def _sum_rows(
-    indptr: Ints, indices: Ints | None, edges: Ints | None, numbers: Array, weights: Array | None,
-    groups: tuple[int, int], shape: tuple[int, ...], dtype: torch.dtype, *, mean: bool = False, own: bool = False,
-) -> Tensor:  # fmt: skip
+    indptr: Ints,
+    indices: Ints | None,
+    edges: Ints | None,
+    numbers: Array,
+    weights: Array | None,
+    groups: tuple[int, int],
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    *,
+    mean: bool = False,
+    own: bool = False,
+) -> Tensor:
     """Return the sums of rows of ``groups`` (how many, and numbers in each); threads do a range of rows each."""
     out, size = _new(shape, np.dtype(_NUMPY[dtype])), math.prod(groups)
     streamed = not own and dtype != torch.bfloat16 and groups[1] % kernels.simd.LANES == 0 and _is_streamed(out)
@@ -182,17 +196,17 @@ def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]
 
     Rows are added in pieces, which are added in turn: the same sum for every number of threads.
     """
-    given, result, found = _flat(g), _flat(out), _new(tuple(out.shape), np.dtype(np.uint16))
+    gradient, result, masked = _flat(g), _flat(out), _new(tuple(out.shape), np.dtype(np.uint16))
     count, width = out.shape
     sums = np.zeros((-(-count // _ROWS), width), np.float32)
 
     def piece(first: int, last: int) -> None:
         for k in range(first, last):
             rows = k * _ROWS, min((k + 1) * _ROWS, count)
-            kernels.bias.relu_gradient(given, result, np.float32(scale), found.reshape(-1), sums[k], *rows)
+            kernels.bias.relu_gradient(gradient, result, np.float32(scale), masked.reshape(-1), sums[k], *rows)
 
     _in_threads(piece, _even_ranges(len(sums), _ROWS * width))
-    return _tensor(found, out.dtype), torch.from_numpy(sums.sum(0))
+    return _tensor(masked, out.dtype), torch.from_numpy(sums.sum(0))
 
 
 def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
@@ -232,7 +246,7 @@ def extreme(structure: Structure, kind: str, x: Tensor, largest: bool, counted: 
 
 def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor, g: Tensor) -> Tensor:
     """The gradient of ``extreme``: ``g`` in equal parts to the rows that have the best number."""
-    numbers, most, shared, given = (_flat(tensor) for tensor in (x, best, ties, g))
+    numbers, most, shared, gradient = (_flat(tensor) for tensor in (x, best, ties, g))
     size = x.shape[1:].numel()
     out = _new(tuple(x.shape), numbers.dtype)
     out.fill(0)
@@ -240,7 +254,7 @@ def share(structure: Structure, kind: str, x: Tensor, best: Tensor, ties: Tensor
     if out.size and structure.num_dst:
         _in_threads(
             lambda _a, _b, c, d: kernels.extremes.share_rows(
-                indptr, indices, numbers, most, shared, given, size, out.reshape(-1), c, d
+                indptr, indices, numbers, most, shared, gradient, size, out.reshape(-1), c, d
             ),
             _column_ranges(1, size, structure.num_edges),
         )
@@ -268,9 +282,13 @@ def several(
 
 
 def share_several(
-    structure: Structure, x: Tensor, mean: Tensor | None, outs: Sequence[Tensor], ties: Tensor,
+    structure: Structure,
+    x: Tensor,
+    mean: Tensor | None,
+    outs: Sequence[Tensor],
+    ties: Tensor,
     grads: Sequence[Tensor | None],
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The gradient of ``several`` for the rows of the sources; a gradient that is None counts as 0."""
     numbers, size = _flat(x), x.shape[1:].numel()
     none = numbers[:0]
@@ -315,10 +333,10 @@ def softmax_backward(structure: Structure, p: Tensor, g: Tensor) -> Tensor:
 
 
 def _by_destination(structure: Structure, kernel: Callable[..., None], *tensors: Tensor) -> Tensor:
-    given, indptr = [_flat(tensor) for tensor in tensors], _ints(structure.indptr)
-    out, size = _new(tuple(tensors[0].shape), given[0].dtype), tensors[0].shape[1:].numel()
+    arrays, indptr = [_flat(tensor) for tensor in tensors], _ints(structure.indptr)
+    out, size = _new(tuple(tensors[0].shape), arrays[0].dtype), tensors[0].shape[1:].numel()
     if out.size:
-        _in_threads(lambda a, b: kernel(indptr, *given, size, out.reshape(-1), a, b), _row_ranges(indptr, 8 * size))
+        _in_threads(lambda a, b: kernel(indptr, *arrays, size, out.reshape(-1), a, b), _row_ranges(indptr, 8 * size))
     return torch.from_numpy(out)
 
 

@@ -230,6 +230,8 @@ class _LinearSum(Op):
         pieces, words = _pieces(rows[0]), native.is_words(out)
         ctx.scale = 1.0 if key is None else native.drop_scale(rate)
         for block, *parts in zip(out.split(pieces), *(x.split(pieces) for x in rows), strict=True):
+            # Everything that a block needs is done while it is in the cache. In bfloat16 the bias comes last, in one
+            # loop with the ReLU: added first it would be rounded with every product.
             if bias is None or words:
                 torch.mm(parts[0], transposed[0], out=block)
             else:
@@ -249,15 +251,20 @@ class _LinearSum(Op):
     def backward(ctx: Any, *grads: Any) -> Any:
         (g,), (out, *flat) = grads, ctx.saved_tensors
         bias: Tensor | None = None
+        # First the gradient before the ReLU: 0 where the result is. The loop for bfloat16 sums it up for the bias too,
+        # but a gradient of this gradient needs an operation of torch.
         if out is not None and native.is_words(out) and not torch.is_grad_enabled():
             g, bias = native.relu_gradient(g, out, ctx.scale)
         elif out is not None:
             g = torch.ops.aten.threshold_backward(g if ctx.scale == 1 else g * ctx.scale, out, 0)
         gradients: list[Tensor | None] = [None] * len(flat)
-        for i, other in enumerate(flat):  # the gradient of x needs w, that of w needs x
-            if ctx.needs_input_grad[5 + (i ^ 1)]:
-                found = _times(g, other) if i % 2 else _outer(g, other)
-                gradients[i ^ 1] = found.to(ctx.types[1 + (i ^ 1)])
+        needed, types = ctx.needs_input_grad[5:], ctx.types[1:]
+        for i in range(0, len(flat), 2):
+            x, w = flat[i : i + 2]
+            if needed[i]:
+                gradients[i] = _times(g, w).to(types[i])
+            if needed[i + 1]:
+                gradients[i + 1] = _outer(g, x).to(types[i + 1])
         if ctx.needs_input_grad[4]:
             bias = (g.sum(0) if bias is None else bias).to(ctx.types[0])  # added up in float32 at least
         else:

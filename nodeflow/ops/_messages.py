@@ -10,13 +10,16 @@ from nodeflow._base.checks import check_one_of
 from nodeflow.ops._autograd import EdgeDot, Gather
 from nodeflow.ops._chunked import EdgeSum
 from nodeflow.ops._edgewise import OPERATIONS
-from nodeflow.ops._operands import REDUCTIONS, Operands, check_operands
+from nodeflow.ops._opaque import opaque
+from nodeflow.ops._operands import Operands, check_operands
 from nodeflow.ops._plan import choose, is_one_sum, scales
+from nodeflow.ops._reductions import OF_MESSAGES
 from nodeflow.ops._structure import Structure
 
 _LOW = (torch.float16, torch.bfloat16)
 
 
+@opaque
 def message_reduce(
     structure: Structure,
     op: str,
@@ -55,22 +58,29 @@ def message_reduce(
     >>> message_reduce(flow.structure, "copy", "u", h, None, None, "mean")
     tensor([1.5000, 3.0000])
     """
-    check_one_of(reduce, "reduce", REDUCTIONS)
-    given = check_operands(structure, op, lhs_kind, lhs, rhs_kind, rhs, names)
-    if reduce == "mean" and not given.dtype.is_floating_point:
-        raise TypeError(f"the mean needs floating numbers, got messages of {given.dtype}: convert with .float() first")
-    dtype = _computed_in(given, reduce)
-    if dtype != given.dtype == torch.bfloat16 and is_one_sum(given, reduce) and native.is_summed(*given.tensors):
-        dtype = given.dtype  # the loops add in float32, and round once
-    given = given._replace(tensors=tuple(tensor.to(dtype) for tensor in given.tensors))
-    run = choose(op, given.kinds, scales(given), reduce, dtype, structure.device.type)
-    out = run(structure, given)
-    shape = _message_shape(given)
+    check_one_of(reduce, "reduce", OF_MESSAGES)
+    operands = check_operands(structure, op, lhs_kind, lhs, rhs_kind, rhs, names)
+    if reduce == "mean" and not operands.dtype.is_floating_point:
+        raise TypeError(
+            f"the mean needs floating numbers, got messages of {operands.dtype}: convert with .float() first"
+        )
+    dtype = _computed_in(operands, reduce)
+    if (
+        dtype != operands.dtype == torch.bfloat16
+        and is_one_sum(operands, reduce)
+        and native.is_summed(*operands.tensors)
+    ):
+        dtype = operands.dtype  # the loops add in float32, and round once
+    operands = operands._replace(tensors=tuple(tensor.to(dtype) for tensor in operands.tensors))
+    run = choose(op, operands.kinds, scales(operands), reduce, dtype, structure.device.type)
+    out = run(structure, operands)
+    shape = _message_shape(operands)
     if out.shape[1:] != shape:
         out = out.reshape(structure.num_dst, *shape)
-    return out.to(given.dtype) if given.dtype.is_floating_point else out
+    return out.to(operands.dtype) if operands.dtype.is_floating_point else out
 
 
+@opaque
 def message(
     structure: Structure,
     op: str,
@@ -91,41 +101,41 @@ def message(
     >>> message(flow.structure, "sub", "v", own, "u", h)
     tensor([ 9.,  8., 17.])
     """
-    given = check_operands(structure, op, lhs_kind, lhs, rhs_kind, rhs, names)
+    operands = check_operands(structure, op, lhs_kind, lhs, rhs_kind, rhs, names)
     if op == "dot":
-        return _dots(structure, given)
-    rows = [_gathered(structure, kind, tensor) for kind, tensor in zip(given.kinds, given.tensors, strict=True)]
+        return _dots(structure, operands)
+    rows = [_gathered(structure, kind, tensor) for kind, tensor in zip(operands.kinds, operands.tensors, strict=True)]
     return OPERATIONS[op](*rows)
 
 
-def _computed_in(given: Operands, reduce: str) -> torch.dtype:
+def _computed_in(operands: Operands, reduce: str) -> torch.dtype:
     """The type that messages are computed and reduced in."""
     if reduce in ("max", "min"):
-        return torch.float32 if given.op == "dot" and given.dtype in _LOW else given.dtype
-    if not given.dtype.is_floating_point:
+        return torch.float32 if operands.op == "dot" and operands.dtype in _LOW else operands.dtype
+    if not operands.dtype.is_floating_point:
         return torch.int64
-    if reduce == "sum" and given.op == "copy":
-        return given.dtype  # sums add in float32 without a copy; the sum under a mean may be beyond float16
-    return torch.float32 if given.dtype in _LOW else given.dtype
+    if reduce == "sum" and operands.op == "copy":
+        return operands.dtype  # sums add in float32 without a copy; the sum under a mean may be beyond float16
+    return torch.float32 if operands.dtype in _LOW else operands.dtype
 
 
-def _message_shape(given: Operands) -> torch.Size:
-    shape, *others = (tensor.shape[1:] for tensor in given.tensors)
+def _message_shape(operands: Operands) -> torch.Size:
+    shape, *others = (tensor.shape[1:] for tensor in operands.tensors)
     for other in others:  # of one rank, and known to fit; torch.broadcast_shapes takes longer than small sums
         shape = torch.Size([b if a == 1 else a for a, b in zip(shape, other, strict=True)])
-    return torch.Size((*shape[:-1], 1)) if given.op == "dot" else shape
+    return torch.Size((*shape[:-1], 1)) if operands.op == "dot" else shape
 
 
 def _gathered(structure: Structure, kind: str, tensor: Tensor) -> Tensor:
     return tensor if kind == "e" else Gather.apply(structure, tensor, kind)
 
 
-def _dots(structure: Structure, given: Operands) -> Tensor:
-    left, right = given.tensors
-    floating = given.dtype.is_floating_point
-    if floating and set(given.kinds) == {"u", "v"} and left.shape[1:] == right.shape[1:] and left.ndim == 2:
-        a, b = (left, right) if given.kinds[0] == "v" else (right, left)
+def _dots(structure: Structure, operands: Operands) -> Tensor:
+    left, right = operands.tensors
+    floating = operands.dtype.is_floating_point
+    if floating and set(operands.kinds) == {"u", "v"} and left.shape[1:] == right.shape[1:] and left.ndim == 2:
+        a, b = (left, right) if operands.kinds[0] == "v" else (right, left)
         return EdgeDot.apply(structure, a, b, None).unsqueeze(1)
-    wide = _computed_in(given, "sum")
-    out = EdgeSum.apply(structure, "e", OPERATIONS["dot"], given.kinds, left.to(wide), right.to(wide))
-    return out.to(given.dtype) if floating else out
+    wide = _computed_in(operands, "sum")
+    out = EdgeSum.apply(structure, "e", OPERATIONS["dot"], operands.kinds, left.to(wide), right.to(wide))
+    return out.to(operands.dtype) if floating else out

@@ -52,8 +52,8 @@ class _Moduli(Function):
             with torch.enable_grad():
                 out = ctx.plain(x, y)
                 wanted = [t for t, needed in zip((x, y), ctx.needs_input_grad, strict=False) if needed]
-                found = iter(torch.autograd.grad(out, wanted, grads[0], create_graph=True))
-            return *(next(found) if needed else None for needed in ctx.needs_input_grad[:2]), None
+                gradients = iter(torch.autograd.grad(out, wanted, grads[0], create_graph=True))
+            return *(next(gradients) if needed else None for needed in ctx.needs_input_grad[:2]), None
         first = _gradient(x, y, grads[0]) if ctx.needs_input_grad[0] else None
         second = _gradient(y, x, grads[0].T) if ctx.needs_input_grad[1] else None
         return first, second, None

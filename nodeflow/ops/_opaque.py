@@ -28,6 +28,7 @@ def opaque(function: Callable[P, R]) -> Callable[P, R]:
             plain.append(torch.compiler.disable(function))
         return plain[0](*args, **kwargs)
 
-    # code of its own, by which the compiler counts how often it has looked at a function
+    # The compiler counts by code object how often it has looked at a function, and gives up after a few. All these
+    # functions would share the code of ``call``, so each gets a copy.
     call.__code__ = call.__code__.replace(co_name=function.__name__)  # type: ignore[attr-defined]
     return call

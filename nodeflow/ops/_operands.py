@@ -11,9 +11,6 @@ from nodeflow._base.checks import check_one_of, describe
 from nodeflow.ops._edgewise import OPERATIONS
 from nodeflow.ops._structure import Structure
 
-REDUCTIONS: Final = ("sum", "mean", "max", "min", "prod")
-"""Names of the reductions."""
-
 _KINDS: Final = {"u": ("num_src", "source"), "v": ("num_dst", "destination"), "e": ("num_edges", "edge")}
 
 

@@ -31,11 +31,11 @@ def aggregate_beside_own(structure: Structure, h: Tensor, reduce: str = "sum", w
     h = check_rows(structure, "u", h, "h")
     if _is_joined(h, weight, structure, reduce):
         return _OwnBesideSum.apply(structure, h, weight, reduce == "mean")
-    own, rows = share_own(h, structure.num_dst)
+    own, rows = rows_beside_own(h, structure.num_dst)
     return torch.cat([own, aggregate(structure, rows, reduce, weight)], 1)
 
 
-def share_own(h: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def rows_beside_own(h: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Return ``(h[:count], h)``, whose gradients are made in one matrix.
 
     Autograd alone would fill a second matrix of the size of ``h`` with zeros, and add the two. The second result must

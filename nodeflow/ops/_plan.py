@@ -47,26 +47,26 @@ def choose(
     return _summed
 
 
-def is_one_sum(given: Operands, reduce: str) -> bool:
+def is_one_sum(operands: Operands, reduce: str) -> bool:
     """Whether one loop makes the sums or means of these messages: of rows of sources, as they are or times weights."""
     if reduce not in ("sum", "mean"):
         return False
-    if given.op == "copy":
-        return given.kinds == ("u",)
-    kinds = (("u", "e"), scales(given)[1]), (("e", "u"), scales(given)[0])
-    return given.op == "mul" and any(given.kinds == pair and scaled for pair, scaled in kinds)
+    if operands.op == "copy":
+        return operands.kinds == ("u",)
+    kinds = (("u", "e"), scales(operands)[1]), (("e", "u"), scales(operands)[0])
+    return operands.op == "mul" and any(operands.kinds == pair and scaled for pair, scaled in kinds)
 
 
-def scales(given: Operands) -> tuple[bool, ...]:
+def scales(operands: Operands) -> tuple[bool, ...]:
     """Say of each operand whether each of its numbers multiplies a block of consecutive numbers of the other's row.
 
     One number does; so do those of heads ``[heads, 1]`` with ``[heads, width]``. Only sums of wide enough blocks on a
     CPU are faster than messages made in pieces, so heads of less than 4 numbers, or elsewhere, do not count.
     """
-    if len(given.tensors) == 1:
+    if len(operands.tensors) == 1:
         return (False,)
-    shapes = [tuple(tensor.shape[1:]) for tensor in given.tensors]
-    heads = given.tensors[0].device.type == "cpu"
+    shapes = [tuple(tensor.shape[1:]) for tensor in operands.tensors]
+    heads = operands.tensors[0].device.type == "cpu"
     return tuple(_scales(mine, other, heads) for mine, other in (shapes, shapes[::-1]))
 
 
@@ -79,36 +79,36 @@ def _scales(mine: tuple[int, ...], other: tuple[int, ...], heads: bool) -> bool:
     return heads and 0 not in other and mine[:leading] == other[:leading] and math.prod(other[leading:]) >= 4
 
 
-def _copied_source(structure: Structure, given: Operands, mean: bool) -> Tensor:
-    return Spmm.apply(structure, given.tensors[0], None, "v", mean)
+def _copied_source(structure: Structure, operands: Operands, mean: bool) -> Tensor:
+    return Spmm.apply(structure, operands.tensors[0], None, "v", mean)
 
 
-def _copied_edge(structure: Structure, given: Operands) -> Tensor:
-    return SegmentSum.apply(structure, given.tensors[0], "v")
+def _copied_edge(structure: Structure, operands: Operands) -> Tensor:
+    return SegmentSum.apply(structure, operands.tensors[0], "v")
 
 
-def _weighted(structure: Structure, given: Operands, source: int, mean: bool) -> Tensor:
-    h, weight = given.tensors[source], given.tensors[1 - source]
+def _weighted(structure: Structure, operands: Operands, source: int, mean: bool) -> Tensor:
+    h, weight = operands.tensors[source], operands.tensors[1 - source]
     groups = weight.shape[1:].numel()
     rows = weight.reshape(-1) if groups == 1 else weight.reshape(-1, groups)
     return Spmm.apply(structure, h, rows, "v", mean)
 
 
-def _summed(structure: Structure, given: Operands) -> Tensor:
-    return EdgeSum.apply(structure, "v", OPERATIONS[given.op], given.kinds, *given.tensors)
+def _summed(structure: Structure, operands: Operands) -> Tensor:
+    return EdgeSum.apply(structure, "v", OPERATIONS[operands.op], operands.kinds, *operands.tensors)
 
 
-def _averaged(run: Executor, structure: Structure, given: Operands) -> Tensor:
-    out = run(structure, given)
+def _averaged(run: Executor, structure: Structure, operands: Operands) -> Tensor:
+    out = run(structure, operands)
     return out.div_(structure.divisor(out))  # in place: a second matrix costs more than the division
 
 
-def _extreme(structure: Structure, given: Operands, largest: bool) -> Tensor:
-    return Extreme.apply(structure, largest, _repeatable(given.op), given.kinds, *given.tensors)
+def _extreme(structure: Structure, operands: Operands, largest: bool) -> Tensor:
+    return Extreme.apply(structure, largest, _repeatable(operands.op), operands.kinds, *operands.tensors)
 
 
-def _product(structure: Structure, given: Operands) -> Tensor:
-    return Product.apply(structure, _repeatable(given.op), given.kinds, *given.tensors)
+def _product(structure: Structure, operands: Operands) -> Tensor:
+    return Product.apply(structure, _repeatable(operands.op), operands.kinds, *operands.tensors)
 
 
 def _repeatable(op: str) -> EdgeFunction:

@@ -10,10 +10,12 @@ from torch import Tensor
 import nodeflow.ops._compiled as native
 from nodeflow.ops._autograd import Gather, Op, SegmentSum, bag
 from nodeflow.ops._messages import message_reduce
+from nodeflow.ops._opaque import opaque
 from nodeflow.ops._operands import check_rows
 from nodeflow.ops._structure import Structure
 
 
+@opaque
 def gather_src(structure: Structure, h: Tensor) -> Tensor:
     """Return the source row of every edge: ``[num_src, ...]`` to ``[num_edges, ...]``.
 
@@ -25,6 +27,7 @@ def gather_src(structure: Structure, h: Tensor) -> Tensor:
     return Gather.apply(structure, check_rows(structure, "u", h, "h"), "u")
 
 
+@opaque
 def gather_dst(structure: Structure, h: Tensor) -> Tensor:
     """Return the destination row of every edge: ``[num_dst, ...]`` to ``[num_edges, ...]``.
 
@@ -36,6 +39,7 @@ def gather_dst(structure: Structure, h: Tensor) -> Tensor:
     return Gather.apply(structure, check_rows(structure, "v", h, "h"), "v")
 
 
+@opaque
 def segment_reduce(structure: Structure, values: Tensor, reduce: str = "sum") -> Tensor:
     """Reduce a row per edge, ``[num_edges, ...]``, to a row per destination, ``[num_dst, ...]``.
 
@@ -50,6 +54,7 @@ def segment_reduce(structure: Structure, values: Tensor, reduce: str = "sum") ->
     return message_reduce(structure, "copy", "e", values, None, None, reduce, names=("values", ""))
 
 
+@opaque
 def segment_softmax(structure: Structure, scores: Tensor) -> Tensor:
     """Return the softmax of ``scores`` ``[num_edges, ...]`` over the edges of each destination, of the same shape.
 

@@ -63,16 +63,16 @@ class _Several(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         h, ties, *outs = ctx.saved_tensors
         structure: Structure = ctx.structure
-        given = [(k, g) for k, g in enumerate(grads) if g is not None]
-        if not given:
+        present = [(k, g) for k, g in enumerate(grads) if g is not None]
+        if not present:
             return None, None, None
-        if torch.is_grad_enabled() or not native.is_native(h, *(g for _, g in given)):
+        if torch.is_grad_enabled() or not native.is_native(h, *(g for _, g in present)):
             # A gradient of this gradient may be asked for: differentiate the separate operations instead.
             with torch.enable_grad():
                 x = h if h.requires_grad else h.detach().requires_grad_()
-                apart = _apart(structure, x, ctx.wanted)
+                separate = _apart(structure, x, ctx.wanted)
                 (gradient,) = torch.autograd.grad(
-                    [apart[k] for k, _ in given], x, [g for _, g in given], create_graph=torch.is_grad_enabled()
+                    [separate[k] for k, _ in present], x, [g for _, g in present], create_graph=torch.is_grad_enabled()
                 )
             return None, gradient, None
         mean = None if grads[3] is None else outs[0] / structure.divisor(outs[0])

@@ -63,7 +63,7 @@ class Structure(Frozen):
 
     @property
     def device(self) -> torch.device:
-        """Where the structure lies."""
+        """The device of the structure."""
         return self.indptr.device
 
     @property

@@ -46,8 +46,8 @@ def plot_curves(
     figure = require_matplotlib()(figsize=(8, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     for name, records in runs.items():
-        known = [record for record in records if not math.isnan(record.score)]
-        for axis, shown, value in ((left, records, "loss"), (right, known, "score")):
+        scored = [record for record in records if not math.isnan(record.score)]
+        for axis, shown, value in ((left, records, "loss"), (right, scored, "score")):
             points = [record.epoch for record in shown], [getattr(record, value) for record in shown]
             axis.plot(*points, marker="o", markersize=3, label=name)
     left.set(xlabel="epoch", ylabel="training loss")

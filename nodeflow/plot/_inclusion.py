@@ -1,4 +1,4 @@
-"""How often edges are drawn, beside how often their weights say that they are."""
+"""Frequencies with which edges are drawn, beside those that their weights state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from nodeflow._base.checks import as_count, check_type
 from nodeflow._base.types import SeedsLike
 from nodeflow._display.axes import axes_for
-from nodeflow.sampling import BoundSampler
+from nodeflow.sampling.base import BoundSampler
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

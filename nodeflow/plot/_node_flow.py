@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nodeflow._base.checks import describe
 from nodeflow._display.axes import require_matplotlib
 from nodeflow._display.layered import draw_layers, figure_size
-from nodeflow.flow import NodeFlow
-from nodeflow.flow._plot import picture_of
+from nodeflow.flow import NodeFlow, picture_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,9 +10,10 @@ import numpy as np
 from nodeflow._base.checks import as_count, check_one_of, check_type
 from nodeflow._base.types import SeedsLike
 from nodeflow._display.axes import axes_for, whole_ticks
-from nodeflow.flow._types import NamesLike
+from nodeflow.flow import NamesLike
 from nodeflow.graph import Graph
-from nodeflow.sampling import NeighborSampler, SamplerBase
+from nodeflow.sampling import NeighborSampler
+from nodeflow.sampling.base import SamplerBase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,11 +63,11 @@ def plot_samplers(
         batches = (sampler(seeds, epoch=epoch, **call) for epoch in range(number))
         sizes[name] = np.array([b.layer_sizes if count == "nodes" else b.flow_sizes for b in batches], float)
     axis = axes_for(ax, (6, 3.4))
-    most = max((found.shape[1] for found in sizes.values()), default=0)
+    most = max((counts.shape[1] for counts in sizes.values()), default=0)
     width = 0.8 / max(len(sizes), 1)
-    for i, (name, found) in enumerate(sizes.items()):
-        at = np.arange(most - found.shape[1], most) + (i - (len(sizes) - 1) / 2) * width
-        axis.bar(at, found.mean(0), width, yerr=found.std(0), capsize=2, ecolor="0.5", label=name)
+    for i, (name, counts) in enumerate(sizes.items()):
+        at = np.arange(most - counts.shape[1], most) + (i - (len(sizes) - 1) / 2) * width
+        axis.bar(at, counts.mean(0), width, yerr=counts.std(0), capsize=2, ecolor="0.5", label=name)
     words = [f"{'layer' if count == 'nodes' else 'flow'} {i - most}" for i in range(most)]
     if count == "nodes" and words:
         words[-1] = "seeds"
@@ -92,7 +93,7 @@ def plot_layer_growth(
 ) -> Axes:
     """Plot how batches of neighbour sampling grow from the seeds to the inputs, a line per fanout; returns the axes.
 
-    Nothing is drawn: the sizes are those of ``NeighborSampler(graph, [fanout] * num_flows).estimate(seeds)``.
+    The sizes are means of some draws, those of ``NeighborSampler(graph, [fanout] * num_flows).estimate(seeds)``.
 
     Args:
         graph: the parent graph.
@@ -119,15 +120,15 @@ def plot_layer_growth(
         fanout: NeighborSampler(graph, [fanout] * number, **options).estimate(seeds, ndata=ndata) for fanout in fanouts
     }
     axis = axes_for(ax, (5, 3.4))
-    for fanout, found in estimates.items():
+    for fanout, estimate in estimates.items():
         if count == "bytes":
-            values = np.cumsum(np.array(found.node_bytes[::-1]) + [0, *found.edge_bytes[::-1]]) / _MB
+            values = np.cumsum(np.array(estimate.node_bytes[::-1]) + [0, *estimate.edge_bytes[::-1]]) / _MB
         else:
-            values = np.array((found.nodes if count == "nodes" else found.edges)[::-1])
+            values = np.array((estimate.nodes if count == "nodes" else estimate.edges)[::-1])
         hops = np.arange(len(values)) + (count == "edges")
         axis.plot(hops, values, marker="o", markersize=3, label="all" if fanout == -1 else str(fanout))
     words = {"nodes": "nodes in the layer", "edges": "edges of the flow", "bytes": "MB so far"}
-    axis.set(xlabel="hops from the seeds", ylabel=f"expected {words[count]}", yscale="log")
+    axis.set(xlabel="hops from the seeds", ylabel=f"mean {words[count]}", yscale="log")
     whole_ticks(axis)
     axis.grid(alpha=0.3)
     if estimates:

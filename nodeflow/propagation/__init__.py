@@ -1,7 +1,14 @@
-"""Sums over all edges straight from the parent graph, and full passes of models."""
+"""Sums over all edges straight from the parent graph, and full passes of models.
+
+Names that are imported ``as`` themselves serve rooms above, not users.
+"""
 
 from nodeflow.propagation._exchange_plan import ExchangePlan
-from nodeflow.propagation._part import PartPropagation
+from nodeflow.propagation._filed_pass import FiledPass as FiledPass
+from nodeflow.propagation._full_pass import FullPass as FullPass
+from nodeflow.propagation._full_pass import LayeredModel as LayeredModel
+from nodeflow.propagation._full_pass import check_features as check_features
+from nodeflow.propagation._full_pass import check_out as check_out
 from nodeflow.propagation._propagation import Propagation
 
-__all__ = ["ExchangePlan", "PartPropagation", "Propagation"]
+__all__ = ["ExchangePlan", "Propagation"]

@@ -8,52 +8,110 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, check_num_rows
-from nodeflow._base.frozen import Frozen
+from nodeflow._base.checks import Ints, as_array, check_num_rows, check_one_of
+from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import MaskLike
+from nodeflow._edges.edges import NOTHING, Edges, edges_along
+from nodeflow._peers.held import Peers
+from nodeflow._peers.routes import Routes, narrowed
+from nodeflow._rows.rows import Rows, fetch_rows, first_rows, from_numpy, is_sparse
 from nodeflow._rows.rows import as_array as as_words
-from nodeflow._rows.rows import from_numpy
 from nodeflow.graph import Graph
-from nodeflow.graph._held import Peers
-from nodeflow.graph._routes import Routes
 
 
 class ExchangePlan(Frozen):
-    """The exchange of rows between masters and mirrors of a graph that lies on several processes.
+    """The exchange of rows between masters and mirrors of a graph that several processes hold.
 
     A *mirror* is a node at which this process has edges and that another process owns. Making the plan is collective,
-    and tells every owner which of its nodes have mirrors where. From then on rows travel without ids.
-
-    ``nodes``, int64 ``[num_masters + num_mirrors]``, are parent ids: first the nodes that this process owns, then the
-    mirrors, each ascending.
-
-    Raises TypeError for a graph that lies on one process.
+    and tells every owner which of its nodes have mirrors where. From then on rows travel without ids. A process that
+    holds all of the graph has no mirrors, and rows come back as they are.
     """
 
-    __slots__ = ("_asked", "_peers", "_routes", "nodes", "num_masters")
-    nodes: Ints
+    __slots__ = ("_asked", "_graph", "_nodes", "_peers", "_routes", "num_masters")
     num_masters: int
+    _graph: Graph
+    _nodes: Lazy[Ints]
     _peers: Peers
     _asked: list[Ints]
     _routes: Routes
 
     def __init__(self, graph: Graph) -> None:
-        peers = graph.peers
-        if peers is None:
-            raise TypeError("a plan is for a graph that lies on several processes, as DistributedGraph.open gives")
-        held: Any = graph.held
-        with peers.together("planning exchanges", exchanges=1):
-            ends = np.unique(np.concatenate([held.part.rows, held.part.src.astype(np.int64)]))
+        peers, held = graph.peers, graph.held
+        self._set(_graph=graph, _peers=peers)
+        if peers.size == 1:
+            self._set(
+                num_masters=graph.num_nodes,
+                _nodes=Lazy(lambda: np.arange(graph.num_nodes)),
+                _asked=[NOTHING],
+                _routes=Routes(NOTHING, 1),
+            )
+            return
+        with peers.together("planning exchanges"):
+            rows, _, src, _ = held.rows()
+            ends = np.unique(np.concatenate([rows, src.astype(np.int64)]))
             owner = peers.owners(ends)
             mirrors, owner = ends[owner != peers.rank], owner[owner != peers.rank]
             routes = Routes(owner, peers.size)
             asked = peers.exchange("ids of mirrors", routes.parcels(mirrors))
-        places = [held.parts.places(ids[0]) if ids else np.zeros(0, np.int64) for ids in asked]
-        masters = np.array(held.part.masters)
-        self._set(
-            nodes=np.concatenate([masters, mirrors]), num_masters=len(masters), _peers=peers, _asked=places,
-            _routes=routes,
-        )  # fmt: skip
+        places = [held.whole.rows_of(ids[0]) if ids else np.zeros(0, np.int64) for ids in asked]
+        masters = held.masters.numpy()
+        nodes = np.concatenate([masters, mirrors])
+        self._set(_nodes=Lazy.of(nodes), num_masters=len(masters), _asked=places, _routes=routes)
+
+    @property
+    def nodes(self) -> Ints:
+        """Parent ids, int64: first the nodes that this process owns, then the mirrors, each ascending."""
+        return self._nodes.get()
+
+    def edges(self, direction: str) -> Edges:
+        """Return the edges held here, in rows of ``nodes``; their neighbours are places among ``nodes``."""
+        if self._peers.size == 1:
+            return edges_along(self._graph, direction)
+        check_one_of(direction, "direction", ("in", "out"))
+        held = self._graph.held
+        rows, begin, src, _ = held.rows()
+        dst, source = self.places(np.repeat(rows, np.diff(begin))), self.places(src.astype(np.int64))
+        row, near, order = dst, source, np.argsort(dst, kind="stable")
+        if direction == "out":  # by edge id inside each source, as those of the whole graph are
+            row, near, order = source, dst, np.lexsort((held.whole.edge_ids_of(np.arange(len(src))), source))
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(self.nodes)))])
+        return Edges._trusted(indptr, narrowed(near[order], len(self.nodes)), order, whole=held.whole)
+
+    def check_together(self, direction: str) -> None:
+        """Raise ValueError unless all edges of a node lie in one process, in its row."""
+        if self._peers.size > 1:
+            edges_along(self._graph, direction)
+
+    def places(self, nodes: Ints) -> Ints:
+        """Return where nodes, parent ids, are among ``nodes``."""
+        if self._peers.size == 1:
+            return nodes
+        masters, mirrors = self.nodes[: self.num_masters], self.nodes[self.num_masters :]
+        place = np.searchsorted(masters, nodes)
+        inside = place < len(masters)
+        inside[inside] = masters[place[inside]] == nodes[inside]
+        place[~inside] = self.num_masters + np.searchsorted(mirrors, nodes[~inside])
+        return place
+
+    def fetched(self, column: Tensor | Rows) -> Tensor | Rows:
+        """Return the rows of ``nodes`` from rows of all nodes of the graph, which may be a column of it."""
+        return column if self._peers.size == 1 else fetch_rows(column, torch.from_numpy(self.nodes))
+
+    def gathered(self, rows: Tensor) -> Tensor:
+        """Return the rows of ``nodes`` from those of the nodes that this process owns; collective."""
+        return rows if self._peers.size == 1 else torch.cat([rows, self.broadcast(rows)])
+
+    def reduced(self, rows: Tensor) -> Tensor:
+        """Return the sums at the nodes that this process owns, from the parts of sums at ``nodes``; collective."""
+        if self._peers.size == 1:
+            return rows
+        if is_sparse(rows):  # of edges that lie with their destinations, so that all sums are here
+            return first_rows(rows, self.num_masters)
+        return self.reduce(rows[self.num_masters :], rows[: self.num_masters])
+
+    def own(self, rows: Tensor) -> Tensor:
+        """Return the rows of the nodes that this process owns from those of ``nodes``."""
+        return rows if self._peers.size == 1 else first_rows(rows, self.num_masters)
 
     @property
     def num_mirrors(self) -> int:
@@ -80,7 +138,7 @@ class ExchangePlan(Frozen):
 
         Raises ValueError for arguments that do not fit each other.
         """
-        with self._peers.together("rows of mirrors", exchanges=1):
+        with self._peers.together("rows of mirrors"):
             check_num_rows(rows.shape, "rows", self.num_masters, "node that this process owns")
             mask = self._mask(changed, self.num_masters, "changed")
             if (mask is None) != (into is None):
@@ -109,7 +167,7 @@ class ExchangePlan(Frozen):
 
         Raises ValueError for arguments that do not fit each other.
         """
-        with self._peers.together("sums of mirrors", exchanges=1):
+        with self._peers.together("sums of mirrors"):
             check_num_rows(rows.shape, "rows", self.num_mirrors, "mirror")
             check_num_rows(into.shape, "into", self.num_masters, "node that this process owns")
             mask = self._mask(changed, self.num_mirrors, "changed")

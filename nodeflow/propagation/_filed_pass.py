@@ -33,6 +33,8 @@ class FiledPass(FullPass):
         self, model: LayeredModel, propagation: Propagation, folder: FileLike, *, nodes: IdsLike | None = None,
         chunk_size: int | None = None, progress: bool = False, out: Tensor | None = None,
     ) -> None:  # fmt: skip
+        if propagation.graph.peers.size > 1:
+            raise ValueError("folder must be None for a graph that lies on several processes")
         chunk_size = _CHUNK if chunk_size is None else chunk_size
         super().__init__(model, propagation, nodes=nodes, chunk_size=chunk_size, progress=progress, out=out)
         self.folder = Path(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,9 +12,13 @@ from tqdm import tqdm
 
 from nodeflow._base.checks import Ints, as_count, as_ids, check_num_rows, check_type, describe
 from nodeflow._base.types import IdsLike
+from nodeflow._peers.fetching import fetch_from_owners
+from nodeflow._peers.held import together
 from nodeflow._rows.rows import Rows, fetch_rows, is_read_only, take_rows
 from nodeflow.flow import Flow
 from nodeflow.propagation._propagation import Propagation
+
+_PIECE = 2**16  # rows that are copied at a time
 
 
 class LayeredModel(Protocol):
@@ -39,6 +43,11 @@ class LayeredModel(Protocol):
 
     def convolve(self, i: int, flow: Flow, h: Tensor) -> Tensor:
         """Return the outputs of convolution ``i``."""
+
+    def layers(
+        self, propagation: Propagation, h: Tensor | Rows, *, chunk_size: int | None = None, progress: bool = False
+    ) -> Iterable[Tensor]:
+        """Yield the rows of all nodes that enter each convolution, then the outputs, without dropout."""
 
 
 def check_features(h: object) -> None:
@@ -72,7 +81,8 @@ class FullPass:
     """Computes a model layer by layer from full neighbourhoods. Arguments as for ``FlowModel.inference``.
 
     ``index``, int64 ``[len(nodes)]``, is the row of each of ``nodes`` in the outputs; None: all, in order. ``out``
-    takes the outputs of a pass over all nodes.
+    takes the outputs of a pass over all nodes. Where several processes hold the graph, each computes all the nodes that
+    it owns, and ``outputs`` fetches those of ``nodes``.
     """
 
     def __init__(
@@ -83,10 +93,14 @@ class FullPass:
         # checked before anything is computed
         self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
         self.index: Tensor | None = None
+        self.nodes: Ints | None = None
         # of every layer the nodes whose rows are computed, ascending; None: all
         self.needed: list[Ints | None] = [None] * (len(model.convs) + 1)
-        if nodes is not None:
-            wanted, index = np.unique(as_ids(nodes, "nodes", propagation.graph.num_nodes), return_inverse=True)
+        with together(propagation.graph, "outputs of nodes"):
+            propagation.plan.check_together(propagation.direction)
+            self.nodes = None if nodes is None else as_ids(nodes, "nodes", propagation.graph.num_nodes)
+        if self.nodes is not None and propagation.graph.peers.size == 1:
+            wanted, index = np.unique(self.nodes, return_inverse=True)
             self.index = torch.from_numpy(index)
             for i in reversed(range(len(self.needed))):
                 self.needed[i] = wanted
@@ -109,16 +123,17 @@ class FullPass:
                 module.training = training
 
     def _layers(self, h: Tensor | Rows, bar: tqdm[Any]) -> Iterator[Tensor]:
-        model, needed = self.model, self.needed[0]
+        model, needed, plan = self.model, self.needed[0], self.propagation.plan
         kept: list[Tensor] = []  # with jumping: the rows of every layer, of the nodes wanted
+        h = plan.fetched(h)
         if not isinstance(h, Tensor):
             h = fetch_rows(h, torch.from_numpy(np.arange(h.shape[0]) if needed is None else needed))
         elif needed is not None:
             h = take_rows(h, torch.from_numpy(needed))
         for i in range(len(model.convs)):
-            h = model.activate(i, h)
-            yield h
-            kept += [] if model.jumping is None or not i else [self._wanted(i, h)]
+            h = model.activate(i, plan.gathered(h) if i else h)
+            yield plan.own(h)
+            kept += [] if model.jumping is None or not i else [self._wanted(i, plan.own(h))]
             h = self._layer(i, h, bar)
         if model.jumping is not None:
             h = model.jumping([*kept, model.activate(len(model.convs), h)])
@@ -150,9 +165,32 @@ class FullPass:
         assert out is not None  # there is a range, an empty one at least
         return out
 
-    def check_fits(self, rows: Tensor) -> None:
-        """Raise ValueError unless ``out`` takes rows like these."""
+    @property
+    def num_outputs(self) -> int:
+        """The number of nodes whose outputs are wanted here."""
+        return self.propagation.plan.num_masters if self.nodes is None else len(self.nodes)
+
+    def outputs(self, rows: Tensor, out: Tensor | None) -> Tensor:
+        """Return the outputs of the nodes wanted, in ``out`` where it is given, from the last rows of the pass.
+
+        Raises ValueError unless ``out`` takes rows like these.
+        """
+        if self.nodes is None:
+            return rows
+        self.out = out
+        if self.index is None:
+            graph = self.propagation.graph
+            peers, places = graph.peers, graph.held.whole.rows_of
+            wanted = fetch_from_owners(
+                peers, "outputs", self.nodes, peers.owners, lambda ids: rows[torch.from_numpy(places(ids))]
+            )
+            return wanted if out is None else self._fitting(wanted).copy_(wanted)
+        if out is None:
+            return rows[self.index]
         self._fitting(rows)
+        for start in range(0, len(self.index), _PIECE):
+            out[start : start + _PIECE] = rows[self.index[start : start + _PIECE]]
+        return out
 
     def _fitting(self, part: Tensor) -> Tensor:
         """The tensor ``out``; raises ValueError unless it takes rows like those of ``part``."""
@@ -165,7 +203,7 @@ class FullPass:
 
     def _entering(self, i: int, h: Tensor, start: int, stop: int) -> tuple[Flow, Tensor]:
         """The flow into a range of nodes, and the rows of its sources."""
-        nodes, size = self.needed[i + 1], self.propagation.graph.num_nodes
+        nodes, size = self.needed[i + 1], self.propagation.plan.num_masters
         # a convolution that multiplies first would multiply the rows of all nodes for every range; gathering the rows
         # of the neighbours saves that, and costs more than it saves where a range has more edges than there are nodes
         if nodes is None and (stop - start == size or self.propagation.num_edges(start, stop) >= size):
@@ -181,4 +219,7 @@ class FullPass:
     def _rows(self, i: int, nodes: Tensor) -> Tensor:
         """Positions of nodes among the rows computed for layer ``i``."""
         held = self.needed[i]
-        return nodes if held is None else torch.searchsorted(torch.from_numpy(held).to(nodes.device), nodes)
+        if held is None:
+            places = self.propagation.plan.places(nodes.numpy(force=True))
+            return torch.from_numpy(places).to(nodes.device)
+        return torch.searchsorted(torch.from_numpy(held).to(nodes.device), nodes)

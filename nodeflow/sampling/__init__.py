@@ -1,4 +1,4 @@
-"""Samplers: base classes, and one file per family.
+"""Samplers, one file per family; base classes and parts of samplers are in ``nodeflow.sampling.base``.
 
 A new family starts as a copy of the nearest one:
 
@@ -8,7 +8,7 @@ A new family starts as a copy of the nearest one:
 - Every row draws on its own, in a compiled loop: ``RowSampler.draw_rows``. Copy ``_bernoulli.py`` and its loop,
   ``_kernels/draw/bernoulli.py``.
 - A flow's destinations draw together, or the chosen edges are not in the graph: ``Sampler.choose``. Copy
-  ``_random_walk.py``, or for torch operations the example in docs/sampling.md.
+  ``_random_walk.py``, or for torch operations the example in docs/custom-samplers.md.
 - All layers share one subgraph: ``SubgraphSampler.choose_nodes``. Copy ``_cluster.py``.
 
 Probabilities ``min(1, c * score)`` that add up to a size: ``inclusion_probabilities`` makes them for rows of edges,
@@ -32,18 +32,18 @@ In the copy:
 The file of a family may be changed freely, as long as its golden values stay. ``_base``, ``_bound``, ``_reader``,
 ``_sampler``, ``_rows``, ``_choice`` and ``_assemble`` serve all families; a new one needs no change there.
 docs/architecture.md lists the rest of a new family: an entry in this file, tests, golden values and a page.
+
+Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
-from nodeflow.graph._edges import Edges, edges_along
-from nodeflow.sampling._assemble import assemble
-from nodeflow.sampling._base import SamplerBase
+from nodeflow.sampling import base
+from nodeflow.sampling._base import Call as Call
+from nodeflow.sampling._base import Draw as Draw
+from nodeflow.sampling._base import StepSeeds as StepSeeds
 from nodeflow.sampling._bernoulli import BernoulliSampler
-from nodeflow.sampling._bound import BoundSampler
-from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._cluster import ClusterSampler, partition
+from nodeflow.sampling._cluster import links as links
 from nodeflow.sampling._estimate import Estimate
-from nodeflow.sampling._frontier import Inclusion
-from nodeflow.sampling._inclusion import inclusion_probabilities
 from nodeflow.sampling._induced import induced
 from nodeflow.sampling._labor import LaborSampler
 from nodeflow.sampling._layerwise import FastGCNSampler, LadiesSampler, LayerSampler
@@ -51,49 +51,31 @@ from nodeflow.sampling._link import LinkSampler
 from nodeflow.sampling._link_chunks import LinkChunk
 from nodeflow.sampling._neighbor import FullSampler, NeighborSampler
 from nodeflow.sampling._random_walk import RandomWalkSampler
-from nodeflow.sampling._reader import Candidates
-from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._saint import SaintSampler
-from nodeflow.sampling._sampler import Sampler, Step
-from nodeflow.sampling._scores import LayerCandidates
+from nodeflow.sampling._sampler import Sampler
+from nodeflow.sampling._sampler import check_size as check_size
+from nodeflow.sampling._sampler import check_sizes as check_sizes
 from nodeflow.sampling._shadow import ShadowSampler
-from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
 from nodeflow.sampling._temporal import TemporalNeighborSampler
 
 __all__ = [
     "BernoulliSampler",
-    "BoundSampler",
-    "Candidates",
-    "Choice",
     "ClusterSampler",
-    "DrawingRows",
-    "Drawn",
-    "Edges",
     "Estimate",
     "FastGCNSampler",
     "FullSampler",
-    "Inclusion",
     "LaborSampler",
     "LadiesSampler",
-    "LayerCandidates",
     "LayerSampler",
     "LinkChunk",
     "LinkSampler",
     "NeighborSampler",
     "RandomWalkSampler",
-    "RowSampler",
     "SaintSampler",
     "Sampler",
-    "SamplerBase",
     "ShadowSampler",
-    "Step",
-    "Subgraph",
-    "SubgraphSampler",
     "TemporalNeighborSampler",
-    "assemble",
-    "edges_along",
-    "inclusion_probabilities",
+    "base",
     "induced",
-    "induced_subgraph",
     "partition",
 ]

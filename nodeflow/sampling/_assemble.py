@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,10 +12,10 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_ids, first_true
 from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import SeedsLike
-from nodeflow.flow import Flow, Layer, NodeFlow
+from nodeflow._edges.edges import Edges
+from nodeflow._edges.numbering import Numbering
+from nodeflow.flow import Flow, FlowParts, Layer, NodeFlow
 from nodeflow.graph import Frame, Graph
-from nodeflow.graph._edges import Edges
-from nodeflow.graph._numbering import Numbering
 from nodeflow.ops import Structure
 from nodeflow.sampling._choice import Choice
 
@@ -53,7 +54,7 @@ def assemble(
     Raises TypeError or IndexError for seeds that are not ids, ValueError for a Choice that does not fit.
 
     >>> from nodeflow import Graph
-    >>> from nodeflow.sampling import edges_along
+    >>> from nodeflow.sampling.base import edges_along
     >>> graph = Graph.from_edges([0, 1, 2], [2, 2, 0])
     >>> edges = edges_along(graph, "in")
     >>> def first(dst, number):
@@ -63,16 +64,32 @@ def assemble(
     >>> [layer.parent_nid.tolist() for layer in assemble(graph, edges, [2], 2, first).layers]
     [[2, 0], [2, 0], [2]]
     """
-    asked = as_ids(seeds, "seeds", graph.num_nodes).copy()
+    keys = as_ids(seeds, "seeds", graph.num_nodes).copy()
     parts = _Parts(graph, edges, num_flows, choose, contexts is not None)
     number = 1
     if contexts is not None:
-        asked += graph.num_nodes * contexts
+        keys += graph.num_nodes * contexts
         number = int(contexts.max(initial=0)) + 1
     with Numbering(graph.num_nodes * number) as numbering:
-        index = torch.from_numpy(numbering.extend(asked))
+        index = torch.from_numpy(numbering.extend(keys))
         layers, flows = parts.reused(numbering) if reuse else parts.resampled(numbering, include_dst)
-    return NodeFlow.trusted(layers, flows, parent=graph, seed_index=index)
+    return NodeFlow._trusted(layers, flows, parent=graph, seed_index=index)
+
+
+class _Hop(NamedTuple):
+    """The nodes that drew in one flow of a batch whose nodes draw once.
+
+    Attributes:
+        choice: the edges that they drew.
+        ends: where the edges of each end in the structure of all hops, int64 ``[num_dst]``.
+        local: local ids of the sources, int64 ``[E]``.
+        num_edges: number of edges of this hop and of those nearer to the seeds.
+    """
+
+    choice: Choice
+    ends: Ints
+    local: Ints
+    num_edges: int
 
 
 class _Parts:
@@ -109,22 +126,21 @@ class _Parts:
 
     def reused(self, numbering: Numbering) -> tuple[list[Layer], list[Flow]]:
         """One structure over all nodes reached; each layer and flow is a prefix of it."""
-        choices: list[Choice] = []
-        locals_, num_nodes, num_edges, done = [np.zeros(0, np.int64)], [len(numbering.nodes)], [0], 0
+        hops: list[_Hop] = []
+        num_nodes, num_edges = [len(numbering.nodes)], 0
         for i in reversed(range(self.num_flows)):
-            choice, src = self.chosen(numbering.nodes[done:], i)
+            # the nodes before these drew in a flow nearer to the seeds
+            choice, src = self.chosen(numbering.nodes[num_nodes[-2] if hops else 0 :], i)
             if choice.edata or choice.nodes is not None:
                 raise ValueError(
                     "with reuse=True layers and flows are prefixes of one structure: no columns of a Choice"
                 )
-            done = len(numbering.nodes)
-            locals_.append(numbering.extend(src))
-            choices.append(choice)
+            hops.append(_Hop(choice, choice.indptr[1:] + num_edges, numbering.extend(src), num_edges + len(src)))
+            num_edges = hops[-1].num_edges
             num_nodes.append(len(numbering.nodes))
-            num_edges.append(num_edges[-1] + len(locals_[-1]))
-        starts = [choice.indptr[1:] + start for choice, start in zip(choices, num_edges, strict=False)]
-        indptr = torch.from_numpy(np.concatenate([np.zeros(1, np.int64), *starts]))
-        indices = torch.from_numpy(np.concatenate(locals_))
+        choices = [hop.choice for hop in hops]
+        indptr = torch.from_numpy(np.concatenate([np.zeros(1, np.int64), *(hop.ends for hop in hops)]))
+        indices = torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *(hop.local for hop in hops)]))
         whole = self.layer(numbering.nodes)
         context = whole.context
         eid = Lazy(lambda: torch.cat([parent_eid(self.edges, choice).get() for choice in choices]))
@@ -133,18 +149,16 @@ class _Parts:
         said = {choice.needs_weight for choice in choices}
         needed = True if True in said else None if None in said else False
         layers = [
-            Layer.trusted(size, whole.parent_nid[:size], context=None if context is None else context[:size])
+            Layer._trusted(size, whole.parent_nid[:size], context=None if context is None else context[:size])
             for size in reversed(num_nodes)
         ]
         flows = []
-        for i in range(self.num_flows):
-            size = num_edges[self.num_flows - i]
+        for i, hop in enumerate(reversed(hops)):
+            size = hop.num_edges
             structure = Structure(indptr[: layers[i + 1].num_nodes + 1], indices[:size], layers[i].num_nodes)
-            flow = Flow.trusted(
-                structure, layers[i], layers[i + 1], (i, i + 1), parent_eid=prefix(eid, size), prefix=True,
-                weight=None if weight is None else prefix(weight, size), needs_weight=needed,
-            )  # fmt: skip
-            flows.append(flow)
+            parts: FlowParts = {"parent_eid": prefix(eid, size), "needs_weight": needed, "prefix": True}
+            parts["weight"] = None if weight is None else prefix(weight, size)
+            flows.append(Flow._trusted(structure, layers[i], layers[i + 1], (i, i + 1), **parts))
         return layers, flows
 
     def chosen(self, keys: Ints, flow: int) -> tuple[Choice, Ints]:
@@ -168,10 +182,10 @@ class _Parts:
     def layer(self, keys: Ints, choice: Choice | None = None) -> Layer:
         """The layer of the nodes ``keys``, with the node columns of the Choice that reached them."""
         if not self.contexts:
-            layer = Layer.trusted(len(keys), torch.from_numpy(keys))
+            layer = Layer._trusted(len(keys), torch.from_numpy(keys))
         else:
             n = self.graph.num_nodes
-            layer = Layer.trusted(len(keys), torch.from_numpy(keys % n), context=torch.from_numpy(keys // n))
+            layer = Layer._trusted(len(keys), torch.from_numpy(keys % n), context=torch.from_numpy(keys // n))
         if choice is not None and choice.nodes is not None:
             layer.data.update(_spread(choice.ndata, layer.rows_of(choice.nodes), len(keys)))
         return layer
@@ -179,18 +193,18 @@ class _Parts:
     def flow(self, choice: Choice, local: Ints, src: Layer, dst: Layer, i: int, *, prefix: bool) -> Flow:
         """The flow of the chosen edges, whose sources have the local ids ``local``."""
         structure = Structure(torch.from_numpy(choice.indptr), torch.from_numpy(local), src.num_nodes)
-        return Flow.trusted(
-            structure, src, dst, (i, i + 1), parent_eid=parent_eid(self.edges, choice), weight=choice.weight,
-            needs_weight=choice.needs_weight, data=Frame(len(local), choice.edata), prefix=prefix,
-        )  # fmt: skip
+        parts: FlowParts = {"parent_eid": parent_eid(self.edges, choice), "data": Frame(len(local), choice.edata)}
+        parts |= {"weight": choice.weight, "needs_weight": choice.needs_weight, "prefix": prefix}
+        return Flow._trusted(structure, src, dst, (i, i + 1), **parts)
 
 
 def _spread(columns: Mapping[str, Tensor], rows: Tensor, size: int) -> dict[str, Tensor]:
     """Columns of ``size`` rows with the given ones at ``rows`` and zeros elsewhere, differentiable."""
     if len(rows) and int(rows.min()) < 0:
         raise ValueError("nodes of the Choice must be sources of chosen edges, each named once")
-    return {name: values.new_zeros((size, *values.shape[1:])).index_put((rows,), values)
-            for name, values in columns.items()}  # fmt: skip
+    return {
+        name: values.new_zeros((size, *values.shape[1:])).index_put((rows,), values) for name, values in columns.items()
+    }
 
 
 def prefix(cell: Lazy[Tensor], size: int) -> Lazy[Tensor]:

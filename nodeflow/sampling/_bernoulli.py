@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import numpy as np
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_number
-from nodeflow._base.types import EdgeFilter, NumbersLike, PerFlow
+from nodeflow._base.checks import as_number
+from nodeflow._base.types import NumbersLike, PerFlow
+from nodeflow._edges.edges import Edges
 from nodeflow.graph import Graph
-from nodeflow.graph._edges import Edges
-from nodeflow.sampling._frontier import Inclusion
+from nodeflow.sampling._options import SamplerOptions
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, as_list, check_sizes
 
@@ -48,6 +50,7 @@ class BernoulliSampler(RowSampler):
     """
 
     draws_as = "bernoulli"
+    fixed_sizes = False
 
     def __init__(
         self,
@@ -55,30 +58,16 @@ class BernoulliSampler(RowSampler):
         fanouts: PerFlow | None = None,
         *,
         rates: NumbersLike | None = None,
-        direction: str = "in",
-        include_dst: bool = True,
-        reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
-        seed: int = 0,
+        **options: Unpack[SamplerOptions],
     ) -> None:
         if (fanouts is None) == (rates is None):
-            given = "neither" if fanouts is None else "both"
+            number = "neither" if fanouts is None else "both"
             raise ValueError(
-                f"BernoulliSampler takes either fanouts, as in [10, 25], or rates, as in [0.1, 0.5]; got {given}"
+                f"BernoulliSampler takes either fanouts, as in [10, 25], or rates, as in [0.1, 0.5]; got {number}"
             )
         self.fanouts = None if fanouts is None else check_sizes(fanouts, "fanouts")
         self.rates = None if rates is None else _check_rates(rates)
-        super().__init__(
-            graph, len(self.fanouts or self.rates or ()), direction=direction, include_dst=include_dst, reuse=reuse,
-            edge_filter=edge_filter, weight=weight, seed=seed,
-        )  # fmt: skip
-
-    def inclusion(self, rows: Ints, degree: Ints, flow: int) -> Inclusion:
-        """Return how often rows draw their edges: each with the probability p of the flow."""
-        _, _, rejection = kernels.bernoulli.log_rejection(self.reader.edges.indptr, rows, *self._rate(flow))
-        prob = -np.expm1(rejection)
-        return Inclusion(degree * prob, prob)
+        super().__init__(graph, len(self.fanouts or self.rates or ()), **options)
 
     def _rate(self, flow: int) -> tuple[int, float]:
         """The fanout of a flow, and the rate where there is one instead."""

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_ids
 from nodeflow._base.types import EdgeFilter, IdsLike
+from nodeflow._edges.columns import EdgeMask, edge_mask
+from nodeflow._peers.held import together
 from nodeflow.graph import Graph
-from nodeflow.graph._columns import EdgeMask, edge_mask
-from nodeflow.graph._held import together
 from nodeflow.random import hash_ids
-from nodeflow.sampling._base import SamplerBase
+from nodeflow.sampling._base import SamplerBase, agree_on_settings
+from nodeflow.sampling._options import arguments
 from nodeflow.sampling._reader import Reader
-from nodeflow.sampling._settings import arguments
 
 
 class BoundSampler(SamplerBase):
@@ -60,11 +60,9 @@ class BoundSampler(SamplerBase):
     reader: Reader
 
     def bind(self) -> None:
-        """Call ``read_graph``; where the graph lies on several processes, all must have the same settings."""
+        """Call ``read_graph``; all processes that hold the graph must have the same settings."""
         super().bind()
-        if self.graph.peers is not None:
-            told = {name: repr(value) for name, value in self.settings.items()}
-            self.graph.peers.agree(f"settings of {type(self).__name__}", told)
+        agree_on_settings(self)
 
     def read_graph(self) -> None:
         """Read the edges and their weights into ``reader``."""
@@ -76,8 +74,8 @@ class BoundSampler(SamplerBase):
 
         Arguments left at None are not shown, so that states of loaders stay readable when a version adds one.
         """
-        defaults = arguments(type(self))
-        settings = {k: v for k, v in super().settings.items() if v is not None or defaults.get(k, 0) is not None}
+        left = {name for name, p in arguments(type(self)).items() if p.default is None}
+        settings = {k: v for k, v in super().settings.items() if v is not None or k not in left}
         left_out = self.reader.left_out
         if left_out is not None:
             settings["without_edges"] = f"{len(left_out)} edges, {hash_ids(left_out):#018x}"
@@ -95,9 +93,7 @@ class BoundSampler(SamplerBase):
         return self._without(as_ids(eid, "eid", self.graph.num_edges, "edge"))
 
     def _without(self, eid: Ints) -> Self:
-        # where the graph lies on several processes, each leaves out the edges that it holds when it is asked to draw
-        apart = self.graph.peers is not None
-        return self.with_reader(self.reader.leaving_out(eid) if apart else self.reader.without(eid))
+        return self.with_reader(self.reader.without(eid, self.graph.held))
 
     def with_reader(self, reader: Reader) -> Self:
         """Return a sampler like this one that looks up other edges."""
@@ -111,9 +107,9 @@ class BoundSampler(SamplerBase):
 
         It is the ``weight`` column, or 1, and 0 for edges that the filter or ``without_edges`` leaves out. A sampler of
         your own overrides this if it never draws some other edges, or counts edges otherwise: ``assert_unbiased``
-        compares its weighted sums with the sums by these numbers (example in docs/sampling.md).
+        compares its weighted sums with the sums by these numbers (example in docs/custom-samplers.md).
         """
-        if self.graph.peers is not None:
+        if self.graph.peers.size > 1:
             raise TypeError("estimand() has a number for every edge, and this graph lies on several processes")
         weights, mask, left_out = self.reader.weights, self.reader.mask, self.reader.left_out
         number = np.ones(self.graph.num_edges) if weights is None else weights.astype(np.float64)

@@ -12,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, as_array, check_indptr, check_length, describe
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike
-from nodeflow.graph._edges import Edges
+from nodeflow._edges.edges import Edges
 
 
 class Choice(Frozen):
@@ -49,8 +49,18 @@ class Choice(Frozen):
     """
 
     __slots__ = (
-        "_fresh", "edata", "eid", "indptr", "ndata", "needs_weight", "nodes", "positions", "src", "trusted", "weight",
-    )  # fmt: skip
+        "_fresh",
+        "edata",
+        "eid",
+        "indptr",
+        "ndata",
+        "needs_weight",
+        "nodes",
+        "positions",
+        "src",
+        "trusted",
+        "weight",
+    )
     indptr: Ints
     positions: Ints | None
     src: Ints | None
@@ -96,10 +106,9 @@ class Choice(Frozen):
         if (nodes is None) != (ndata is None):
             raise ValueError("ndata goes with nodes, the parent ids that its rows belong to")
         named = None if nodes is None else torch.from_numpy(_int64(nodes, "nodes"))
-        self._set(
-            indptr=ends, positions=chosen, src=sources, eid=edge, weight=cell, trusted=False, _fresh=[],
-            needs_weight=False if cell is None else None, edata=dict(edata or {}), nodes=named, ndata=dict(ndata or {}),
-        )  # fmt: skip
+        self._set(indptr=ends, positions=chosen, src=sources, eid=edge, trusted=False, _fresh=[])
+        self._set(weight=cell, needs_weight=False if cell is None else None)
+        self._set(edata=dict(edata or {}), nodes=named, ndata=dict(ndata or {}))
 
     @classmethod
     def of_kernel(
@@ -124,11 +133,9 @@ class Choice(Frozen):
         """
         self = cls.__new__(cls)
         cell = None if weight is None else Lazy(weight)
-        self._set(
-            indptr=indptr, positions=positions, src=src if positions is None else None, eid=eid, weight=cell,
-            needs_weight=False if cell is None else needs_weight, trusted=True,
-            _fresh=[] if positions is None else [src], edata=edata or {}, nodes=nodes, ndata=ndata or {},
-        )  # fmt: skip
+        self._set(indptr=indptr, positions=positions, src=src if positions is None else None, eid=eid, trusted=True)
+        self._set(_fresh=[] if positions is None else [src], edata=edata or {}, nodes=nodes, ndata=ndata or {})
+        self._set(weight=cell, needs_weight=False if cell is None else needs_weight)
         return self
 
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -13,13 +13,15 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_length
 from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import EdgeFilter, IdsLike
+from nodeflow._base.types import IdsLike
 from nodeflow._runtime import locks
-from nodeflow.flow._parent import check_graph
+from nodeflow.flow import check_graph
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key, hash_ids
+from nodeflow.sampling._options import SubgraphOptions
 from nodeflow.sampling._sampler import first_seeds
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler
+from nodeflow.sampling._whole_only import check_one_process
 
 _MOST = 2**31 - 1
 
@@ -135,15 +137,11 @@ class ClusterSampler(SubgraphSampler):
         graph: Graph,
         num_flows: int,
         parts: int | IdsLike,
-        *,
-        direction: str = "in",
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
-        seed: int = 0,
+        **options: Unpack[SubgraphOptions],
     ) -> None:
         check_graph(graph, "graph")
-        self.parts = _parts(graph, parts, seed)
-        super().__init__(graph, num_flows, direction=direction, edge_filter=edge_filter, weight=weight, seed=seed)
+        self.parts = _parts(graph, parts, options.get("seed", 0))
+        super().__init__(graph, num_flows, **options)
 
     def read_graph(self) -> None:
         """Find also the nodes of every part."""
@@ -175,6 +173,7 @@ class ClusterSampler(SubgraphSampler):
 def _parts(graph: Graph, parts: int | IdsLike, seed: int) -> Parts:
     if not isinstance(parts, Iterable) or (isinstance(parts, (Tensor, np.ndarray)) and parts.ndim == 0):
         count = as_count(parts, "parts", 1)
+        check_one_process(graph, "ClusterSampler(parts=<a number>)")
         return Parts(partition(graph, count, seed).numpy(), count)
     numbers = as_ids(parts, "parts", _MOST, "part").copy()
     check_length(numbers, "parts", graph.num_nodes, "node")

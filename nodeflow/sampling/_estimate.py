@@ -1,4 +1,4 @@
-"""What a batch will cost: expected numbers of nodes and edges, and bytes, before it is drawn."""
+"""Sizes of batches before training: mean numbers of nodes and edges, and bytes, of some draws."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ from nodeflow._base.sizes import bytes_text
 from nodeflow._base.types import Floats
 from nodeflow._display.columns import row_bytes
 from nodeflow._display.html import page, table
-from nodeflow.flow import NodeFlow
-from nodeflow.flow._parent import node_columns
-from nodeflow.flow._types import NamesLike
+from nodeflow.flow import NamesLike, NodeFlow, node_columns
 
 _ID = 8  # bytes of an id, and of a position in indptr
 _HEAD = ("layer", "nodes", "bytes", "flow", "edges", "bytes")
 
 
 class Estimate(NamedTuple):
-    """The expected size of a batch, in flow order; it prints as a table.
+    """The mean size of batches, in flow order; it prints as a table.
 
     Attributes:
-        nodes: expected number of nodes of every layer, L + 1 numbers, the seeds last.
-        edges: expected number of edges of every flow, L numbers.
+        nodes: mean number of nodes of every layer, L + 1 numbers, the seeds last.
+        edges: mean number of edges of every flow, L numbers.
         node_bytes: bytes of every layer: 8 per node for its parent id, and the columns that were named.
         edge_bytes: bytes of every flow: 8 per edge for its source, and 8 per destination (and 8 more) for ``indptr``.
             Parent edge ids (8 per edge) and estimator weights (4 or 8) are made when first asked for, and not counted.
-        pilot: number of batches that were drawn for the estimate; 0 where it comes from a formula.
+        pilot: number of batches that were drawn for the estimate.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> ring = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
@@ -38,7 +36,7 @@ class Estimate(NamedTuple):
         0     4.0    32 B         0     3.0    56 B
         1     3.0    24 B         1     2.0    40 B
         2     2.0    16 B
-    168 B in all, expected
+    168 B in all, mean of 20 draws
     >>> estimate.nodes, estimate.edges
     ((4.0, 3.0, 2.0), (3.0, 2.0))
     """
@@ -47,7 +45,7 @@ class Estimate(NamedTuple):
     edges: tuple[float, ...]
     node_bytes: tuple[float, ...]
     edge_bytes: tuple[float, ...]
-    pilot: int = 0
+    pilot: int
 
     @property
     def total_bytes(self) -> float:
@@ -56,13 +54,14 @@ class Estimate(NamedTuple):
 
     def _rows(self) -> list[tuple[str, ...]]:
         nodes = [(f"{n:,.1f}", bytes_text(b)) for n, b in zip(self.nodes, self.node_bytes, strict=True)]
-        edges = [(f"{i}", f"{e:,.1f}", bytes_text(b))
-                 for i, (e, b) in enumerate(zip(self.edges, self.edge_bytes, strict=True))]  # fmt: skip
+        edges = [
+            (f"{i}", f"{e:,.1f}", bytes_text(b))
+            for i, (e, b) in enumerate(zip(self.edges, self.edge_bytes, strict=True))
+        ]
         return [(f"{i}", *n, *e) for i, (n, e) in enumerate(zip(nodes, [*edges, ("", "", "")], strict=True))]
 
     def _words(self) -> str:
-        how = "expected" if not self.pilot else f"mean of {self.pilot} draws"
-        return f"{bytes_text(self.total_bytes)} in all, {how}"
+        return f"{bytes_text(self.total_bytes)} in all, mean of {self.pilot} draws"
 
     def __repr__(self) -> str:
         rows = [_HEAD, *self._rows()]
@@ -74,37 +73,30 @@ class Estimate(NamedTuple):
         return page("Estimate", self._words(), table(_HEAD, self._rows(), numbers=range(6)))
 
 
-def with_bytes(nodes: Floats, edges: Floats, shell: NodeFlow, ndata: NamesLike, pilot: int) -> Estimate:
-    """Return the estimate of sizes, with the bytes of ids, edges and node columns.
+def mean_sizes(draw: Callable[[int], NodeFlow], count: int, ndata: NamesLike) -> Estimate:
+    """Return the mean sizes of ``count`` batches, with the bytes of ids, edges and node columns.
 
     Args:
-        nodes: number of nodes of every layer, float64 ``[L + 1]``.
-        edges: number of edges of every flow, float64 ``[L]``.
-        shell: a batch of the sampler, of any seeds, whose layers the columns are chosen for.
+        draw: makes a batch of its number, 0 to ``count - 1``.
+        count: number of batches, at least 1.
         ndata: node columns, chosen as in ``copy_from_parent``.
-        pilot: number of batches drawn.
 
     Raises KeyError or TypeError for a choice that is none.
     """
+    batch = draw(0)
+    layers, flows = [batch.layer_sizes], [batch.flow_sizes]
+    for i in range(1, count):
+        batch = draw(i)
+        layers.append(batch.layer_sizes)
+        flows.append(batch.flow_sizes)
+    nodes, edges = np.mean(layers, 0), np.mean(np.asarray(flows, float).reshape(count, -1), 0)
     per_node = np.full(len(nodes), float(_ID))
-    for layer, names in node_columns(shell, ndata) if ndata is not None else ():
-        assert shell.parent is not None
-        per_node[layer] += sum(row_bytes(shell.parent.ndata[name]) for name in names)
+    for layer, names in node_columns(batch, ndata) if ndata is not None else ():
+        assert batch.parent is not None
+        per_node[layer] += sum(row_bytes(batch.parent.ndata[name]) for name in names)
     of_edges = _ID * (edges + nodes[1:] + 1)
-    return Estimate(_floats(nodes), _floats(edges), _floats(nodes * per_node), _floats(of_edges), pilot)
+    return Estimate(_floats(nodes), _floats(edges), _floats(nodes * per_node), _floats(of_edges), count)
 
 
 def _floats(values: Floats) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
-
-
-def mean_sizes(draw: Callable[[int], NodeFlow], count: int) -> tuple[Floats, Floats, NodeFlow]:
-    """Return the mean sizes of layers and flows of ``count`` batches, and the last batch; ``draw`` takes a number."""
-    batches = ((batch.layer_sizes, batch.flow_sizes, batch) for batch in map(draw, range(count)))
-    layers, flows, last = [], [], None
-    for sizes, edges, batch in batches:
-        layers.append(sizes)
-        flows.append(edges)
-        last = batch
-    assert last is not None
-    return np.mean(layers, 0), np.mean(np.asarray(flows, float).reshape(count, -1), 0), last

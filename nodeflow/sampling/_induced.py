@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 import torch
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, check_type, describe
 from nodeflow._base.frozen import Lazy
+from nodeflow._edges.edges import NOTHING
 from nodeflow.flow import Flow, Layer, NodeFlow
 from nodeflow.ops import Structure
 from nodeflow.sampling._bound import BoundSampler
+from nodeflow.sampling._distributed import with_rows_of
 from nodeflow.sampling._reader import Reader
 
 
@@ -58,10 +61,11 @@ def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
     if batch.device.type != "cpu":
         raise ValueError(f"batch must be in main memory, got one on {batch.device}; call induced before batch.to")
     layers = [layer.with_frame() for layer in batch.layers]
-    reader, size = sampler.reader, sampler.graph.num_nodes
+    ends = [layer.parent_nid.numpy() for layer in layers[1:]]
+    reader, size = with_rows_of(sampler, np.concatenate([NOTHING, *ends])).reader, sampler.graph.num_nodes
     flows = [_flow(reader, layers[i], layers[i + 1], i, size) for i in range(batch.num_flows)]
     ids = batch.seed_ids if batch.has_seed_ids else None
-    result = NodeFlow.trusted(layers, flows, parent=batch.parent, seed_index=batch.seed_index, seed_ids=ids)
+    result = NodeFlow._trusted(layers, flows, parent=batch.parent, seed_index=batch.seed_index, seed_ids=ids)
     result.seed_data.update(batch.seed_data)
     return result
 
@@ -69,17 +73,22 @@ def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
 def _flow(reader: Reader, src: Layer, dst: Layer, i: int, num_nodes: int) -> Flow:
     edges = reader.edges
     table, _ = kernels.induced.tabulate(_keys(src, num_nodes))
-    ends = edges.indptr[:: edges.rows_per_node]
-    indptr, indices, positions = kernels.induced.induced(ends, edges.indices, _keys(dst, num_nodes), num_nodes, table)
+    ends, rows = edges.indptr[:: edges.rows_per_node], edges.whole.rows_of(dst.parent_nid.numpy())
+    keys = _keys(dst, num_nodes)
+    indptr, indices, positions = kernels.induced.induced(ends, edges.indices, rows, keys, num_nodes, table)
     if edges.patch is not None:
         kept, indptr = edges.patch.stay(indptr, positions)
         indices, positions = indices[kept], positions[kept]
     weighted = reader.weights is not None
-    return Flow.trusted(
-        Structure(torch.from_numpy(indptr), torch.from_numpy(indices), src.num_nodes), src, dst, (i, i + 1),
-        parent_eid=Lazy(partial(edges.parent_eid, positions)), needs_weight=weighted,
+    return Flow._trusted(
+        Structure(torch.from_numpy(indptr), torch.from_numpy(indices), src.num_nodes),
+        src,
+        dst,
+        (i, i + 1),
+        parent_eid=Lazy(partial(edges.parent_eid, positions)),
+        needs_weight=weighted,
         weight=Lazy(lambda: reader.estimator_weight(reader.weighted(positions))) if weighted else None,
-    )  # fmt: skip
+    )
 
 
 def _keys(layer: Layer, num_nodes: int) -> Ints:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple, Unpack
+
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_int, check_one_of
-from nodeflow._base.types import Array, EdgeFilter, PerFlow
+from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of
+from nodeflow._base.types import Array, Floats, PerFlow
+from nodeflow._edges.edges import NOTHING, Edges
+from nodeflow._edges.numbering import Numbering
 from nodeflow._runtime.mmap import copied_outside, outside
 from nodeflow.graph import Graph
-from nodeflow.graph._edges import NOTHING, Edges
-from nodeflow.graph._numbering import Numbering
 from nodeflow.random import derive_key
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._frontier import Inclusion
 from nodeflow.sampling._neighbor import inverse_rate
+from nodeflow.sampling._options import SamplerOptions
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, check_sizes
 
@@ -26,6 +28,33 @@ _TOLERANCE = 1e-4
 _WORDS = 2**32
 _LONGEST = 2**31
 _SHARED, _PHASE = -1, -2  # words that stand where the number of a flow stands else
+
+
+class _Layout(NamedTuple):
+    """The edges of n destinations, as the rounds that solve for their importance go through them.
+
+    Attributes:
+        begin, degree: where the edges of each destination begin in ``indices``, and how many they are, int64 ``[n]``.
+        indices: the source of every edge, below ``size``.
+        nodes: the parent id of every source; empty where sources are parent ids.
+        size: number of sources.
+        candidates: positions of the edges in the sampler's arrays; None: those in ``indices``, plus ``ahead``.
+        ahead: what is added to the positions of each destination's edges, int64 ``[n]``; None: nothing.
+    """
+
+    begin: Ints
+    degree: Ints
+    indices: Array
+    nodes: Ints
+    size: int
+    candidates: Ints | None
+    ahead: Ints | None
+
+    def positions(self, kept: Array, counts: Ints) -> Array:
+        """Return the positions in the sampler's arrays of edges that were kept, ``counts`` per destination."""
+        if self.ahead is not None:
+            kept += np.repeat(self.ahead, counts).astype(kept.dtype)
+        return kept if self.candidates is None else self.candidates[kept]
 
 
 class LaborSampler(RowSampler):
@@ -88,6 +117,7 @@ class LaborSampler(RowSampler):
     """
 
     draws_as = "labor"
+    fixed_sizes = False
 
     def __init__(
         self,
@@ -99,41 +129,31 @@ class LaborSampler(RowSampler):
         estimator: str = "horvitz-thompson",
         layer_dependency: bool = False,
         batch_dependency: int | None = 1,
-        direction: str = "in",
-        include_dst: bool = True,
-        reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
-        seed: int = 0,
+        **options: Unpack[SamplerOptions],
     ) -> None:
         self.fanouts = check_sizes(fanouts, "fanouts")
         self.iterations = _iterations(iterations)
         check_one_of(method, "method", ("poisson", "sequential"))
         check_one_of(estimator, "estimator", ("horvitz-thompson", "hajek"))
         self.method, self.estimator = method, estimator
-        self.layer_dependency = bool(layer_dependency)
+        self.layer_dependency = as_flag(layer_dependency, "layer_dependency")
         self.batch_dependency = None if batch_dependency is None else as_int(batch_dependency, "batch_dependency")
         if self.batch_dependency is not None and not 1 <= self.batch_dependency <= _LONGEST:
             raise ValueError(
                 f"batch_dependency must be a number of batches from 1 to 2**31, or None for all of an epoch, got "
                 f"{self.batch_dependency}"
             )
-        if reuse and self.iterations != 0:
+        if options.get("reuse") and self.iterations != 0:
             raise ValueError(
                 f"reuse=True needs iterations=0, got iterations={self.iterations!r}: the importance of a source "
                 "belongs to one flow, not to draws that flows share"
             )
         self.numbered = self.batch_dependency is not None and self.batch_dependency > 1
-        super().__init__(
-            graph, len(self.fanouts), direction=direction, include_dst=include_dst, reuse=reuse,
-            edge_filter=edge_filter, weight=weight, seed=seed,
-        )  # fmt: skip
+        super().__init__(graph, len(self.fanouts), **options)
 
-    def needs_whole_graph(self) -> str | None:
-        """Return why it cannot draw from a graph that lies on several processes; None for ``iterations=0``."""
-        if self.iterations == 0:
-            return None
-        return "the importance of a source depends on all destinations of the layer; iterations=0 draws row by row"
+    def draws_by_row(self) -> bool:
+        """Return whether ``iterations`` is 0; else the importance of a source depends on all destinations."""
+        return self.iterations == 0
 
     def read_graph(self) -> None:
         """Find also the parallel edges, which have a random number each with "sequential"."""
@@ -141,16 +161,6 @@ class LaborSampler(RowSampler):
         if self.method == "sequential" and self.iterations == 0:
             edges, size = self.reader.edges, self.graph.num_nodes
             self._repeats: tuple[Ints, Ints] = kernels.labor.find_repeats(edges.indptr, edges.indices, size)
-
-    def inclusion(self, rows: Ints, degree: Ints, flow: int) -> Inclusion:
-        """Return how often rows draw their edges: one number of a source decides for all destinations."""
-        if self.iterations != 0 or self.method != "poisson" or self.layer_dependency or self.reuse:
-            raise self.no_formula(
-                'the formula is for iterations=0, method="poisson", layer_dependency=False and reuse=False'
-            )
-        prob = np.minimum(self.fanouts[flow] / np.maximum(degree, 1), 1)
-        prob = prob if self.fanouts[flow] >= 0 else np.ones(len(rows))
-        return Inclusion(degree * prob, prob, shared=True)
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Draw about, or with "sequential" exactly, ``fanouts[step.flow]`` neighbours for every row."""
@@ -167,8 +177,8 @@ class LaborSampler(RowSampler):
             )
         again, copies = self._repeats if edges is self.reader.edges else _repeats_of(edges)
         positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
-        given = (fanout, *numbers, again, copies)
-        kernels.labor.draw_smallest(begin, degree, edges.indices, *given, indptr, positions, src)
+        arguments = (fanout, *numbers, again, copies)
+        kernels.labor.draw_smallest(begin, degree, edges.indices, *arguments, indptr, positions, src)
         return Drawn(indptr, positions, src, lambda: inverse_rate(degree, indptr), False)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
@@ -176,62 +186,61 @@ class LaborSampler(RowSampler):
         return super().choose(dst, step) if self.iterations == 0 else self._choose_by_importance(dst, step)
 
     def _choose_by_importance(self, dst: Tensor, step: Step) -> Choice:
-        edges, fanout, numbers = self.reader.edges, self.fanouts[step.flow], self._numbers(step)
-        size = self.graph.num_nodes
-        indices, nodes, candidate_positions, ahead = edges.indices, NOTHING, None, None
-        begin = edges.indptr[dst.numpy()]
-        degree = edges.indptr[dst.numpy() + 1] - begin
-        few = size > max(4 * int(degree.sum()), 1024)  # else arrays of an entry per node are small, and fastest
-        if few or edges.patch is not None:  # in a patch some edges are left out for a while: take those that are there
-            candidates = self.reader.candidates(dst)
-            ends, candidate_positions = candidates.indptr.numpy(), candidates.positions
+        laid, fanout, numbers = self._layout(dst), self.fanouts[step.flow], self._numbers(step)
+        pi, codes = outside(laid.size, np.float64), outside(laid.size, np.uint8)
+        spare = np.empty(0 if laid.ahead is None else laid.size, np.float64)
+        c = self._importance(laid, fanout, pi, codes, spare)
+        # room for all edges, of which the kept ones are copied: their number is known only afterwards
+        most, plain = int(laid.degree.sum()), self.reader.weights is None and self.estimator == "horvitz-thompson"
+        kept = outside(most, self.reader.edges.position_type)
+        inverse = outside(most, np.float32 if plain else np.float64)  # plain weights are 1 / probability
+        rest = (laid.nodes, fanout, *numbers, pi, codes, spare, kept, inverse)
+        if self.method == "poisson":
+            indptr = kernels.labor_importance.keep_poisson(laid.begin, laid.degree, laid.indices, *rest, c)
+        else:
+            indptr = kernels.labor_importance.keep_smallest(laid.begin, laid.degree, laid.indices, *rest)
+        del rest, pi, codes, spare
+        kept, scale = copied_outside(kept[: indptr[-1]]), copied_outside(inverse[: indptr[-1]])
+        del inverse
+        src = copied_outside(laid.indices[kept], np.int64)
+        src = laid.nodes[src] if len(laid.nodes) else src
+        positions = laid.positions(kept, np.diff(indptr))
+        return self._choice(Drawn(indptr, positions, src, lambda: self._scaled(scale, indptr, laid.degree), True))
+
+    def _layout(self, dst: Tensor) -> _Layout:
+        """Lay out the edges of the destinations ``dst`` for the rounds."""
+        edges, size = self.reader.edges, self.graph.num_nodes
+        indices, nodes, candidates, ahead = edges.indices, NOTHING, None, None
+        rows = edges.rows_of(dst.numpy())
+        begin = edges.indptr[rows]
+        degree = edges.indptr[rows + 1] - begin
+        # few edges: arrays of an entry per node of the graph would take longer than to number the sources. In a patch
+        # some edges are left out for a while: only candidates are without them
+        few = size > max(4 * int(degree.sum()), 1024)
+        if few or edges.patch is not None:
+            left = self.reader.candidates(dst)
+            ends, candidates = left.indptr.numpy(), left.positions
             begin, degree = ends[:-1], np.diff(ends)
-            indices = indices[candidate_positions]
+            indices = indices[candidates]
             if few:
                 with Numbering(size) as numbering:
                     indices = numbering.extend(indices.astype(np.int64)).astype(indices.dtype)
                     nodes = numbering.nodes
                 size = len(nodes)
-        most = int(degree.sum())
+        # several rounds: numbered by first appearance, nodes of many edges lie side by side. Rounds are twice as fast
+        # then, at 4 bytes per edge, but to number the sources takes as long as four rounds
         if not few and self.iterations != 1 and size < _LONGEST:
-            # numbered by first appearance, nodes of many edges lie side by side: rounds are twice as fast, at 4 bytes
-            # per edge, but to number them takes as long as four rounds
-            local, start = outside(most, np.int32), np.cumsum(degree) - degree
+            local, start = outside(int(degree.sum()), np.int32), np.cumsum(degree) - degree
             nodes = kernels.labor_importance.gather_local(begin, degree, indices, np.full(size, -1, np.int32), local)
             indices, begin, ahead, size = local, start, begin - start, len(nodes)
         indices.flags.writeable = False  # as those of the graph are, or the kernels would be compiled twice
-        pi, codes = outside(size, np.float64), outside(size, np.uint8)
-        spare = np.empty(0 if ahead is None else size, np.float64)
-        c = self._importance(begin, degree, indices, fanout, pi, codes, spare)
-        plain = self.reader.weights is None and self.estimator == "horvitz-thompson"  # then weights are 1 / probability
-        kept, scale = outside(most, edges.position_type), outside(most, np.float32 if plain else np.float64)
-        given = (begin, degree, indices, nodes, fanout, *numbers, pi, codes, spare, kept, scale)
-        indptr = (
-            kernels.labor_importance.keep_poisson(*given, c)
-            if self.method == "poisson"
-            else kernels.labor_importance.keep_smallest(*given)
-        )
-        del given, pi, codes, spare
-        kept, inverse = copied_outside(kept[: indptr[-1]]), copied_outside(scale[: indptr[-1]])
-        del scale
-        src = copied_outside(indices[kept], np.int64)
-        if ahead is not None:
-            kept += np.repeat(ahead, np.diff(indptr)).astype(kept.dtype)
-        positions = kept if candidate_positions is None else candidate_positions[kept]
-        src = nodes[src] if len(nodes) else src
-        return self._choice(Drawn(indptr, positions, src, lambda: self._scaled(inverse, indptr, degree), True))
+        return _Layout(begin, degree, indices, nodes, size, candidates, ahead)
 
     def _importance(
-        self,
-        begin: Ints,
-        degree: Ints,
-        indices: Array,
-        fanout: int,
-        pi: NDArray[np.float64],
-        seen: NDArray[np.uint8],
-        spare: NDArray[np.float64],
+        self, laid: _Layout, fanout: int, pi: Floats, seen: NDArray[np.uint8], spare: Floats
     ) -> NDArray[np.float64]:
         """Write pi of the sources, and return c of the destinations, after all rounds."""
+        begin, degree, indices = laid.begin, laid.degree, laid.indices
         c = np.ones(len(degree))
         pi.fill(1)
         if fanout >= 0:
@@ -256,9 +265,9 @@ class LaborSampler(RowSampler):
         return scaled
 
     def _numbers(self, step: Step) -> tuple[NDArray[np.uint64], np.uint32]:
-        """What the loops make r_t from.
+        """Return the keys that the loops make r_t from.
 
-        This is uint64 ``[3]``, two keys of numbers and the key that decides which of them a node uses, and the share of
+        uint64 ``[3]``: two keys of numbers and the key that decides which of them a node uses; and the share of
         the nodes that use the second one, in units of 2**-32.
         """
         period, early = self.batch_dependency, 0

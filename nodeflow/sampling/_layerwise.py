@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Self, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, check_one_of, describe, first_true
-from nodeflow._base.types import Array, EdgeFilter, Floats, PerFlow
+from nodeflow._base.checks import Ints, as_flag, check_one_of, describe, first_true
+from nodeflow._base.types import Array, Floats, PerFlow
+from nodeflow._edges.edges import NOTHING, contains
 from nodeflow.graph import Graph
-from nodeflow.graph._edges import NOTHING, contains
 from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._distributed import norms_of_sources
+from nodeflow.sampling._options import LayerOptions
 from nodeflow.sampling._pps import (
     Ladder,
     Picked,
@@ -26,6 +29,7 @@ from nodeflow.sampling._pps import (
     scale_of,
     squared_norms,
 )
+from nodeflow.sampling._reader import Reader
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
 from nodeflow.sampling._scores import LayerCandidates, draw_columns, read_scores
 
@@ -85,11 +89,7 @@ class LayerSampler(Sampler):
         *,
         score: Callable[[LayerCandidates, Step], Tensor] | None = None,
         draw: str = "replacement",
-        direction: str = "in",
-        include_dst: bool = True,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
-        seed: int = 0,
+        **options: Unpack[LayerOptions],
     ) -> None:
         self.layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False)
         check_one_of(draw, "draw", ("replacement", "poisson", "systematic"))
@@ -99,21 +99,35 @@ class LayerSampler(Sampler):
         self.score = score
         if self.draw == "replacement" and max(self.layer_sizes) >= 2**31:  # so many draws are made, and kept
             raise ValueError(f"layer_sizes must be below 2**31 with replacement, got {max(self.layer_sizes)}")
-        super().__init__(
-            graph, len(self.layer_sizes), direction=direction, include_dst=include_dst, edge_filter=edge_filter,
-            weight=weight, seed=seed,
-        )  # fmt: skip
+        super().__init__(graph, len(self.layer_sizes), **options)
 
     def read_graph(self) -> None:
         """Read also the weights in the order of the edge arrays."""
         super().read_graph()
-        self._column: Array = np.zeros(0, np.float32)  # weights by position, empty where all are 1
         self._scale = 1.0
         if self.reader.weights is not None:
-            self._column = self.reader.edges.by_position(self.reader.weights)
-            scale = scale_of(self._column)
+            edges, largest = self.reader.edges, np.abs(self.reader.weights)
+            kept = edges.by_position(largest).max(initial=0)
+            every = self.graph.peers.gather("the largest weight", [np.array([kept])])
+            scale = scale_of(np.array([largest for (largest,) in every]))
             if not 2.0**-300 < scale < 2.0**300:  # squares and their sums would be infinite, or all 0
-                self._column, self._scale = self._column.astype(np.float64) * scale, scale
+                self._scale = scale
+        self.read_rows()
+
+    def read_rows(self) -> None:
+        """Set what depends on the rows in ``reader``: the weights by position, scaled; empty where all are 1."""
+        self._column: Array = np.zeros(0, np.float32)
+        if self.reader.weights is not None:
+            self._column = self.reader.edges.by_position(self.reader.weights)
+            if self._scale != 1:
+                self._column = self._column.astype(np.float64) * self._scale
+
+    def with_reader(self, reader: Reader) -> Self:
+        """Return a sampler like this one that looks up other edges."""
+        other = super().with_reader(reader)
+        if reader.weights is not self.reader.weights:
+            other.read_rows()
+        return other
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Draw a set of sources for the destinations ``dst`` and choose all edges from it."""
@@ -128,7 +142,15 @@ class LayerSampler(Sampler):
         indptr = np.searchsorted(kept, candidates.structure.indptr.numpy())
         ids = nid[picked.places]
         columns = None if self.score is None else draw_columns(scores, values, picked, size, self.draw)
-        return self._chosen(dst.numpy(), indptr, candidates.positions[kept], source[kept], ids, picked, columns)
+        return self._chosen(
+            self.reader.edges.rows_of(dst.numpy()),
+            indptr,
+            candidates.positions[kept],
+            source[kept],
+            ids,
+            picked,
+            columns,
+        )
 
     def _scores(self, candidates: LayerCandidates, step: Step) -> tuple[Floats, Tensor | None]:
         """The scores of the candidates as float64 numbers, and as the tensor that ``score`` returned."""
@@ -138,7 +160,7 @@ class LayerSampler(Sampler):
 
     def _chosen(
         self,
-        dst: Ints,
+        rows: Ints,
         indptr: Ints,
         positions: Ints,
         source: Ints,
@@ -148,22 +170,22 @@ class LayerSampler(Sampler):
     ) -> Choice:
         """The Choice of the edges at ``positions``, whose sources are ``ids[source]``, drawn as ``picked``."""
         factor = picked.times / picked.mean
-        weight = self._weight(dst, indptr, positions, lambda: factor[source])
+        weight = self._weight(rows, indptr, positions, lambda: factor[source])
         nodes = None if columns is None else torch.from_numpy(ids)
         return Choice.of_kernel(
             indptr, positions, ids[source], weight, needs_weight=self._needs_weight, nodes=nodes, ndata=columns
         )
 
-    def _weight(self, dst: Ints, indptr: Ints, positions: Ints, factor: Callable[[], Floats]) -> Callable[[], Tensor]:
+    def _weight(self, rows: Ints, indptr: Ints, positions: Ints, factor: Callable[[], Floats]) -> Callable[[], Tensor]:
         reader = self.reader
-        return lambda: reader.estimator_weight(self._finished(dst, indptr, reader.weighted(positions, factor())))
+        return lambda: reader.estimator_weight(self._finished(rows, indptr, reader.weighted(positions, factor())))
 
     @property
     def _needs_weight(self) -> bool:
         """Whether weights may vary within a destination."""
         return self.score is not None or self.draw == "replacement" or self.weight is not None
 
-    def _finished(self, dst: Ints, indptr: Ints, weight: Floats) -> Floats:
+    def _finished(self, rows: Ints, indptr: Ints, weight: Floats) -> Floats:
         """Return the estimator weights of the flow; a subclass may scale them."""
         return weight
 
@@ -207,24 +229,22 @@ class LadiesSampler(LayerSampler):
         *,
         draw: str = "replacement",
         normalize: bool = False,
-        direction: str = "in",
-        include_dst: bool = True,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
-        seed: int = 0,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        self.normalize = bool(normalize)
-        super().__init__(
-            graph, layer_sizes, draw=draw, direction=direction, include_dst=include_dst, edge_filter=edge_filter,
-            weight=weight, seed=seed,
-        )  # fmt: skip
+        self.normalize = as_flag(normalize, "normalize")
+        super().__init__(graph, layer_sizes, draw=draw, **options)
 
     def read_graph(self) -> None:
-        """Read also the squared norms of the rows."""
+        """Check also the weights that are normalised."""
         super().read_graph()
         weights = self.reader.weights
         if self.normalize and weights is not None and (i := first_true(weights < 0)) is not None:
-            raise ValueError(f"normalize=True needs weights that are not negative, but edge {i} has {weights[i]}")
+            edge = self.graph.held.whole.edge_ids_of(np.array([i]))[0]
+            raise ValueError(f"normalize=True needs weights that are not negative, but edge {edge} has {weights[i]}")
+
+    def read_rows(self) -> None:
+        """Set also the squared norms of the rows."""
+        super().read_rows()
         # squared norm of every row; rows of which edges are left out are added up again in each draw
         rows = np.arange(self.reader.edges.num_rows if len(self._column) else 0)
         self._norms = kernels.layerwise.row_sums(self.reader.edges.indptr, rows, self._column, NOTHING, True)
@@ -236,7 +256,7 @@ class LadiesSampler(LayerSampler):
         # an edge in proportion to A^2, uniform over all edges of the destinations, has a source in proportion to the
         # sum over its edges: so no candidate needs to be known before, and one pass finds the edges and the sums
         edges, column, left_out = self.reader.edges, self._column, self._left_out()
-        rows, size, key = dst.numpy(), self.layer_sizes[step.flow], np.uint64(step.random.key)
+        rows, size, key = edges.rows_of(dst.numpy()), self.layer_sizes[step.flow], np.uint64(step.random.key)
         if len(column):
             norms = self._norms[rows]
             if edges.patch is not None:
@@ -260,13 +280,13 @@ class LadiesSampler(LayerSampler):
         weights = self._column[candidates.positions] if len(self._column) else None
         return squared_norms(candidates.structure.indices.numpy(), weights, len(candidates)), None
 
-    def _finished(self, dst: Ints, indptr: Ints, weight: Floats) -> Floats:
+    def _finished(self, rows: Ints, indptr: Ints, weight: Floats) -> Floats:
         if not self.normalize:
             return weight
         whole, left_out = self.reader.edges.indptr, self._left_out()
-        wanted = kernels.layerwise.row_sums(whole, dst, self._column, left_out, False) / self._scale
+        wanted = kernels.layerwise.row_sums(whole, rows, self._column, left_out, False) / self._scale
         sums = np.add.reduceat(np.append(weight, 0.0), indptr[:-1]) * (np.diff(indptr) > 0)
-        scale = np.divide(wanted, sums, out=np.zeros(len(dst)), where=sums > 0)
+        scale = np.divide(wanted, sums, out=np.zeros(len(rows)), where=sums > 0)
         scaled: Floats = weight * np.repeat(scale, np.diff(indptr))
         return scaled
 
@@ -302,16 +322,9 @@ class FastGCNSampler(LayerSampler):
         layer_sizes: PerFlow,
         *,
         draw: str = "replacement",
-        direction: str = "in",
-        include_dst: bool = True,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
-        seed: int = 0,
+        **options: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(
-            graph, layer_sizes, draw=draw, direction=direction, include_dst=include_dst, edge_filter=edge_filter,
-            weight=weight, seed=seed,
-        )  # fmt: skip
+        super().__init__(graph, layer_sizes, draw=draw, **options)
 
     _needs_weight = True
     draws_together = False  # a set is drawn from all nodes, whatever the destinations
@@ -319,8 +332,8 @@ class FastGCNSampler(LayerSampler):
     def read_graph(self) -> None:
         """Read also the probabilities of all nodes."""
         super().read_graph()
-        weights = self._column if len(self._column) else None
-        norms = squared_norms(self.reader.edges.indices, weights, self.graph.num_nodes)
+        weights = None if self.reader.weights is None else self._column
+        norms = norms_of_sources(self.graph, self.reader.edges, weights)
         self._steps: Ladder | None = None  # stays so where no node has a chance
         sizes = set() if self.draw == "replacement" else set(self.layer_sizes)
         self._prob = {size: list_probabilities(norms, size) for size in sizes}
@@ -329,13 +342,14 @@ class FastGCNSampler(LayerSampler):
             nodes, order = np.arange(self.graph.num_nodes), self._key(0)
             self._lines = {size: laid_out(self._prob[size], nodes, order) for size in sizes}
         elif self.draw == "replacement" and norms.any():
-            if len(self._column) == 0 and norms.max() < 2**24:
+            if weights is None and norms.max() < 2**24:
                 norms = norms.astype(np.float32)  # exactly the same numbers: of edges
             self._steps = ladder(norms, max(len(norms).bit_length() - 2, 0))
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Draw a set of nodes and choose all edges from it to the destinations ``dst``."""
-        edges, rows, left_out = self.reader.edges, dst.numpy(), self._left_out()
+        edges, left_out = self.reader.edges, self._left_out()
+        rows = edges.rows_of(dst.numpy())
         size, key = self.layer_sizes[step.flow], step.random.key
         if self.draw == "poisson":
             prob = self._prob[size]

@@ -6,17 +6,20 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_number, check_one_of, describe, with_article
-from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike, SeedsLike
+from nodeflow._base.types import Array, Floats, NumbersLike, SeedsLike
+from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, as_known, as_links
+from nodeflow._peers.held import together
 from nodeflow.flow import NodeFlow
-from nodeflow.graph._held import together
+from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids
-from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds, flat
-from nodeflow.sampling._known import Known, Links, as_filter
-from nodeflow.sampling._link_chunks import LinkChunk, chunks, paired
-from nodeflow.sampling._link_edges import EdgesApart, EdgesHere, SeedEdges, as_exclude, as_labels
+from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds, agree_on_settings
+from nodeflow.sampling._known import Known, as_filter
+from nodeflow.sampling._link_chunks import MARKS, LinkLayout, paired
+from nodeflow.sampling._link_edges import SeedEdges, as_exclude, as_labels
 from nodeflow.sampling._negative import (
     DISTRIBUTIONS,
     Negatives,
@@ -30,8 +33,6 @@ from nodeflow.sampling._negative import (
     whole_weights,
 )
 
-_NEGATIVES = 0x6E65676174697665  # keeps the negatives apart from what another sampler draws with the same seed
-
 
 class LinkSampler(SamplerBase):
     """NodeFlows for link prediction: a seed is an edge, and the last layer holds its ends and its negatives.
@@ -41,7 +42,10 @@ class LinkSampler(SamplerBase):
     of its own, with negatives of their own. The last layer has each of these nodes once, in order of first appearance
     over the rows of ``seed_index``. ``batch.seeds[batch.seed_index]`` are the parent ids; ``batch.seed_ids`` are the
     edge ids asked for, ``[B]``, so ``graph.edata["label"][batch.seed_ids]`` are labels of the seed edges. With
-    ``relation`` their relations are a column of that name in ``batch.seed_data``.
+    ``relation`` their relations are a column of that name in ``batch.seed_data``. ``batch.chunks`` are the seeds in
+    groups that share negatives, for ``Decoder.score_chunks``: groups of ``chunk`` seeds (1 without it, and with times,
+    where every seed has rows of its own); per side that is replaced, destinations first, a chunk of all whole groups,
+    and one of the seeds left over.
 
     With ``pairs=`` a seed is the number of a pair of nodes, which need not be an edge. ``pairs_of(batch)`` gives the
     pairs to score and their labels. Pairs without negatives need no LinkSampler: give them, of shape ``[B, 2]``, to the
@@ -59,7 +63,7 @@ class LinkSampler(SamplerBase):
         power: above 0; 0.75 is that of Mikolov et al. 2013, section 2.2. Without effect on "uniform".
         relation: name of the edge column with the relation of every edge, whole numbers from 0. Then ``filter_known``
             looks at edges of the seed's relation, ``pairs`` and ``known`` are triples ``[n, 3]`` of (source, relation,
-            destination), and ``chunks_of`` gives relations.
+            destination), and ``batch.chunks`` have relations.
         pairs: ids ``[n, 2]`` of nodes that are the seeds instead of edges: a seed then is the number of a pair, and
             ``batch.seed_ids`` are numbers of pairs. They need not be edges.
         labels: a number per pair, for ``pairs_of``.
@@ -75,26 +79,26 @@ class LinkSampler(SamplerBase):
             stay full. None: none, so a seed edge may be part of its own input.
         filter_known: never draw a negative n for a source u when an edge u -> n is known (of the seed's relation, with
             ``relation``), or when n is u. The other nodes keep the exact proportions of their probabilities;
-            there are no repeated trials. "mark": they are drawn, and ``chunks_of`` says which ones they are; so also
-            with ``chunk``.
-        known: pairs ``[n, 2]``, or triples with ``relation``, that ``filter_known`` looks at instead of the graph's
-            edges, as in ``metrics.rank_links``. None: the edges of the graph.
+            there are no repeated trials. With ``chunk``, shared negatives are known to none of those that share them.
+            "mark": known ones are drawn too, and ``batch.chunks`` say which they are.
+        known: pairs ``[n, 2]``, or triples with ``relation``, or a list of several such arrays, that ``filter_known``
+            looks at instead of the graph's edges, as in ``metrics.rank_links``. None: the edges of the graph.
         seed: any integer; of the negatives only.
 
     On a graph that lies on several processes a batch is the same, bit for bit. Then ``filter_known`` needs ``known``,
-    and all processes pass the same tables. ``pairs_of``, ``chunks_of`` and ``log_proposal`` ask no other process.
+    and all processes pass the same tables. ``pairs_of`` and ``log_proposal`` ask no other process.
 
     Settings of the sampler stay its own. Known without ``known`` are all edges of the graph, also those that the
     sampler filters out. A graph without edges has no seeds.
 
     Cost: that of the sampler for the 2 + K nodes per edge; per negative the logarithm of the number of nodes ("degree")
-    and of the source's out-degree (``filter_known``); for ``exclude`` the degrees of the ends. Once, when made: a pass
-    over the edges; with "reverse" or ``filter_known`` their ends in sorted order, 8 bytes an edge, and 4 (uniform) or
-    12 (degree) more for ``filter_known``. A graph with edge ids of its own takes 8 bytes an edge to look up their ends.
+    and of the source's out-degree (``filter_known``; with ``chunk`` the known nodes of a batch are sorted); for
+    ``exclude`` the degrees of the ends. Once, when made: a pass over the edges; with "reverse" or ``filter_known``
+    their ends in sorted order, 8 bytes an edge, and 4 (uniform) or 12 (degree) more for ``filter_known``. A graph with
+    edge ids of its own takes 8 bytes an edge to look up their ends.
 
     Raises TypeError if ``sampler`` is not a sampler, has seeds that are not nodes, or cannot leave edges out for
-    ``exclude``; ValueError for values other than those above, and for ``chunk`` with ``filter_known=True``
-    (shared negatives would have to be unknown to all their sources: take "mark").
+    ``exclude``; ValueError for values other than those above.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 0])
@@ -110,12 +114,23 @@ class LinkSampler(SamplerBase):
     draws_as = "link"
 
     def __init__(
-        self, sampler: SamplerBase, *, num_negatives: int = 1, relation: str | None = None,
-        pairs: IdsLike | None = None, labels: NumbersLike | None = None, negatives: str | NumbersLike = "uniform",
-        power: float = 0.75, chunk: int | None = None, exclude: str | None = None, filter_known: bool | str = False,
-        known: IdsLike | None = None, corrupt: str = "destination", birth: str | NumbersLike | None = None,
+        self,
+        sampler: SamplerBase,
+        *,
+        num_negatives: int = 1,
+        relation: str | None = None,
+        pairs: LinksLike | None = None,
+        labels: NumbersLike | None = None,
+        negatives: str | NumbersLike = "uniform",
+        power: float = 0.75,
+        chunk: int | None = None,
+        exclude: str | None = None,
+        filter_known: bool | str = False,
+        known: KnownLike = None,
+        corrupt: str = "destination",
+        birth: str | NumbersLike | None = None,
         seed: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not isinstance(sampler, SamplerBase):
             raise TypeError(f"sampler must be a nodeflow sampler, got {describe(sampler)}")
         if sampler.seed_kind != "node":
@@ -130,10 +145,12 @@ class LinkSampler(SamplerBase):
             self.negatives = negatives if isinstance(negatives, str) else "weights"
             if self.negatives not in DISTRIBUTIONS:
                 self._weights = node_weights(self.graph, negatives)
-            check_one_of(corrupt, "corrupt", ("destination", "source", "both"))
+            check_one_of(corrupt, "corrupt", (*SIDES, "both"))
             self.corrupt = corrupt
             self.relation = relation
-            self._pairs = None if pairs is None else Links.of(pairs, "pairs", self.graph, relation is not None)
+            nodes, typed = self.graph.num_nodes, relation is not None
+            why = "since relation= is given" if typed else "for relations pass relation=, their edge column"
+            self._pairs = None if pairs is None else as_links(pairs, "pairs", nodes, typed, why)
             self._labels = as_labels(labels, self._pairs)
             self._birth: Array | None = None
             self._birth_given = birth is not None
@@ -145,41 +162,36 @@ class LinkSampler(SamplerBase):
             self.chunk = None if chunk is None else as_count(chunk, "chunk", 1)
             self.seeds_together = self.chunk or 1
             self.exclude = as_exclude(exclude, sampler, edges=self._pairs is None)
-            self.filter_known = as_filter(filter_known, self.chunk, known, self.graph)
-            self._known = None if known is None else Links.of(known, "known", self.graph, relation is not None)
+            self.filter_known = as_filter(filter_known, known, self.graph)
+            self._known = None if known is None else as_known(known, nodes, typed, why)
+            layout_sides = SIDES if corrupt == "both" else (corrupt,)
+            self._layout = LinkLayout(layout_sides, relation, 1 if sampler.takes_times else self.chunk or 1)
             self.bind()
 
-    def needs_whole_graph(self) -> str | None:
-        """Return why the sampler of nodes cannot draw from a graph that lies on several processes; None: it can."""
-        return self.sampler.needs_whole_graph()
+    def check_graph(self, graph: Graph) -> None:
+        """Raise nothing: the sampler of nodes has checked the graph."""
 
     def bind(self) -> None:
-        """Call ``read_graph``; where the graph lies on several processes, all must have the same settings."""
+        """Call ``read_graph``; all processes that hold the graph must have the same settings."""
         super().bind()
-        if self.graph.peers is not None:  # those of the sampler of nodes were compared when it was made
-            told = {name: repr(value) for name, value in self.settings.items() if name != "sampler"}
-            self.graph.peers.agree(f"settings of {type(self).__name__}", told)
+        agree_on_settings(self)
 
     def read_graph(self) -> None:
         """Read the edges that are seeds, and the tables to draw negatives from."""
-        plain, joined = self.relation is None and self._known is None, None
-        if self.graph.peers is None:
-            needed = self.exclude == "reverse" or (self.filter_known and plain)
-            joined = Pairs.of(self.graph) if needed else None
-            self._edges: SeedEdges = EdgesHere(self.graph, self.relation, joined)
-        else:
-            self._edges = EdgesApart(self.graph, self.relation)
-        asked, links = self._pairs, self._known
-        if self.filter_known and not plain and self.graph.peers is None:
-            edges = self._edges.links(np.arange(self.graph.num_edges))
-            asked, links = asked or edges, links or edges
+        plain = self.relation is None and self._known is None
+        needed = self.graph.peers.size == 1 and (self.exclude == "reverse" or (self.filter_known and plain))
+        joined = Pairs.of(self.graph) if needed else None
+        self._edges = SeedEdges(self.graph, self.relation, joined)
+        links = self._known
+        if self.filter_known and not plain and links is None:
+            links = self._edges.links(np.arange(self.graph.num_edges))
         self._negatives = {}
-        for side in ("destination", "source") if self.corrupt == "both" else (self.corrupt,):
+        for side in self._layout.sides:
             known = None
             if self.filter_known and joined is not None and plain:
                 known = joined.known(side)
             elif links is not None:
-                known = Known.collect(self.graph.num_nodes, links, side, asked)
+                known = Known.of(links, side, self.graph.num_nodes)
             weights = None if self._weights is None else whole_weights(self._weights)
             if self.negatives == "degree":
                 weights = degree_weights(node_degrees(self.graph, side), self.power)
@@ -215,14 +227,20 @@ class LinkSampler(SamplerBase):
             del settings["relation"]
         return settings
 
-    def __repr__(self) -> str:
+    def text(self) -> str:
+        """Return the call that makes this sampler, with that of the sampler of nodes."""
         rest = "".join(f", {name}={value!r}" for name, value in self.settings.items() if name != "sampler")
-        return f"{type(self).__name__}({self.sampler!r}{rest})"
+        return f"{type(self).__name__}({self.sampler.text()}{rest})"
 
     def __call__(
-        self, seeds: SeedsLike, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None,
+        self,
+        seeds: SeedsLike,
+        *,
+        epoch: int = 0,
+        batch_number: int | None = None,
+        inputs: Any = None,
         times: NumbersLike | None = None,
-    ) -> NodeFlow:  # fmt: skip
+    ) -> NodeFlow:
         """Sample the NodeFlow of the edges ``seeds``.
 
         The negatives of row b of ``seed_index`` are a pure function of this sampler's seed, the epoch, the batch and b.
@@ -248,68 +266,82 @@ class LinkSampler(SamplerBase):
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         """Sample the NodeFlow of the edges ``seeds`` without what ``complete`` adds."""
         with together(self.graph, "seeds of a link batch"):
-            asked = self._asked(seeds, call)
-        return self._sample(*asked)
+            checked = self._checked(seeds, call)
+        return self._sample(*checked)
 
-    def _asked(self, seeds: SeedsLike, call: Call) -> tuple[Ints, Draw, Call]:
+    def _checked(self, seeds: SeedsLike, call: Call) -> tuple[Ints, Draw, Call]:
         """The checked seeds of a call or its step, the keys of the draw, and the call of the sampler of nodes."""
         ids, _ = self._seeds(seeds)
         times = call.times
         if call.step is not None:  # negatives are drawn for the whole step, since they depend on the rows of the others
             (ids, _), times = self._seeds(call.step.ids), call.step.times
-        identity = [hash_ids(ids)]
-        when, number = None, call.batch_number
+        hashes = [hash_ids(ids)]
+        when = None
         if times is not None:
             when = seed_times(self.sampler, times, len(ids))
-            identity.append(hash_ids(when.astype(np.int64 if when.dtype.kind in "iu" else np.float64).view(np.int64)))
-        draw = self._draw(call.epoch, number, *identity)
-        # a sampler that asks to be numbered gets its number or none; any other is told what batch it is by the edges
+            hashes.append(hash_ids(when.astype(np.int64 if when.dtype.kind in "iu" else np.float64).view(np.int64)))
+        draw = self._draw(call.epoch, call.batch_number, *hashes)
+        number = call.batch_number
+        # Without a number the sampler of nodes would hash its own seeds, and draw alike for two batches whose edges
+        # have the same ends. So it gets a number made of the edges, unless its numbers mean more than "another batch".
         if number is None and not self.sampler.numbered:
-            number = derive_key(*identity) >> 1
+            number = derive_key(*hashes) >> 1
         return ids, draw, call._replace(batch_number=number, times=when)
 
-    def flat_seeds(self, seeds: SeedsLike) -> tuple[Any, tuple[int, ...] | None]:
-        ids, shape = flat(seeds)
-        if shape is not None:
-            raise ValueError(
-                "seeds must be edge ids, one-dimensional, got rows of several; give pairs of nodes to the sampler of "
-                "nodes itself"
-            )
-        return ids, None
+    def _refusal(self, shape: tuple[int, ...]) -> ValueError:
+        return ValueError(
+            "seeds must be edge ids, one-dimensional, got rows of several; give pairs of nodes to the sampler of nodes "
+            "itself"
+        )
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Call) -> NodeFlow:
         with together(self.graph, "negatives of a link batch"):
-            links, nodes, sampler = self._drawn_rows(seeds, draw, inputs.times)
+            links, negatives = self._drawn(seeds, draw, inputs.times)
+            sampler: Any = self.sampler
+            if self.exclude == "reverse":
+                sampler = sampler.without_edges(self._edges.between(links.src, links.dst))
+            elif self.exclude is not None:
+                sampler = sampler.without_edges(seeds)
+        nodes = np.concatenate([links.src[:, None], links.dst[:, None], negatives], axis=1)
         if inputs.step is not None:
             rows, times = inputs.step.rows, inputs.times
             step = StepSeeds(nodes, times, rows)
             inputs = inputs._replace(times=None if times is None else times[rows], step=step)
-            nodes, seeds, links = nodes[rows], seeds[rows], links.at(rows)
-        made: NodeFlow = sampler.draw_batch(nodes, inputs)
-        batch = made.with_seeds(seed_ids=torch.from_numpy(seeds.copy()))
-        if self.relation is not None and links.rel is not None:
-            batch.seed_data[self.relation] = torch.from_numpy(links.rel.copy())
+            nodes, negatives, seeds, links = nodes[rows], negatives[rows], seeds[rows], links.at(rows)
+        batch: NodeFlow = sampler.draw_batch(nodes, inputs)
+        batch = batch.with_seeds(seed_ids=torch.from_numpy(seeds.copy()), seed_layout=self._layout)
+        if self.relation is not None and links.relation is not None:
+            batch.seed_data[self.relation] = torch.from_numpy(links.relation.copy())
+        if self.filter_known == "mark":
+            batch.seed_data[MARKS] = torch.from_numpy(self._marks(links, negatives))
         return batch
 
-    def _drawn_rows(self, seeds: Ints, draw: Draw, times: Array | None) -> tuple[Links, Ints, Any]:
-        """The links of seeds; their ends and negatives ``[B, 2 + K]``; a sampler that leaves out what is excluded."""
+    def _drawn(self, seeds: Ints, draw: Draw, times: Array | None) -> tuple[Links, Ints]:
+        """The links of seeds, and their negatives ``[B, K]``."""
         links = self._links(seeds)
         drawn = np.empty((len(seeds), self.num_negatives), np.int64)
         for side, negatives in self._negatives.items():
-            columns = self._columns(side)
-            key = derive_key(draw.key, _NEGATIVES) if side == "destination" else derive_key(draw.key, _NEGATIVES, 1)
-            ends, count = links.ends(side)[0], drawn[:, columns].shape[1]
-            drawn[:, columns], bad = negatives.draw(key, negatives.rows_of(ends, links.rel), count, self.chunk, times)
+            columns, ends = self._layout.columns(side), links.ends(side)[0]
+            key, count = (
+                derive_key(draw.key, "negative", *([1] if side == "source" else [])),
+                drawn[:, columns].shape[1],
+            )
+            rows = negatives.rows_of(ends, links.relation)
+            drawn[:, columns], bad = negatives.draw(key, rows, count, self.chunk or 1, times)
             if bad >= 0:
                 seed, time = f"{self.seed_kind} {seeds[bad]}", None if times is None else times[bad]
-                raise ValueError(none_left(side, int(ends[bad]), seed, self.negatives, bool(self.filter_known), time))
-        sampler: Any = self.sampler
-        nodes = np.concatenate([links.src[:, None], links.dst[:, None], drawn], axis=1)
-        if self.exclude == "reverse":
-            sampler = sampler.without_edges(self._edges.between(links.src, links.dst))
-        elif self.exclude is not None:
-            sampler = sampler.without_edges(seeds)
-        return links, nodes, sampler
+                filtered, chunk = bool(self.filter_known), self.chunk or 1
+                raise ValueError(none_left(side, int(ends[bad]), seed, self.negatives, filtered, time, chunk))
+        return links, drawn
+
+    def _marks(self, links: Links, drawn: Ints) -> NDArray[np.bool_]:
+        """Return which of the negatives ``[B, K]`` of links are known positives."""
+        marks, size = np.empty(drawn.shape, np.bool_), min(self._layout.chunk, max(len(drawn), 1))
+        for side, negatives in self._negatives.items():
+            columns = self._layout.columns(side)
+            rows = negatives.rows_of(links.ends(side)[0], links.relation)
+            marks[:, columns] = negatives.marked(rows, drawn[::size, columns], size)
+        return marks
 
     def pairs_of(self, batch: NodeFlow) -> tuple[Tensor, Tensor]:
         """Return the pairs of a batch of this sampler and their labels: each seed, then its negatives.
@@ -324,36 +356,10 @@ class LinkSampler(SamplerBase):
         (torch.Size([2, 3, 2]), tensor([[1., 0., 0.],
                 [1., 0., 0.]]))
         """
-        found = paired(batch.seed_index, self.corrupt)
-        labels = torch.zeros(found.shape[:2], dtype=torch.float32 if self._labels is None else self._labels.dtype)
+        pairs = paired(batch.seed_index, self.corrupt)
+        labels = torch.zeros(pairs.shape[:2], dtype=torch.float32 if self._labels is None else self._labels.dtype)
         labels[:, 0] = 1 if self._labels is None else self._labels[batch.seed_ids]
-        return found, labels
-
-    def chunks_of(self, batch: NodeFlow) -> list[LinkChunk]:
-        """Return the seeds of a batch of this sampler in groups that share negatives, for ``Decoder.score_chunks``.
-
-        Groups have ``chunk`` seeds (1 without it, and with times, where every seed has rows of its own). Per side that
-        is replaced, destinations first, there is a chunk of all whole groups, and one of the seeds left over.
-
-        >>> from nodeflow import Graph, NeighborSampler
-        >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"kind": torch.tensor([0, 1, 1])})
-        >>> links = LinkSampler(NeighborSampler(graph, [1]), num_negatives=4, chunk=2, relation="kind")
-        >>> for part in links.chunks_of(links([0, 1, 2])):
-        ...     print(part.side, part.src.tolist(), part.rel.tolist(), tuple(part.negatives.shape))
-        destination [[0, 1]] [[0, 1]] (1, 4)
-        destination [[2]] [[1]] (1, 4)
-        """
-        index, links = batch.seed_index, self._links_of(batch)
-        size = 1 if self.takes_times else min(self.chunk or 1, max(len(index), 1))
-        rel = None if links.rel is None else torch.from_numpy(links.rel).to(index.device)
-        parts: list[LinkChunk] = []
-        for side in self._negatives:
-            known = None
-            if self.filter_known == "mark":
-                marks = self._negatives[side].marked(*self._drawn(batch, side, links, size), size)
-                known = torch.from_numpy(marks).to(index.device)
-            parts += chunks(side, index, self._columns(side), size, rel, known)
-        return parts
+        return pairs, labels
 
     def log_proposal(self, batch: NodeFlow) -> Tensor:
         """Return logarithms of the probabilities with which the negatives of a batch were drawn, ``[S * B, k]``.
@@ -371,29 +377,21 @@ class LinkSampler(SamplerBase):
         """
         if self.takes_times:
             raise TypeError("log_proposal is not there for negatives at times, whose probabilities depend on the time")
-        links = self._links_of(batch)
-        found = [each.log_chance(*self._drawn(batch, side, links)) for side, each in self._negatives.items()]
-        most = max(part.shape[1] for part in found)
-        wide = np.concatenate([np.pad(part, ((0, 0), (0, most - part.shape[1]))) for part in found])
+        links, size = self._links_of(batch), min(self.chunk or 1, max(len(batch.seed_index), 1))
+        drawn, parts = batch.seeds[batch.seed_index[::size, 2:]].numpy(force=True), []
+        for side, negatives in self._negatives.items():
+            rows = negatives.rows_of(links.ends(side)[0], links.relation)
+            parts.append(negatives.log_chance(rows, drawn[:, self._layout.columns(side)], size))
+        most = max(part.shape[1] for part in parts)
+        wide = np.concatenate([np.pad(part, ((0, 0), (0, most - part.shape[1]))) for part in parts])
         return torch.from_numpy(wide.astype(np.float32)).to(batch.seed_index.device)
-
-    def _drawn(self, batch: NodeFlow, side: str, links: Links, size: int = 1) -> tuple[Ints, Ints]:
-        """Rows of known positives of the seeds of a batch; parent ids of a side's negatives of every ``size``-th."""
-        nodes = batch.seeds[batch.seed_index[::size, 2:][:, self._columns(side)]].numpy(force=True)
-        return self._negatives[side].rows_of(links.ends(side)[0], links.rel), nodes
-
-    def _columns(self, side: str) -> slice:
-        """Which negatives take the place of a side: of both, the first that of the destination, and so in turn."""
-        return slice((side == "source") if len(self._negatives) > 1 else 0, None, len(self._negatives))
 
     def _links(self, seeds: Ints) -> Links:
         """Ends and relations of seeds, int64."""
         return self._edges.links(seeds) if self._pairs is None else self._pairs.at(seeds)
 
     def _links_of(self, batch: NodeFlow) -> Links:
-        """Those of the seeds of a batch; nothing is exchanged."""
-        if self._pairs is not None or self.graph.peers is None:
-            return self._links(batch.seed_ids.numpy(force=True))
+        """Return the ends and relations of the seeds of a batch; nothing is exchanged."""
         ends = batch.seeds[batch.seed_index[:, :2]].numpy(force=True)
-        rel = None if self.relation is None else batch.seed_data[self.relation].numpy(force=True)
-        return Links(ends[:, 0], rel, ends[:, 1])
+        relation = None if self.relation is None else batch.seed_data[self.relation].numpy(force=True)
+        return Links(ends[:, 0], relation, ends[:, 1])

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from nodeflow.flow import NodeFlow
+
+MARKS = "known_negatives"
+"""The column of ``seed_data`` that says which negatives are known positives."""
+
 
 class LinkChunk(NamedTuple):
-    """C groups of n seeds; the seeds of a group share K negatives. All are rows of the last layer but ``rel``.
+    """C groups of n seeds that share K negatives each. All are rows of the last layer but ``relation``.
 
-    ``LinkSampler.chunks_of`` makes them, on the device of the batch.
+    ``batch.chunks`` of a ``LinkSampler`` has them, on the device of the batch.
 
     >>> import torch
     >>> from nodeflow import Graph, LinkSampler, NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
     >>> sampler = LinkSampler(NeighborSampler(graph, [1]), num_negatives=3, chunk=2)
-    >>> for chunk in sampler.chunks_of(sampler([0, 1, 2, 3])):
+    >>> for chunk in sampler([0, 1, 2, 3]).chunks:
     ...     print(chunk.side, chunk.src.tolist(), chunk.dst.tolist(), tuple(chunk.negatives.shape))
     destination [[0, 1], [2, 3]] [[1, 2], [3, 0]] (2, 3)
     """
@@ -27,7 +33,7 @@ class LinkChunk(NamedTuple):
     """The end that negatives take the place of, "destination" or "source"."""
     src: Tensor
     """Sources, int64 ``[C, n]``."""
-    rel: Tensor | None
+    relation: Tensor | None
     """Relations, int64 ``[C, n]``; None without ``relation=``."""
     dst: Tensor
     """Destinations, int64 ``[C, n]``."""
@@ -35,6 +41,36 @@ class LinkChunk(NamedTuple):
     """Negatives, int64 ``[C, K]``."""
     known: Tensor | None
     """Which negatives are known positives of a seed, bool ``[C, n, K]``; None without ``filter_known="mark"``."""
+
+
+class LinkLayout(NamedTuple):
+    """The layout of the seeds of a link batch in its ``seed_index`` and ``seed_data``.
+
+    Attributes:
+        sides: the ends that negatives take the place of; of two, in turn.
+        relation: the column of ``seed_data`` with relations; None for none.
+        chunk: so many consecutive seeds share their negatives.
+    """
+
+    sides: tuple[str, ...]
+    relation: str | None
+    chunk: int
+
+    def columns(self, side: str) -> slice:
+        """Return the columns of the negatives that take the place of a side."""
+        return slice(self.sides.index(side), None, len(self.sides))
+
+    def chunks(self, batch: NodeFlow) -> list[LinkChunk]:
+        """Return the seeds of a batch in groups that share negatives, side by side."""
+        index, data = batch.seed_index, batch.seed_data
+        relation = None if self.relation is None else data[self.relation]
+        marks = data.get(MARKS)
+        parts: list[LinkChunk] = []
+        for side in self.sides:
+            columns = self.columns(side)
+            known = None if marks is None else marks[:, columns]
+            parts += _cut(side, index, index[:, 2:][:, columns], self.chunk, relation, known)
+        return parts
 
 
 def paired(index: Tensor, corrupt: str) -> Tensor:
@@ -52,8 +88,8 @@ def paired(index: Tensor, corrupt: str) -> Tensor:
     return torch.stack([src, dst], -1)
 
 
-def chunks(
-    side: str, index: Tensor, columns: slice, size: int, rel: Tensor | None, known: Tensor | None
+def _cut(
+    side: str, index: Tensor, negatives: Tensor, size: int, relation: Tensor | None, known: Tensor | None
 ) -> Iterator[LinkChunk]:
     """Cut the rows of a batch into groups of ``size``: one chunk of whole groups, and one of the seeds left over.
 
@@ -62,21 +98,26 @@ def chunks(
     Args:
         side: see ``LinkChunk``.
         index: rows of the last layer ``[B, 2 + K]``: source, destination, negatives.
-        columns: which negatives belong to ``side``.
+        negatives: the negatives of ``side``, ``[B, k]``.
         size: seeds of a group.
-        rel: relations ``[B]``.
-        known: which negatives of ``side`` are known positives, ``[B, k]``.
+        relation: relations ``[B]``.
+        known: which of these negatives are known positives, ``[B, k]``.
     """
+    size = min(size, max(len(index), 1))
     whole = len(index) // size * size
     for rows, n in ((slice(0, whole), size), (slice(whole, len(index)), len(index) - whole)):
         if rows.start == rows.stop and (len(index) or not n):
             continue
-        part = index[rows].reshape(len(index[rows]) // n, n, index.shape[1])
+        count = (rows.stop - rows.start) // n
+
+        def grouped(values: Tensor, rows: slice = rows, shape: tuple[int, int] = (count, n)) -> Tensor:
+            return values[rows].reshape(*shape, *values.shape[1:])
+
         yield LinkChunk(
             side,
-            part[:, :, 0],
-            None if rel is None else rel[rows].reshape(len(part), n),
-            part[:, :, 1],
-            part[:, 0, 2:][:, columns],
-            None if known is None else known[rows].reshape(len(part), n, known.shape[1]),
+            grouped(index[:, 0]),
+            None if relation is None else grouped(relation),
+            grouped(index[:, 1]),
+            grouped(negatives)[:, 0],
+            None if known is None else grouped(known),
         )

@@ -2,79 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, check_one_of
+from nodeflow._base.checks import LARGEST, Ints, as_array, check_one_of, describe, first_true
 from nodeflow._base.types import Array, NumbersLike
-from nodeflow._rows.rows import fetch_rows
+from nodeflow._links.links import Links
+from nodeflow._rows.rows import fetch_rows, whole_column
 from nodeflow.graph import Graph
-from nodeflow.graph._edges import Edges, edges_along
 from nodeflow.sampling._base import SamplerBase
-from nodeflow.sampling._known import Links, relations_of
 from nodeflow.sampling._negative import Pairs
 
 
-class SeedEdges(Protocol):
-    """The edges of a graph as seeds. Where the graph lies on several processes, both methods are collective."""
-
-    def links(self, ids: Ints) -> Links:
-        """Return ends and relations of edges, int64 ``[k]`` each."""
-
-    def between(self, u: Ints, v: Ints) -> Ints:
-        """Return the ids of all edges between ``u[i]`` and ``v[i]``, in either direction, int64; some repeatedly."""
-
-
-class EdgesHere:
-    """The edges of a graph that this process holds as a whole.
+class SeedEdges:
+    """The edges of a graph as seeds. Where several processes hold the graph, both methods are collective.
 
     Args:
         graph: the graph.
         relation: name of the edge column of relations; None for none.
-        pairs: the pairs that are edges, which ``between`` needs.
+        pairs: all pairs that are edges, which make ``between`` fast; None: the graph is asked.
     """
 
     def __init__(self, graph: Graph, relation: str | None, pairs: Pairs | None) -> None:
-        self._edges: Edges = edges_along(graph, "in")
-        self._relations: Array | None = None if relation is None else relations_of(graph, relation)
-        self._pairs = pairs
+        self._graph, self._relation, self._pairs = graph, relation, pairs
+        if relation is not None:
+            relations_of(graph, relation)  # checks them
 
     def links(self, ids: Ints) -> Links:
         """Return ends and relations of edges, int64 ``[k]`` each."""
-        positions = self._edges.positions_of(ids)
-        dst = np.searchsorted(self._edges.indptr, positions, side="right") - 1
-        rel = None if self._relations is None else self._relations[ids].astype(np.int64)
-        return Links(self._edges.indices[positions].astype(np.int64), rel, dst)
-
-    def between(self, u: Ints, v: Ints) -> Ints:
-        """Return the ids of all edges between ``u[i]`` and ``v[i]``; see ``SeedEdges``."""
-        assert self._pairs is not None
-        return self._pairs.between(u, v)
-
-
-class EdgesApart:
-    """The edges of a graph that lies on several processes, asked of those that hold them."""
-
-    def __init__(self, graph: Graph, relation: str | None) -> None:
-        self._graph, self._relation = graph, relation
-        if relation is not None:
-            relations_of(graph, relation)  # checks those held here
-
-    def links(self, ids: Ints) -> Links:
-        """Return ends and relations of edges, int64 ``[k]`` each; collective."""
         src, dst = self._graph.find_edges(ids)
-        rel = None
+        relation = None
         if self._relation is not None:
-            rel = fetch_rows(self._graph.edata[self._relation], torch.from_numpy(ids)).numpy().astype(np.int64)
-        return Links(src.numpy(), rel, dst.numpy())
+            relation = fetch_rows(self._graph.edata[self._relation], torch.from_numpy(ids)).numpy().astype(np.int64)
+        return Links(src.numpy(), relation, dst.numpy())
 
     def between(self, u: Ints, v: Ints) -> Ints:
-        """Return the ids of all edges between ``u[i]`` and ``v[i]``; see ``SeedEdges``; collective."""
+        """Return the ids of all edges between ``u[i]`` and ``v[i]``, in either direction, int64; some repeatedly."""
+        if self._pairs is not None:
+            return self._pairs.between(u, v)
         ends = torch.from_numpy(np.stack([np.concatenate([u, v]), np.concatenate([v, u])]))
         return self._graph.edge_ids(ends[0], ends[1], return_uv=True)[2].numpy()
+
+
+def relations_of(graph: Graph, name: str) -> Array:
+    """Return the relation of every edge, checked: whole numbers from 0.
+
+    Of a graph that lies on several processes, those of the edges held here.
+    """
+    held = graph.held
+    column = as_array(whole_column(held.edata[name]), f"the edge column {name!r}")
+    if column.shape != (held.num_edges,) or column.dtype.kind not in "iu":
+        raise TypeError(f"relation: the edge column {name!r} must hold an integer per edge, got {describe(column)}")
+    if (i := first_true((column < 0) | (column >= LARGEST))) is not None:
+        edge = held.whole.edge_ids_of(np.array([i]))[0]
+        raise ValueError(
+            f"relation: the edge column {name!r} must hold numbers from 0, but edge {edge} has {column[i]}"
+        )
+    return column
 
 
 def as_exclude(value: str | None, sampler: SamplerBase, *, edges: bool) -> str | None:

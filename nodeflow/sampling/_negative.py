@@ -13,12 +13,13 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_array, describe, first_true
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, Floats, NumbersLike
+from nodeflow._edges.edges import NOTHING
+from nodeflow._edges.stored import Stored
+from nodeflow._links.queries import Queries, pointers
 from nodeflow._rows.rows import whole_column
 from nodeflow.graph import Graph
-from nodeflow.graph._edges import NOTHING, contains
-from nodeflow.graph._storage import Stored
 from nodeflow.sampling._base import SamplerBase
-from nodeflow.sampling._known import Known, question
+from nodeflow.sampling._known import Known
 
 DISTRIBUTIONS = ("uniform", "degree")
 
@@ -66,7 +67,7 @@ class Negatives(Frozen):
         filtered: leave known nodes out of draws; they can be ``marked`` in any case.
     """
 
-    __slots__ = ("_birth", "_filtered", "_known", "_num_nodes", "_order", "_questions", "_rank", "_upto")
+    __slots__ = ("_birth", "_filtered", "_known", "_num_nodes", "_order", "_queries", "_rank", "_upto")
     _num_nodes: int
     _upto: Ints
     _known: tuple[Ints, Stored, Ints]
@@ -74,7 +75,7 @@ class Negatives(Frozen):
     _order: Ints | None
     _rank: Ints | None
     _filtered: bool
-    _questions: Ints | None
+    _queries: Queries | None
 
     def __init__(
         self, num_nodes: int, weights: Ints | None, known: Known | None, birth: Array | None, filtered: bool = True
@@ -92,26 +93,24 @@ class Negatives(Frozen):
         if known is not None:
             rows = kernels.negative.known_rows(known.own, known.indptr, known.nodes, upto)
         self._set(_num_nodes=num_nodes, _upto=upto, _known=rows, _birth=birth, _order=order, _rank=rank)
-        self._set(_filtered=filtered and known is not None, _questions=None if known is None else known.questions)
+        self._set(_filtered=filtered and known is not None, _queries=None if known is None else known.queries)
 
-    def rows_of(self, ends: Ints, rel: Ints | None) -> Ints:
+    def rows_of(self, ends: Ints, relation: Ints | None) -> Ints:
         """Return the rows of ``known`` for nodes and their relations."""
-        if self._questions is None or rel is None:
+        if self._queries is None or relation is None:
             return ends
-        asked, questions = question(ends, rel), self._questions
-        # a question that is not among them has the row of its node behind them
-        return np.where(contains(questions, asked), np.searchsorted(questions, asked), len(questions) + ends)
+        number = self._queries.find(ends, relation)
+        return np.where(number >= 0, number, len(self._queries) + ends)
 
-    def draw(
-        self, key: int, rows: Ints, count: int, chunk: int | None = None, times: Array | None = None
-    ) -> tuple[Ints, int]:
+    def draw(self, key: int, rows: Ints, count: int, chunk: int = 1, times: Array | None = None) -> tuple[Ints, int]:
         """Draw ``count`` nodes for every row of ``known``, int64 ``[n, count]``; ``chunk`` rows in turn share theirs.
 
-        With ``birth``, nodes exist at ``times`` ``[n]``, those that a chunk shares at all its times. Returns the nodes
-        and -1, or the number of the first row for which there is no node left to draw.
+        Nodes that ``chunk`` rows share are known to none of them. With ``birth``, nodes exist at ``times`` ``[n]``,
+        those that a chunk shares at all its times. Returns the nodes and -1, or the number of the first row for which
+        there is no node left to draw.
         """
         n, bits = len(rows), np.uint64(key)
-        size = 1 if chunk is None else min(chunk, max(n, 1))
+        size = min(chunk, max(n, 1))
         out = np.empty((-(-n // size), count), np.int64)
         if out.size == 0:
             return np.empty((n, count), np.int64), -1
@@ -120,7 +119,8 @@ class Negatives(Frozen):
             exist = np.searchsorted(self._birth, times, side="right")
             limits = np.minimum.reduceat(exist, np.arange(0, n, size))
         if self._filtered:
-            bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, rows, *self._known, out))
+            shared, known = self._known_to_chunks(rows, size)
+            bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, shared, *known, out))
         else:
             bad = int(kernels.negative.draw_any(bits, limits, self._upto, out))
         if bad >= 0:
@@ -128,6 +128,22 @@ class Negatives(Frozen):
         if self._order is not None:
             out = self._order[out]
         return (out if size == 1 else out[np.arange(n) // size]), -1
+
+    def _known_to_chunks(self, rows: Ints, size: int) -> tuple[Ints, tuple[Ints, Stored, Ints]]:
+        """Return a row of known nodes for every ``size`` rows in turn, and the arrays of these rows."""
+        if size == 1:
+            return rows, self._known
+        indptr, known, _ = self._known
+        begin, positions = kernels.csr.csr_rows(indptr, rows)
+        chunk = np.repeat(np.arange(len(rows)) // size, np.diff(begin))
+        chunk, nodes = np.divmod(np.unique(chunk * self._num_nodes + known[positions]), self._num_nodes)
+        count = -(-len(rows) // size)
+        begin, before = pointers(chunk, count), NOTHING
+        if len(self._upto):
+            # the sums over all chunks may wrap around, their differences within a chunk are right all the same
+            sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._upto[nodes + 1] - self._upto[nodes])])
+            before = sums[:-1] - sums[begin[chunk]]
+        return np.arange(count), (begin, nodes, before)
 
     def marked(self, rows: Ints, nodes: Ints, size: int) -> NDArray[np.bool_]:
         """Return which nodes are known in the rows ``[n]``, each row's own node too, ``[n, count]``.
@@ -139,20 +155,22 @@ class Negatives(Frozen):
         marks: NDArray[np.bool_] = kernels.negative.known_among(rows, indptr, known, nodes, size, self._num_nodes)
         return marks
 
-    def log_chance(self, rows: Ints, nodes: Ints) -> Floats:
-        """Return the logarithms of the probabilities with which ``nodes`` ``[n, count]`` are drawn for the rows."""
+    def log_chance(self, rows: Ints, nodes: Ints, size: int) -> Floats:
+        """Return the logarithms of the probabilities with which the rows ``[n]`` had their negatives, ``[n, count]``.
+
+        ``nodes`` are as for ``marked``.
+        """
         even = len(self._upto) == 0
         weights = np.ones(nodes.shape) if even else (self._upto[nodes + 1] - self._upto[nodes]).astype(np.float64)
-        total = np.full(len(rows), self._num_nodes if even else self._upto[-1])
+        total = np.full(len(nodes), self._num_nodes if even else self._upto[-1])
         if self._filtered:
-            indptr, known, before = self._known
-            last = indptr[rows + 1] - 1
+            shared, (indptr, known, before) = self._known_to_chunks(rows, size)
+            last = indptr[shared + 1] - 1
             node = known[last].astype(np.int64)
-            left = last + 1 - indptr[rows]
-            total -= left if even else before[last] + self._upto[node + 1] - self._upto[node]
+            total -= last + 1 - indptr[shared] if even else before[last] + self._upto[node + 1] - self._upto[node]
         with np.errstate(divide="ignore"):
             chance: Floats = np.log(weights) - np.log(total.astype(np.float64))[:, None]
-        return chance
+        return chance[np.arange(len(rows)) // size]
 
 
 def whole_weights(weights: Floats) -> Ints:
@@ -238,22 +256,23 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
 
 def _first_times(graph: Graph, column: str) -> Array:
     """The time of the first edge of every node in either direction; the largest number for a node without edges."""
-    held, peers = graph.held, graph.peers
+    held = graph.held
     times = as_array(whole_column(held.edata[column]), "time")
     times = times.astype(np.float64 if times.dtype.kind == "f" else np.int64)
     never = np.inf if times.dtype.kind == "f" else np.iinfo(np.int64).max
     births = np.full(graph.num_nodes, never, times.dtype)
-    for ends in graph.edges() if held.whole is None else graph.find_edges(held.whole.edge_ids):
+    for ends in graph.find_edges(held.whole.edge_ids_of(np.arange(held.num_edges))):
         np.minimum.at(births, ends.numpy(), times)
-    if peers is not None:
-        with peers.together("times of first edges", exchanges=1):
-            seen = np.flatnonzero(births != never)
-            for nodes, first in peers.gather("times of first edges", [seen, births[seen]]):
-                births[nodes] = np.minimum(births[nodes], first)
+    with graph.peers.together("times of first edges", exchanges=1):
+        seen = np.flatnonzero(births != never)
+        for nodes, first in graph.peers.gather("times of first edges", [seen, births[seen]]):
+            births[nodes] = np.minimum(births[nodes], first)
     return births
 
 
-def none_left(side: str, node: int, seed: str, negatives: str, filtered: bool, time: object) -> str:
+def none_left(
+    side: str, node: int, seed: str, negatives: str, filtered: bool, time: object = None, chunk: int = 1
+) -> str:
     """Return the message for a seed ("edge 7", say) without a possible negative for a side.
 
     Args:
@@ -263,6 +282,7 @@ def none_left(side: str, node: int, seed: str, negatives: str, filtered: bool, t
         negatives: the distribution by name.
         filtered: whether known nodes are left out.
         time: of the seed; None without times.
+        chunk: number of seeds that share negatives.
     """
     direction = "in" if side == "destination" else "out"
     among = {"uniform": "every other node", "degree": f"every node that has {direction}-edges"}
@@ -271,6 +291,11 @@ def none_left(side: str, node: int, seed: str, negatives: str, filtered: bool, t
         everything += f" that exists at time {time}"
     if not filtered:
         return f"no negative is left for {seed}: no node with a weight above 0 exists"
+    if chunk > 1:
+        return (
+            f"the seeds from {seed} on share their negatives, but {everything} is known to one of these {chunk}; "
+            f"take a smaller chunk, or filter_known='mark'"
+        )
     end = "source" if side == "destination" else "destination"
     return (
         f"node {node}, the {end} of {seed}, has edges to {everything} (but perhaps itself), so no negative is left for "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, as_int
-from nodeflow._base.types import EdgeFilter, Fanouts
+from nodeflow._base.checks import Ints, as_count, as_flag, as_int
+from nodeflow._base.types import Fanouts
+from nodeflow._edges.columns import edge_integers, edge_numbers
+from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.graph._columns import edge_integers, edge_numbers
-from nodeflow.graph._edges import NOTHING, Edges
 from nodeflow.sampling._base import Draw
-from nodeflow.sampling._frontier import Inclusion
+from nodeflow.sampling._options import FullOptions, SamplerOptions
 from nodeflow.sampling._proportional import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, as_list, check_size, check_sizes, sample_layers, seed_contexts
@@ -94,27 +94,19 @@ class NeighborSampler(RowSampler):
         prob: str | None = None,
         edge_type: str | None = None,
         disjoint: bool = False,
-        direction: str = "in",
-        include_dst: bool = True,
-        reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
-        seed: int = 0,
+        **options: Unpack[SamplerOptions],
     ) -> None:
         if edge_type is None and isinstance(fanouts, Sequence) and any(isinstance(f, Mapping) for f in fanouts):
             raise TypeError("fanouts per edge type need edge_type=, the name of an edge column of integers")
         self.fanouts = self._checked(fanouts) if edge_type is None else _per_type(fanouts)
-        self.replace = bool(replace)
+        self.replace = as_flag(replace, "replace")
         self.prob = prob
         self.edge_type = edge_type
-        self.disjoint = bool(disjoint)
+        self.disjoint = as_flag(disjoint, "disjoint")
         largest = max(max(f.values(), default=0) if isinstance(f, dict) else f for f in self.fanouts)
         if self.replace and largest >= 2**31:  # every node draws so many, and their sum must be a number
             raise ValueError(f"fanouts must be below 2**31 with replacement, got {largest}")
-        super().__init__(
-            graph, len(self.fanouts), direction=direction, include_dst=include_dst, reuse=reuse,
-            edge_filter=edge_filter, weight=weight, seed=seed,
-        )  # fmt: skip
+        super().__init__(graph, len(self.fanouts), **options)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -148,8 +140,8 @@ class NeighborSampler(RowSampler):
         """Give every node a row for each type of edges; returns the types, ascending."""
         column = edge_integers(self.graph, name, "edge_type")
         types = np.unique(column)
-        if self.graph.peers is not None:  # a type may occur on other processes only
-            types = np.unique(np.concatenate([t for (t,) in self.graph.peers.gather("types of edges", [types])]))
+        # a type may occur on other processes only
+        types = np.unique(np.concatenate([t for (t,) in self.graph.peers.gather("types of edges", [types])]))
         type_index = np.searchsorted(types, column)
         if self.graph.num_nodes * len(types) > 16 * (self.graph.num_nodes + self.graph.num_edges):
             raise ValueError(
@@ -158,8 +150,7 @@ class NeighborSampler(RowSampler):
             )
         if len(types):
             self.reader = self.reader._replace(edges=self.reader.edges.by_type(type_index, len(types)))
-        found: list[int] = types.tolist()
-        return found
+        return [int(kind) for kind in types]
 
     def estimand(self) -> Tensor:
         """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
@@ -176,24 +167,6 @@ class NeighborSampler(RowSampler):
         if self._proportional is not None:
             number[torch.from_numpy(self._proportional.column == 0)] = 0
         return number
-
-    def inclusion(self, rows: Ints, degree: Ints, flow: int) -> Inclusion:
-        """Return how often rows draw their edges: k of d without replacement, or k times one of d with it.
-
-        With ``prob`` the edges of a row have probabilities of their own.
-        """
-        if self.disjoint:
-            raise self.no_formula("with disjoint=True every seed has a neighbourhood of its own")
-        count = self._counts[flow][rows % self.reader.edges.rows_per_node]
-        if self._proportional is not None:
-            return self._proportional.inclusion(self.reader.edges, rows, count, replace=self.replace)
-        some = np.maximum(degree, 1)
-        if self.replace:
-            edges, prob = count * (degree > 0), -np.expm1(count * np.log1p(-np.minimum(1 / some, 1 - 1e-16)))
-        else:
-            edges, prob = np.minimum(count, degree), np.minimum(count / some, 1)
-        every = count < 0
-        return Inclusion(np.where(every, degree, edges).astype(np.float64), np.where(every, 1.0, prob))
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         """Draw ``fanouts[step.flow]`` neighbours for every row."""
@@ -272,14 +245,6 @@ class FullSampler(NeighborSampler):
         self,
         graph: Graph,
         num_flows: int,
-        *,
-        direction: str = "in",
-        include_dst: bool = True,
-        reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
+        **options: Unpack[FullOptions],
     ) -> None:
-        super().__init__(
-            graph, [-1] * as_count(num_flows, "num_flows", 1), direction=direction, include_dst=include_dst,
-            reuse=reuse, edge_filter=edge_filter, weight=weight,
-        )  # fmt: skip
+        super().__init__(graph, [-1] * as_count(num_flows, "num_flows", 1), **options)

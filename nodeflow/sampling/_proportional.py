@@ -9,8 +9,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array
-from nodeflow.graph._edges import Edges
-from nodeflow.sampling._frontier import Inclusion
+from nodeflow._edges.edges import Edges
 from nodeflow.sampling._rows import DrawingRows, Drawn
 
 
@@ -38,20 +37,6 @@ class Proportional(Frozen):
         kernels.alias.build_tables(edges.indptr, weights, table, sums)
         self._set(column=column, weights=weights, table=table, sums=sums)
 
-    def inclusion(self, edges: Edges, rows: Ints, fanouts: Ints, *, replace: bool) -> Inclusion:
-        """Return how often rows draw their edges; ``fanouts`` has a number per row, -1 for all edges."""
-        indptr, positions = kernels.csr.csr_rows(edges.indptr, rows)
-        weights = self.weights[positions].astype(np.float64)
-        row = np.repeat(np.arange(len(rows)), np.diff(indptr))
-        if not replace:
-            prob = kernels.pps.row_probabilities(indptr, weights, fanouts)
-            return Inclusion(np.bincount(row, prob, len(rows)).astype(np.float64), prob, per_edge=True)
-        total = np.bincount(row, weights, len(rows))
-        share = np.minimum(weights / np.where(total > 0, total, 1)[row], 1 - 1e-16)
-        once = -np.expm1(fanouts[row] * np.log1p(-share))
-        some = np.where(fanouts < 0, np.bincount(row, weights > 0, len(rows)), fanouts * (total > 0))
-        return Inclusion(some.astype(np.float64), np.where(fanouts[row] < 0, weights > 0, once), per_edge=True)
-
     def draw(self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
         """Draw ``fanouts`` edges for each of ``rows``: one number per type of row, -1 for all edges."""
         weights, number = self.weights, np.uint64(key)
@@ -75,5 +60,5 @@ class Proportional(Frozen):
             kernels.weighted.keep_nonzero(keep, begin, weights, edges.indices, indptr, positions, src)
         if (fanouts < 0).all():
             return Drawn(indptr, positions, src, None, True)
-        given = (weights, positions, indptr, unit, replace)
-        return Drawn(indptr, positions, src, lambda: kernels.weighted.inverse_probability(*given), True)
+        arguments = (weights, positions, indptr, unit, replace)
+        return Drawn(indptr, positions, src, lambda: kernels.weighted.inverse_probability(*arguments), True)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, as_number
-from nodeflow._base.types import EdgeFilter, PerFlow
+from nodeflow._base.checks import Ints, as_count, as_flag, as_number
+from nodeflow._base.types import PerFlow
 from nodeflow.graph import Graph
-from nodeflow.graph._held import Peers
 from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._distributed_walks import Walks, visits
+from nodeflow.sampling._options import WalkOptions
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
-from nodeflow.sampling._walks_apart import Walks, patch_of, visits_apart
 
 
 class RandomWalkSampler(Sampler):
@@ -80,11 +79,7 @@ class RandomWalkSampler(Sampler):
         walk_length: int = 2,
         restart: float = 0.5,
         normalize: bool = True,
-        direction: str = "in",
-        include_dst: bool = True,
-        reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
-        seed: int = 0,
+        **options: Unpack[WalkOptions],
     ) -> None:
         self.num_neighbors = _limits(num_neighbors, as_count(num_flows, "num_flows", 1))
         self.num_walks = as_count(num_walks, "num_walks", 1)
@@ -92,31 +87,17 @@ class RandomWalkSampler(Sampler):
         if self.num_walks * self.walk_length >= 2**31:
             raise ValueError(f"num_walks * walk_length must be below 2**31, got {self.num_walks * self.walk_length}")
         self.restart = as_number(restart, "restart", least=0, most=1)
-        self.normalize = bool(normalize)
-        super().__init__(
-            graph, num_flows, direction=direction, include_dst=include_dst, reuse=reuse, edge_filter=edge_filter,
-            seed=seed,
-        )  # fmt: skip
+        self.normalize = as_flag(normalize, "normalize")
+        super().__init__(graph, num_flows, **options)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        """Choose the nodes visited most by walks from the destinations ``dst``."""
-        edges, (patched, copies) = self.reader.edges, patch_of(self.reader.edges)
-        return self._choice(*kernels.walk.count_visits(
-            edges.indptr, edges.indices, patched, copies.indptr, copies.indices, dst.numpy(),
-            np.uint64(step.random.key), *self._walks(step),
-        ))  # fmt: skip
+        """Choose the nodes visited most by walks from the destinations ``dst``; collective, as the walks are."""
+        walks = Walks(self.num_walks, self.walk_length, self.restart, self.num_neighbors[step.flow])
+        return self._choice(*visits(self.graph, self.reader, dst.numpy(), step.random.key, walks, step.flow))
 
-    def choose_apart(self, peers: Peers, dst: Tensor, step: Step) -> Choice:
-        """Choose what ``choose`` does on the whole graph, by questions to the owners of the nodes where walks are."""
-        walks, held = self._walks(step), self.graph.held
-        return self._choice(*visits_apart(peers, held, self.reader, dst.numpy(), step.random.key, walks, step.flow))
-
-    def needs_whole_graph(self) -> str | None:
-        """Return why it cannot draw from a graph that lies on several processes; None, unless ``choose`` is another."""
-        return None if type(self).choose is RandomWalkSampler.choose else super().needs_whole_graph()
-
-    def _walks(self, step: Step) -> Walks:
-        return Walks(self.num_walks, self.walk_length, self.restart, self.num_neighbors[step.flow])
+    def draw_edges(self, dst: Tensor, step: Step) -> Choice:
+        """Return what ``choose`` returns: it asks the owners of the nodes where walks are itself."""
+        return self.choose(dst, step)
 
     def _choice(self, indptr: Ints, src: Ints, visits: Ints) -> Choice:
         # with reuse the flows are prefixes of one structure, which has no columns

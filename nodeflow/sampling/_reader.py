@@ -13,9 +13,10 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_array, as_ids
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, IdsLike, MaskLike
+from nodeflow._edges.columns import EdgeMask, edge_numbers
+from nodeflow._edges.edges import Edges, edges_along
+from nodeflow._peers.held import Held
 from nodeflow.graph import Graph
-from nodeflow.graph._columns import EdgeMask, edge_numbers
-from nodeflow.graph._edges import Edges, edges_along
 from nodeflow.sampling._choice import Choice
 
 
@@ -50,14 +51,14 @@ class Reader(NamedTuple):
         exact = graph.edata[weight].dtype == torch.float64
         return cls(edges, weights, np.float64 if exact else np.float32, mask)
 
-    def without(self, eid: Ints) -> Reader:
-        """Return the same without the edges ``eid`` (parent edge ids). Nothing is read again."""
-        named = self.leaving_out(eid)
-        return named._replace(edges=self.edges.without(named.left_out))  # type: ignore[arg-type]
+    def without(self, eid: Ints, held: Held) -> Reader:
+        """Return the same without the edges ``eid`` (parent edge ids) too. Nothing is read again."""
+        left_out = eid.copy() if self.left_out is None else np.concatenate([self.left_out, eid])
+        return self._replace(edges=self.edges.without(held.edges_here(left_out)), left_out=left_out)
 
-    def leaving_out(self, eid: Ints) -> Reader:
-        """Return the same where ``left_out`` names also the edges ``eid``, which ``edges`` still has."""
-        return self._replace(left_out=eid.copy() if self.left_out is None else np.concatenate([self.left_out, eid]))
+    def intact(self) -> Reader:
+        """Return the same with the edges that ``without`` leaves out."""
+        return self._replace(edges=self.edges.intact(), left_out=None)
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids, int64) could draw."""
@@ -118,7 +119,7 @@ class Candidates(Frozen):
 
     @property
     def indptr(self) -> Tensor:
-        """Where the edges of each destination begin and end, int64 ``[num_dst + 1]``."""
+        """Begin and end of the edges of each destination, int64 ``[num_dst + 1]``."""
         return torch.from_numpy(self._indptr)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,9 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array, Floats
-from nodeflow.graph._edges import Edges, contains
+from nodeflow._base.types import Array
+from nodeflow._edges.edges import Edges, contains
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._frontier import Inclusion
 from nodeflow.sampling._sampler import Sampler, Step
 
 
@@ -79,7 +78,6 @@ class RowSampler(Sampler):
     other rows draw with it.
 
     ``draw_rows`` is a good place for a compiled loop. ``BernoulliSampler`` is the shortest example in the package.
-    Override ``inclusion`` too, and ``estimate`` has a formula.
 
     >>> from nodeflow import Graph
     >>> class OneNeighbor(RowSampler):
@@ -110,36 +108,30 @@ class RowSampler(Sampler):
         """
 
     by_row = True
+    fixed_sizes: ClassVar[bool] = True
+    """Whether ``fanouts`` are the largest numbers drawn; else they are means."""
 
-    def inclusion(self, rows: Ints, degree: Ints, flow: int) -> Inclusion:
-        """Return how often rows draw their edges in a flow, for ``estimate``.
-
-        A subclass that has a formula implements it. A class that overrides ``draw_rows`` overrides this too: that of
-        its base class is not asked.
-
-        Args:
-            rows: numbers of rows in ``self.reader.edges``, int64 ``[n]``.
-            degree: their numbers of edges, int64 ``[n]``.
-            flow: the number of the flow.
-
-        Raises TypeError where there is no formula.
-
-        >>> from nodeflow import BernoulliSampler, Graph
-        >>> sampler = BernoulliSampler(Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0]), rates=[0.5])
-        >>> sampler.inclusion(np.array([0]), np.array([4]), flow=0)  # each of the four edges with probability 1/2
-        Inclusion(edges=array([2.]), prob=array([0.5]), shared=False, per_edge=False)
-        """
-        raise self.no_formula("it does not say with what probability a row draws its edges")
-
-    def expected_sizes(self, seeds: Ints) -> tuple[Floats, Floats]:
-        """Return the expected numbers of nodes ``[L + 1]`` and edges ``[L]`` of a batch, from ``inclusion``."""
-        return self._sizes_by("inclusion", self.inclusion, seeds)
+    def note(self) -> str:
+        """Return what ``fanouts`` draw for a seed, where a sampler has numbers of that name for all its edges."""
+        fanouts = getattr(self, "fanouts", None)
+        if not fanouts or getattr(self, "edge_type", None) is not None or max(fanouts) < 0:
+            return ""
+        drawn = "all its neighbours" if fanouts[-1] < 0 else f"{'' if self.fixed_sizes else 'about '}{fanouts[-1]}"
+        if min(fanouts) < 0 or not self.fixed_sizes:
+            return f"flow order: a seed draws {drawn}"
+        # with reuse only nodes that are reached first draw; else those that are in the layer already draw again
+        last, total = 1, 1
+        for fanout in reversed(fanouts):
+            last = last * fanout if self.reuse or not self.include_dst else total * fanout
+            total = total + last if self.include_dst else last
+        return f"flow order: a seed draws {drawn}, and its batch has {total:,} nodes or fewer"
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose edges of the destinations ``dst`` for flow ``step.flow``."""
         edges = self.reader.edges
-        ident = edges.idents_of(dst.numpy())
-        index = ident if edges.whole is None else edges.rows_of(dst.numpy())
+        nodes = dst.numpy()
+        ident, places = edges.idents_of(nodes), edges.whole.rows_of(nodes)
+        index = ident if places is nodes else edges.idents_of(places)
         rows = DrawingRows(index, ident, None)
         if step.contexts is not None:
             contexts = np.repeat(step.contexts.numpy(), edges.rows_per_node)

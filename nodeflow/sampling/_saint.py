@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 import torch
@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, check_one_of
-from nodeflow._base.types import EdgeFilter, SeedsLike
+from nodeflow._base.types import SeedsLike
+from nodeflow._edges.edges import NOTHING, contains
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.graph._edges import NOTHING, contains
 from nodeflow.random import Random
 from nodeflow.sampling._base import Call
+from nodeflow.sampling._options import SubgraphOptions
 from nodeflow.sampling._reader import Reader
 from nodeflow.sampling._saint_kinds import EdgeKind, Kind, NodeKind, WalkKind
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
+from nodeflow.sampling._whole_only import check_one_process
 
-_PRESAMPLES = 0x70726573616D70  # keeps the draws of the counting pass apart from those of training
 _COVERAGE = 50  # subgraphs are counted until a node has been in so many, on average
 _MOST_DRAWS = 2**31 - 1
 
@@ -87,10 +88,7 @@ class SaintSampler(SubgraphSampler):
         walk_length: int | None = None,
         coefficients: str | None = None,
         num_presamples: int | None = None,
-        direction: str = "in",
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
-        seed: int = 0,
+        **options: Unpack[SubgraphOptions],
     ) -> None:
         check_one_of(kind, "kind", ("node", "edge", "walk"))
         check_one_of(coefficients, "coefficients", ("exact", "presampled", None))
@@ -110,7 +108,11 @@ class SaintSampler(SubgraphSampler):
         if num_presamples is not None and self.coefficients == "exact":
             raise ValueError("num_presamples goes with coefficients='presampled', here they are 'exact'")
         count = None if num_presamples is None else as_count(num_presamples, "num_presamples", 1)
-        super().__init__(graph, num_flows, direction=direction, edge_filter=edge_filter, weight=weight, seed=seed)
+        if kind != "node":
+            check_one_process(graph, f"SaintSampler(kind={kind!r})")
+        if self.coefficients == "presampled":
+            check_one_process(graph, "SaintSampler(coefficients='presampled')")
+        super().__init__(graph, num_flows, **options)
         self._counts = self._presampled(count) if self.coefficients == "presampled" else None
         self.num_presamples = None if self._counts is None else self._counts.total
 
@@ -119,7 +121,7 @@ class SaintSampler(SubgraphSampler):
         super().read_graph()
         self._kind: Kind
         if self.kind == "node":
-            self._kind = NodeKind(self.reader.edges, self.reader.weights, self.budget)
+            self._kind = NodeKind(self.graph, self.reader, self.budget)
         elif self.kind == "edge":
             opposite = "out" if self.direction == "in" else "in"
             back = Reader.of(self.graph, opposite, self.edge_filter, None).edges
@@ -208,6 +210,8 @@ class SaintSampler(SubgraphSampler):
 
     def _whole(self) -> Subgraph:
         """The whole graph, with the edges that ``without_edges`` leaves out."""
+        if self.graph.peers.size > 1:
+            raise TypeError("this has a number for every edge, and the graph lies on several processes")
         edges = self.reader.edges
         indices = edges.indices.astype(np.int64, copy=False)
         return Subgraph(np.arange(edges.num_rows), edges.indptr, indices, np.arange(len(indices)))
@@ -216,7 +220,7 @@ class SaintSampler(SubgraphSampler):
         nodes, edges = np.zeros(self.graph.num_nodes, np.int32), np.zeros(len(self.reader.edges.indices), np.int32)
         total, seen = 0, 0
         while total < count if count is not None else seen < _COVERAGE * len(nodes):
-            random = Random(self._key(_PRESAMPLES, 3, total))
+            random = Random(self._key("presamp", 3, total))
             part = induced_subgraph(self.reader.edges, np.unique(self._kind.draw(random)), len(nodes))
             nodes[part.nodes] += 1
             edges[part.positions] += 1

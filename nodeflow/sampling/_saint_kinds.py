@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array, Floats
-from nodeflow.graph._edges import Edges
+from nodeflow._base.types import Floats
+from nodeflow._edges.edges import Edges
+from nodeflow.graph import Graph
 from nodeflow.random import Random
-from nodeflow.sampling._pps import squared_norms
+from nodeflow.sampling._distributed import norms_of_sources
+from nodeflow.sampling._reader import Reader
 from nodeflow.sampling._subgraph import Subgraph
 
 
@@ -59,11 +61,12 @@ class Kind(ABC):
 class NodeKind(Kind):
     """``budget`` nodes with replacement, in proportion to the squared norms of the columns of A.
 
-    ``weights`` ``[num_edges]`` are by edge id; None: 1. Raises ValueError where all norms are 0.
+    Raises ValueError where all norms are 0.
     """
 
-    def __init__(self, edges: Edges, weights: Array | None, budget: int) -> None:
-        norms = squared_norms(edges.indices, None if weights is None else edges.by_position(weights), edges.num_rows)
+    def __init__(self, graph: Graph, reader: Reader, budget: int) -> None:
+        edges, weights = reader.edges, reader.weights
+        norms = norms_of_sources(graph, edges, None if weights is None else edges.by_position(weights))
         self._ends = np.cumsum(norms)
         total = float(self._ends[-1]) if len(norms) else 0.0
         if total == 0:

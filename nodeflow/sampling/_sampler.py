@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import LARGEST, Ints, as_ids, as_int, describe, first_true
-from nodeflow._base.types import EdgeFilter, Floats
+from nodeflow._base.checks import LARGEST, Ints, as_flag, as_ids, as_int, describe
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.graph._held import Peers
 from nodeflow.random import Random, derive_key
-from nodeflow.sampling._apart import choose_apart
 from nodeflow.sampling._assemble import assemble
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._frontier import Includes, Inclusion, expected_sizes
+from nodeflow.sampling._distributed import choose_edges
+from nodeflow.sampling._options import SubgraphOptions
 from nodeflow.sampling._reader import Candidates
 
 
@@ -99,7 +97,8 @@ class Sampler(BoundSampler):
     by_row: ClassVar[bool] = False
     """Whether the edges that ``choose`` gives a destination depend on ``step`` and that destination's edges alone.
 
-    Such a sampler draws from a graph that lies on several processes too: each calls ``choose`` for the nodes it owns.
+    Where several processes hold the graph, such a sampler chooses where the edges lie, and chosen edges travel. Of any
+    other sampler all edges of the destinations travel to the process that draws.
     """
 
     def __init__(
@@ -107,97 +106,39 @@ class Sampler(BoundSampler):
         graph: Graph,
         num_flows: int,
         *,
-        direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
-        seed: int = 0,
+        **options: Unpack[SubgraphOptions],
     ) -> None:
-        if reuse and not include_dst:
+        self.include_dst, self.reuse = as_flag(include_dst, "include_dst"), as_flag(reuse, "reuse")
+        if self.reuse and not self.include_dst:
             raise ValueError("reuse=True shares prefixes of one structure, which needs include_dst=True")
-        self.include_dst = bool(include_dst)
-        self.reuse = bool(reuse)
-        super().__init__(graph, num_flows, direction=direction, edge_filter=edge_filter, weight=weight, seed=seed)
+        super().__init__(graph, num_flows, **options)
 
     @abstractmethod
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose edges for the destinations ``dst``, parent ids, int64.
 
         They are distinct, except for samplers of the package that draw a tree per seed or per time (``step.contexts``).
+        Look up edges by ``candidates``, or in ``reader.edges`` the rows ``reader.edges.rows_of(dst)`` alone.
         The result must depend on ``dst``, ``step`` and the sampler's settings only. The method must not change them: it
         is called from several threads.
         """
 
-    def choose_apart(self, peers: Peers, dst: Tensor, step: Step) -> Choice:
-        """Choose what ``choose`` does on the whole graph, where the graph lies on several processes; collective."""
-        return choose_apart(self, peers, dst, step)
+    def draw_edges(self, dst: Tensor, step: Step) -> Choice:
+        """Return what ``choose`` returns on the whole graph, also where several processes hold it; then collective."""
+        return choose_edges(self, dst, step)
 
-    def needs_whole_graph(self) -> str | None:
-        """Return why this sampler cannot draw from a graph that lies on several processes; None: it can."""
-        return None if self.by_row else super().needs_whole_graph()
+    def draws_by_row(self) -> bool:
+        """Return ``by_row``, unless it depends on settings."""
+        return self.by_row
+
+    def check_graph(self, graph: Graph) -> None:
+        """Raise nothing: edges come from the processes that hold them."""
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
         return self.reader.candidates(torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)))
-
-    def probabilities(self, edges: Candidates, flow: int) -> Tensor | float:
-        """Return with what probability each candidate is drawn in a flow, ``[E]`` or one for all, for ``estimate``.
-
-        A subclass may implement it if the edges of different destinations are drawn independently of each other, and
-        each at most once; ``choose`` can use it too. A class that overrides ``choose`` overrides this as well: that of
-        its base class is not asked.
-
-        Args:
-            edges: all candidates of some destinations.
-            flow: the number of the flow.
-
-        >>> class Half(Sampler):
-        ...     def probabilities(self, edges, flow):
-        ...         return 0.5
-        ...
-        ...     def choose(self, dst, step):
-        ...         edges = self.candidates(dst)
-        ...         prob = self.probabilities(edges, step.flow)
-        ...         return edges.select(step.random.uniform(edges.eid) < prob, prob=prob)
-        >>> Half(Graph.from_edges([1, 2, 3, 3], [0, 0, 0, 0]), num_flows=1).estimate([0]).nodes
-        (2.75, 1.0)
-        """
-        raise self.no_formula("it does not say with what probability it draws an edge")
-
-    def expected_sizes(self, seeds: Ints) -> tuple[Floats, Floats]:
-        """Return the expected numbers of nodes ``[L + 1]`` and edges ``[L]`` of a batch, from ``probabilities``."""
-        if type(self).probabilities is Sampler.probabilities:
-            return super().expected_sizes(seeds)
-
-        def includes(rows: Ints, degree: Ints, flow: int) -> Inclusion:
-            edges = self.candidates(torch.from_numpy(rows))
-            given = torch.as_tensor(self.probabilities(edges, flow), dtype=torch.float64)
-            if given.ndim and given.shape != (len(edges),):
-                raise ValueError(f"probabilities must return [{len(edges)}] or one number, got {tuple(given.shape)}")
-            prob = given.expand(len(edges)).numpy()
-            if (i := first_true(~((prob >= 0) & (prob <= 1)))) is not None:
-                raise ValueError(
-                    f"probabilities must return numbers from 0 to 1, but that of candidate {i} is {prob[i]}"
-                )
-            drawn = np.bincount(np.repeat(np.arange(len(rows)), degree), weights=prob, minlength=len(rows))
-            return Inclusion(drawn.astype(np.float64), prob, per_edge=True)
-
-        return self._sizes_by("probabilities", includes, seeds)
-
-    def _sizes_by(self, said: str, includes: Includes, seeds: Ints) -> tuple[Floats, Floats]:
-        """Return expected sizes from how often rows draw their edges, which the method named ``said`` tells."""
-        if self.graph.peers is not None:
-            raise self.no_formula("its graph lies on several processes, and none of them has all edges")
-        if self.reader.edges.patch is not None:
-            raise self.no_formula("it leaves out edges of single nodes")
-        order = [set(vars(kind)) for kind in type(self).__mro__]
-        last = next(i for i, names in enumerate(order) if said in names)
-        if any(names & {"draw_rows", "choose", "_sample"} for names in order[:last]):
-            raise self.no_formula(f"it draws in a way of its own, and has no {said!r} of its own")
-        return expected_sizes(
-            self.reader.edges, seeds, self.num_flows, includes, include_dst=self.include_dst, reuse=self.reuse
-        )
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
         return sample_layers(self, seeds, draw, inputs, contexts)
@@ -231,13 +172,18 @@ def sample_layers(
         random = Random(derive_key(draw.key, flow))
         roots = None if root is None else root[context]
         step = Step(flow, random, of_batch, of_epoch, draw.batch_number, context, inputs, roots)
-        peers = sampler.graph.peers
-        return sampler.choose(dst, step) if peers is None else sampler.choose_apart(peers, dst, step)
+        return sampler.draw_edges(dst, step)
 
     return assemble(
-        sampler.graph, sampler.reader.edges, seeds, sampler.num_flows, choose,
-        include_dst=sampler.include_dst, reuse=sampler.reuse, contexts=contexts,
-    )  # fmt: skip
+        sampler.graph,
+        sampler.reader.edges,
+        seeds,
+        sampler.num_flows,
+        choose,
+        include_dst=sampler.include_dst,
+        reuse=sampler.reuse,
+        contexts=contexts,
+    )
 
 
 def check_sizes(sizes: Any, name: str, *, every: bool = True) -> tuple[int, ...]:

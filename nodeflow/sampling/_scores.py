@@ -11,8 +11,8 @@ from torch import Tensor
 from nodeflow._base.checks import Ints, describe, first_true
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Floats
+from nodeflow._edges.numbering import Numbering
 from nodeflow.flow import Flow, Layer
-from nodeflow.graph._numbering import Numbering
 from nodeflow.ops import Structure
 from nodeflow.sampling._pps import Picked, list_probabilities, scale_of
 from nodeflow.sampling._reader import Candidates
@@ -53,9 +53,9 @@ class LayerCandidates(Frozen):
             local = numbering.extend(edges.src.numpy())
             nid = torch.from_numpy(np.array(numbering.nodes))
         structure = Structure(edges.indptr, torch.from_numpy(local), len(nid))
-        ends = Layer.trusted(len(nid), nid), Layer.trusted(len(edges.dst_nid), edges.dst_nid)
+        ends = Layer._trusted(len(nid), nid), Layer._trusted(len(edges.dst_nid), edges.dst_nid)
         eid, weight = Lazy(lambda: edges.eid), Lazy(lambda: edges.edge_weight.float())
-        flow = Flow.trusted(structure, *ends, (0, 1), parent_eid=eid, weight=weight)
+        flow = Flow._trusted(structure, *ends, (0, 1), parent_eid=eid, weight=weight)
         self._set(flow=flow, structure=structure, nid=nid, dst_nid=edges.dst_nid, positions=edges.positions)
 
     @property

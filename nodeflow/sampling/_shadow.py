@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 
-from nodeflow._base.checks import Ints, as_count, as_int
+from nodeflow._base.checks import Ints, as_count, as_flag, as_int
 from nodeflow._base.frozen import Lazy
-from nodeflow._base.types import EdgeFilter
-from nodeflow.flow import Flow, NodeFlow
-from nodeflow.flow._build import shared_node_flow
+from nodeflow.flow import Flow, FlowParts, NodeFlow, shared_node_flow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure
 from nodeflow.sampling._assemble import prefix
 from nodeflow.sampling._base import Call, Draw
 from nodeflow.sampling._bound import BoundSampler
+from nodeflow.sampling._distributed import with_rows_of
 from nodeflow.sampling._neighbor import NeighborSampler
+from nodeflow.sampling._options import SubgraphOptions
 from nodeflow.sampling._sampler import first_seeds, sample_layers, seed_contexts
 from nodeflow.sampling._subgraph import induced_subgraph
 
@@ -70,17 +70,14 @@ class ShadowSampler(BoundSampler):
         fanout: int,
         *,
         replace: bool = False,
-        direction: str = "in",
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
-        seed: int = 0,
+        **options: Unpack[SubgraphOptions],
     ) -> None:
         self.depth = as_count(depth, "depth")
         self.fanout = as_int(fanout, "fanout")
         if self.fanout < 1 and self.fanout != -1:
             raise ValueError(f"fanout must be -1 (all neighbours) or at least 1, got {self.fanout}")
-        self.replace = bool(replace)
-        super().__init__(graph, num_flows, direction=direction, edge_filter=edge_filter, weight=weight, seed=seed)
+        self.replace = as_flag(replace, "replace")
+        super().__init__(graph, num_flows, **options)
 
     def read_graph(self) -> None:
         """Make also the sampler that draws the nodes of scopes."""
@@ -88,6 +85,9 @@ class ShadowSampler(BoundSampler):
         # a node draws when it is first reached: reuse
         options: dict[str, Any] = {"replace": self.replace, "direction": self.direction, "reuse": True}
         self._hops = NeighborSampler(self.graph, [self.fanout] * max(self.depth, 1), **options)
+
+    def check_graph(self, graph: Graph) -> None:
+        """Raise nothing: the edges of the nodes in a scope come from the processes that hold them."""
 
     def _draw_of(self, call: Call, ids: Ints, *identity: int) -> Draw:
         draw = super()._draw_of(call, ids, *identity)
@@ -98,26 +98,24 @@ class ShadowSampler(BoundSampler):
         return draw._replace(contexts=order[np.searchsorted(in_step[order], first_seeds(ids))])
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
-        reader, size = self.reader, self.graph.num_nodes
-        reached = sample_layers(self._hops.with_reader(reader), seeds, draw, inputs, seed_contexts(seeds))
+        size = self.graph.num_nodes
+        reached = sample_layers(self._hops.with_reader(self.reader), seeds, draw, inputs, seed_contexts(seeds))
         back = reached.back
         rows = reached.front if self.depth > 0 else back.with_frame()
         assert rows.context is not None  # they were drawn with contexts
+        reader = with_rows_of(self, rows.parent_nid.numpy()).reader
         part = induced_subgraph(reader.edges, (rows.context * size + rows.parent_nid).numpy(), size)
         indptr, indices = torch.from_numpy(part.indptr), torch.from_numpy(part.indices)
         eid, weight = Lazy(lambda: reader.edges.parent_eid(part.positions)), None
         if reader.weights is not None:
             weight = Lazy(lambda: reader.estimator_weight(reader.weighted(part.positions)))
-        whole = shared_node_flow(
-            self.graph, rows, Structure(indptr, indices, rows.num_nodes), self.num_flows - 1,
-            parent_eid=eid, weight=weight, needs_weight=True,
-        )  # fmt: skip
+        structure = Structure(indptr, indices, rows.num_nodes)
+        parts: FlowParts = {"parent_eid": eid, "weight": weight, "needs_weight": True}
+        whole = shared_node_flow(self.graph, rows, structure, self.num_flows - 1, **parts)
         i, end = self.num_flows - 1, part.indptr[back.num_nodes]  # of the last flow, a prefix of the others
         structure = Structure(indptr[: back.num_nodes + 1], indices[:end], rows.num_nodes)
-        flow = Flow.trusted(
-            structure, whole.back, back, (i, i + 1), parent_eid=prefix(eid, end),
-            weight=None if weight is None else prefix(weight, end), needs_weight=True, prefix=True,
-        )  # fmt: skip
-        return NodeFlow.trusted(
+        parts |= {"parent_eid": prefix(eid, end), "weight": weight and prefix(weight, end), "prefix": True}
+        flow = Flow._trusted(structure, whole.back, back, (i, i + 1), **parts)
+        return NodeFlow._trusted(
             [*whole.layers, back], [*whole.flows, flow], parent=self.graph, seed_index=reached.seed_index
         )

@@ -14,13 +14,15 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_ids
 from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import IdsLike
-from nodeflow.flow import Layer, NodeFlow
-from nodeflow.flow._build import shared_node_flow
-from nodeflow.graph._edges import Edges
+from nodeflow._edges.edges import Edges
+from nodeflow._peers.held import together
+from nodeflow.flow import FlowParts, Layer, NodeFlow, shared_node_flow
+from nodeflow.graph import Graph
 from nodeflow.ops import Structure
 from nodeflow.random import Random
 from nodeflow.sampling._base import Draw
 from nodeflow.sampling._bound import BoundSampler
+from nodeflow.sampling._distributed import with_rows_of
 
 
 class Subgraph(NamedTuple):
@@ -60,7 +62,7 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
     Cost: the sum of the nodes' degrees. Raises ValueError for a key that comes twice.
 
     >>> from nodeflow import Graph
-    >>> from nodeflow.sampling import edges_along
+    >>> from nodeflow.sampling.base import edges_along
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
     >>> part = induced_subgraph(edges_along(graph, "in"), np.array([2, 0, 1]), graph.num_nodes)
     >>> part.indices.tolist(), part.dst.tolist()
@@ -69,7 +71,8 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
     table, repeated = kernels.induced.tabulate(keys)
     if repeated >= 0:
         raise ValueError(f"nodes of a subgraph must be distinct, but node {keys[repeated] % num_nodes} comes twice")
-    indptr, indices, positions = kernels.induced.induced(edges.indptr, edges.indices, keys, num_nodes, table)
+    rows = edges.rows_of(keys % max(num_nodes, 1))
+    indptr, indices, positions = kernels.induced.induced(edges.indptr, edges.indices, rows, keys, num_nodes, table)
     if left_out and edges.patch is not None:
         kept, indptr = edges.patch.stay(indptr, positions)
         indices, positions = indices[kept], positions[kept]
@@ -119,6 +122,9 @@ class SubgraphSampler(BoundSampler):
         threads.
         """
 
+    def check_graph(self, graph: Graph) -> None:
+        """Raise nothing: the edges of the chosen nodes come from the processes that hold them."""
+
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
         """Return 1 / the probability that an edge's source is in the subgraph, given that its destination is.
 
@@ -139,15 +145,21 @@ class SubgraphSampler(BoundSampler):
 
     def _of_nodes(self, chosen: IdsLike, seeds: Ints) -> NodeFlow:
         """The NodeFlow of the nodes that were chosen for ``seeds``."""
+        with together(self.graph, "nodes of a subgraph"):
+            nodes = as_ids(chosen, "nodes of a subgraph", self.graph.num_nodes).copy()
+            return with_rows_of(self, nodes).flow_among(nodes, seeds)
+
+    def flow_among(self, nodes: Ints, seeds: Ints) -> NodeFlow:
+        """Return the NodeFlow of all edges among ``nodes``, whose rows are in ``reader``."""
         graph, reader = self.graph, self.reader
-        nodes = as_ids(chosen, "nodes of a subgraph", graph.num_nodes).copy()
         part = induced_subgraph(reader.edges, nodes, graph.num_nodes)
         structure = Structure(torch.from_numpy(part.indptr), torch.from_numpy(part.indices), len(nodes))
-        batch = shared_node_flow(
-            graph, Layer.trusted(len(nodes), torch.from_numpy(nodes)), structure, self.num_flows,
-            parent_eid=Lazy(lambda: reader.edges.parent_eid(part.positions)),
-            weight=Lazy(lambda: reader.estimator_weight(reader.weighted(part.positions, self.inverse(part, seeds)))),
-            needs_weight=self._needs_weight(seeds), seed_ids=torch.from_numpy(seeds.copy()),
-        )  # fmt: skip
+        layer, ids = Layer._trusted(len(nodes), torch.from_numpy(nodes)), torch.from_numpy(seeds.copy())
+        edges: FlowParts = {
+            "parent_eid": Lazy(lambda: reader.edges.parent_eid(part.positions)),
+            "weight": Lazy(lambda: reader.estimator_weight(reader.weighted(part.positions, self.inverse(part, seeds)))),
+            "needs_weight": self._needs_weight(seeds),
+        }
+        batch = shared_node_flow(graph, layer, structure, self.num_flows, ids, **edges)
         batch.back.data.update(self.node_columns(part))
         return batch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_array, as_count, as_number, check_one_of, describe, first_true
-from nodeflow._base.types import Array, EdgeFilter, NumbersLike, PerFlow, SeedsLike
+from nodeflow._base.checks import Ints, as_array, as_count, as_flag, as_number, check_one_of, describe, first_true
+from nodeflow._base.types import Array, NumbersLike, PerFlow, SeedsLike
+from nodeflow._edges.columns import edge_column, edge_numbers
+from nodeflow._edges.edges import Edges
+from nodeflow._peers.held import together
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.graph._columns import edge_column
-from nodeflow.graph._edges import Edges
-from nodeflow.graph._held import together
 from nodeflow.random import hash_ids
 from nodeflow.sampling._base import Call
 from nodeflow.sampling._neighbor import inverse_rate
+from nodeflow.sampling._options import SamplerOptions
+from nodeflow.sampling._proportional import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, check_sizes
 
@@ -57,6 +59,9 @@ class TemporalNeighborSampler(RowSampler):
             float64). It is read once, when the sampler is made.
         strategy: "uniform" or "recent".
         replace: draw with replacement ("uniform" only): a node with any past draws ``fanout`` times.
+        prob: name of an edge column of numbers that draws are proportional to ("uniform" only), as in
+            ``NeighborSampler``: among the past edges, with weights 1 / probability. A call then reads all past edges of
+            the nodes reached. None: uniform.
         strict: True: only edges *before* the seed's time. False: also edges at that time. Pass True where an event must
             not see itself or other events of the same moment.
         since: the length of the window, at least 0, in the unit of the time column: an integer where the column holds
@@ -92,28 +97,24 @@ class TemporalNeighborSampler(RowSampler):
         time: str = "time",
         strategy: str = "uniform",
         replace: bool = False,
+        prob: str | None = None,
         strict: bool = False,
         since: float | None = None,
-        direction: str = "in",
-        include_dst: bool = True,
-        reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
-        seed: int = 0,
+        **options: Unpack[SamplerOptions],
     ) -> None:
         self.fanouts = check_sizes(fanouts, "fanouts")
         self.time = time
         check_one_of(strategy, "strategy", ("uniform", "recent"))
-        self.strategy, self.replace, self.strict = strategy, bool(replace), bool(strict)
-        if self.replace and strategy == "recent":
-            raise ValueError("strategy='recent' takes the latest edges, each once: replace=True goes with 'uniform'")
+        self.strategy = strategy
+        self.replace, self.strict = as_flag(replace, "replace"), as_flag(strict, "strict")
+        self.prob = prob
+        if strategy == "recent" and (self.replace or prob is not None):
+            option = "replace=True" if self.replace else "prob="
+            raise ValueError(f"strategy='recent' takes the latest edges, each once: {option} goes with 'uniform'")
         if self.replace and max(self.fanouts) >= 2**31:  # every node draws so many, and their sum must be a number
             raise ValueError(f"fanouts must be below 2**31 with replacement, got {max(self.fanouts)}")
         self.since = None if since is None else _as_window(since, edge_column(graph, time, "time"))
-        super().__init__(
-            graph, len(self.fanouts), direction=direction, include_dst=include_dst, reuse=reuse,
-            edge_filter=edge_filter, weight=weight, seed=seed,
-        )  # fmt: skip
+        super().__init__(graph, len(self.fanouts), **options)
 
     takes_times = True
 
@@ -125,6 +126,7 @@ class TemporalNeighborSampler(RowSampler):
             edges = edges.sorted_by(column)
             self.reader = self.reader._replace(edges=edges)
         self._stamps: Stamps = np.array(edges.by_position(column))  # whoever made the column may write to it later
+        self._prob = None if self.prob is None else edge_numbers(self.graph, self.prob, "prob", signed=False)
 
     def __call__(
         self,
@@ -176,9 +178,17 @@ class TemporalNeighborSampler(RowSampler):
         stamps = self._stamps if edges is self.reader.edges or patch is None else self._stamps[patch.positions]
         limits, which = step.inputs.times, rows.contexts
         starts = limits[:0] if self.since is None else _starts(limits, self.since)
+        size, replace = (fanout, self.replace) if self._prob is None else (-1, False)
         indptr, begin, num_past = kernels.temporal.plan_past(
-            edges.indptr, stamps, rows.numbers, limits, starts, which, fanout, self.replace, self.strict
+            edges.indptr, stamps, rows.numbers, limits, starts, which, size, replace, self.strict
         )
+        if self._prob is not None:
+            # tables of these rows' past alone: a table of all edges would also draw later ones
+            positions = np.repeat(begin - indptr[:-1], num_past) + np.arange(indptr[-1])
+            past = Edges._trusted(indptr, edges.indices[positions], edges.ids(positions))
+            rows, counts = rows._replace(numbers=np.arange(len(begin))), np.array([fanout], np.int64)
+            drawn = Proportional(past, self._prob).draw(past, rows, counts, step.random.key, replace=self.replace)
+            return drawn._replace(positions=positions[drawn.positions])
         if self.strategy == "recent":
             latest = np.diff(indptr)
             begin, num_past = begin + num_past - latest, latest  # of which all are taken
@@ -205,6 +215,8 @@ class TemporalNeighborSampler(RowSampler):
         if self.since is not None and time is None:
             raise TypeError("with since= every time has a window of its own: pass the time of the seed, estimand(time)")
         number = super().estimand()
+        if self._prob is not None:
+            number[torch.from_numpy(self._prob == 0)] = 0
         if time is not None:
             limit = _as_times([time], (1,), self._stamps.dtype.kind == "i")[0]
             late = self._stamps >= limit if self.strict else self._stamps > limit
@@ -243,7 +255,7 @@ def _starts(limits: Stamps, since: float) -> Stamps:
 
 
 def _no_times(numbers: Array, *, integers: bool) -> tuple[NDArray[np.bool_], str]:
-    """Which numbers are no times, and what times must be; whole ones are compared as int64 where ``integers``."""
+    """A mask of numbers that are no times, and the rule for times; whole ones are compared as int64 if ``integers``."""
     if numbers.dtype.kind == "f":
         return ~np.isfinite(numbers), "finite"
     if integers:

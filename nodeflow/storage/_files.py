@@ -1,4 +1,4 @@
-"""Rows in a file, read in sorted order by several threads, through the page cache or past it."""
+"""Dense rows in a file, read in sorted order by several threads, through the page cache or past it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,28 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import as_count, as_ids, check_type, describe
-from nodeflow._base.types import Array, FileLike
+from nodeflow._base.checks import Ints, as_count, check_type
+from nodeflow._base.types import Array
 from nodeflow._disk.arrays import numpy_type, read_header
-from nodeflow._rows.rows import Rows, as_array, new_rows
-from nodeflow._runtime.mapped import find_map, part_of_file
+from nodeflow._rows.base import RowsBase
+from nodeflow._rows.rows import row_bytes
 from nodeflow._runtime.workers import Workers
 
 _BLOCKS = 512, 4096  # bytes of which reads past the page cache must be multiples, by device
 _SCRATCH = 2**20  # bytes of the largest single read
 _SHARE = 16  # pieces that are worth a thread
 _SAFETENSORS = {
-    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
-    "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
-}  # fmt: skip
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
 
 
 class FileReader:
@@ -111,29 +119,7 @@ class FileReader:
         raise ValueError(f"{self.path} ends before byte {offset}: it was cut off after it was opened")
 
 
-class ReadRows:
-    """Base of rows that a ``FileReader`` reads. Those who inherit set ``shape``."""
-
-    shape: tuple[int, ...]
-
-    def __init__(self, reader: FileReader) -> None:
-        self._reader = reader
-
-    @property
-    def path(self) -> Path:
-        """Path of the file."""
-        return self._reader.path
-
-    @property
-    def bytes_read(self) -> int:
-        """How many bytes the file gave so far."""
-        return self._reader.bytes_read
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-
-class FileRows(ReadRows):
+class FileRows(RowsBase):
     """Rows of a dense column in a file. See ``open`` for its making.
 
     It follows the protocol ``Rows``, so it can be a column of a graph. ``fetch`` sorts the ids, reads neighbours
@@ -155,117 +141,45 @@ class FileRows(ReadRows):
     """
 
     def __init__(self, reader: FileReader, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> None:
-        super().__init__(reader)
-        self.shape, self.dtype, self._start = shape, dtype, start
-        self._row = math.prod(shape[1:]) * dtype.itemsize
+        self.shape, self.dtype, self.reader, self._start = shape, dtype, reader, start
+        self._row = row_bytes(self)
 
-    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
-        """Return the rows ``ids``, int64 ``[k]``, as a tensor ``[k, ...]``; with ``out`` they are written there.
+    @property
+    def path(self) -> Path:
+        """Path of the file."""
+        return self.reader.path
 
-        Raises IndexError for an id that is no row, TypeError or ValueError for an ``out`` of another type or shape,
-        OSError where the file cannot be read, ValueError where it has been cut off.
-        """
-        wanted = as_ids(ids, "ids", self.shape[0], "row")
-        out = room_for(len(wanted), self, out)
-        if len(wanted) and self._row:
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes the file gave so far."""
+        return self.reader.bytes_read
+
+    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        out = self._room(len(ids), out)
+        if len(ids) and self._row:
             target = out.view(-1).view(torch.uint8).numpy()
-            sizes = np.full(len(wanted), self._row)
-            self._reader.read(self._start + wanted * self._row, sizes, np.arange(len(wanted)) * self._row, target)
+            sizes = np.full(len(ids), self._row)
+            self.reader.read(self._start + ids * self._row, sizes, np.arange(len(ids)) * self._row, target)
         return out
 
-    def __repr__(self) -> str:
-        how = ", past the page cache" if self._reader.direct else ""
-        return f"FileRows({str(self.path)!r}, {self.dtype} {list(self.shape)}{how})"
+    def ranges(self, begin: Ints, sizes: Ints) -> Tensor:
+        """Return the rows ``begin[i]`` to ``begin[i] + sizes[i] - 1`` for every i, one range after another."""
+        some, ends = sizes > 0, np.cumsum(sizes)
+        out = self._room(int(sizes.sum()), None)
+        if some.any():
+            target, to = out.view(-1).view(torch.uint8).numpy(), (ends - sizes)[some]
+            self.reader.read(self._start + begin[some] * self._row, sizes[some] * self._row, to * self._row, target)
+        return out
+
+    def _details(self) -> str:
+        return repr(str(self.path)) + (", past the page cache" if self.reader.direct else "")
 
 
-def opened(column: Tensor, *, direct: bool = False, threads: int = 8) -> FileRows | None:
-    """Return the rows of a dense tensor that maps a file read-only, None for a tensor in memory."""
-    mapped = find_map(column.untyped_storage().data_ptr()) if column.layout == torch.strided else None
-    part = part_of_file(as_array(column), mapped) if mapped is not None and column.is_contiguous() else None
-    if part is None:
-        return None
-    reader = FileReader(Path(part.file), direct=direct, threads=threads)
-    return FileRows(reader, part.offset, tuple(column.shape), column.dtype)
-
-
-def open(
-    path: FileLike | Tensor,
-    name: str | None = None,
-    *,
-    shape: tuple[int, ...] | None = None,
-    dtype: torch.dtype | None = None,
-    offset: int = 0,
-    direct: bool = False,
-    threads: int = 8,
-) -> FileRows:
-    """Open a dense column in a file: rows are read when they are fetched, and only those.
-
-    Args:
-        path: a ``.npy`` file; a ``.safetensors`` file; with ``shape`` and ``dtype``, any file of raw numbers; or a
-            tensor that maps a file, such as a column of a graph that ``Graph.open`` gave.
-        name: the tensor of a ``.safetensors`` file; None takes the only one.
-        shape, dtype: of raw numbers, row by row, in the byte order of the machine.
-        offset: the byte where raw numbers begin.
-        direct: read past the page cache of the operating system, so that a measurement is of the disk, and other files
-            stay in the cache. Reads are whole blocks of 512 or 4,096 bytes then, so that small rows cost more.
-        threads: how many read at a time. A disk answers several requests at once; a hard disk with one head gains
-            nothing.
-
-    Raises FileNotFoundError and OSError where the file cannot be opened, ValueError for a file that is damaged or cut
-    off, that holds no such tensor, or whose numbers do not fit ``shape`` and ``dtype``, and for a tensor in memory.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/feat.npy", np.arange(8.0).reshape(4, 2))
-    ...     rows = open(f"{folder}/feat.npy")
-    ...     rows.fetch(torch.tensor([2, 0]))
-    tensor([[4., 5.],
-            [0., 1.]], dtype=torch.float64)
-    """
-    if isinstance(path, Tensor):
-        if name is not None or shape is not None or dtype is not None or offset:
-            raise TypeError("name, shape, dtype and offset are those of a file: leave them out for a tensor")
-        rows = opened(path, direct=bool(direct), threads=as_count(threads, "threads", 1))
-        if rows is None:
-            raise ValueError(f"path is a tensor in memory, {describe(path)}: only one that maps a file can be opened")
-        return rows
-    place = Path(path).absolute()
-    if (shape is None) != (dtype is None):
-        raise TypeError("shape and dtype belong together: pass both for raw numbers, or neither")
-    as_count(threads, "threads", 1)
-    if shape is not None and dtype is not None:
-        found = _raw(place, shape, dtype, as_count(offset, "offset"))
-    elif place.suffix == ".safetensors":
-        found = _safetensors(place, name)
-    elif place.suffix == ".npy":
-        found = _npy(place)
-    else:
-        raise ValueError(f"{place.name} must end in .npy or .safetensors; for raw numbers pass shape and dtype")
-    start, size, kind = found
-    if not size:
-        raise ValueError(f"{place} holds a single number, not rows")
-    return FileRows(FileReader(place, direct=bool(direct), threads=threads), start, size, kind)
-
-
-def room_for(count: int, rows: Rows, out: Tensor | None) -> Tensor:
-    """Return a tensor that takes ``count`` rows: ``out``, if it can, else a new one, in memory that is used again.
-
-    Raises TypeError or ValueError for an ``out`` that cannot take rows of that shape and type.
-    """
-    shape, dtype = (count, *rows.shape[1:]), rows.dtype
-    if out is None:
-        return new_rows(count, shape[1:], dtype)
-    check_type(out, "out", Tensor, "a tensor")
-    if out.shape != shape or out.dtype != dtype or not out.is_contiguous() or out.device.type != "cpu":
-        raise ValueError(f"out must be a contiguous CPU tensor {dtype} {list(shape)}, got {describe(out)}")
-    return out
-
-
-Found = tuple[int, tuple[int, ...], torch.dtype]
+Extent = tuple[int, tuple[int, ...], torch.dtype]
 """Where numbers begin in a file, their shape and their type."""
 
 
-def _npy(path: Path) -> Found:
+def npy_extent(path: Path) -> Extent:
     try:
         kind, shape, start = read_header(path)
     except ValueError as error:
@@ -275,7 +189,7 @@ def _npy(path: Path) -> Found:
     return start, shape, torch.from_numpy(np.empty(0, kind)).dtype
 
 
-def _raw(path: Path, shape: tuple[int, ...], dtype: torch.dtype, start: int) -> Found:
+def raw_extent(path: Path, shape: tuple[int, ...], dtype: torch.dtype, start: int) -> Extent:
     check_type(dtype, "dtype", torch.dtype, "a torch.dtype")
     numpy_type(dtype)
     sizes = tuple(as_count(size, "shape") for size in shape)
@@ -285,18 +199,7 @@ def _raw(path: Path, shape: tuple[int, ...], dtype: torch.dtype, start: int) -> 
     return start, sizes, dtype
 
 
-def _safetensors(path: Path, name: str | None) -> Found:
-    header, begin = safetensors_header(path)
-    names = [key for key in header if key != "__metadata__"]
-    if name is None and len(names) != 1:
-        raise ValueError(f"{path} holds {len(names)} tensors: pass name=, one of {', '.join(names)}")
-    chosen = names[0] if name is None else name
-    if chosen not in names:
-        raise ValueError(f"{path} has no tensor {chosen!r}; it has {', '.join(names) or 'none'}")
-    return tensor_in(path, header, begin, chosen)
-
-
-def tensor_in(path: Path, header: dict[str, Any], begin: int, name: str) -> Found:
+def tensor_in(path: Path, header: dict[str, Any], begin: int, name: str) -> Extent:
     """Return where a tensor lies in a ``.safetensors`` file; raises ValueError where the file is damaged."""
     try:
         facts = header[name]

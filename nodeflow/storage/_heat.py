@@ -12,9 +12,7 @@ from nodeflow._base.checks import as_array, as_count, as_ids, as_index, check_ty
 from nodeflow._base.types import Floats, IdsLike, NumbersLike
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
-from nodeflow.random import Random, derive_key
 
-_RANDOM = 0x72616E646F6D68
 _PIECE = 2**22  # edges worked on at a time
 
 
@@ -129,12 +127,3 @@ def reach_heat(graph: Graph, seeds: IdsLike, fanouts: Sequence[int | None], batc
             total += np.bincount(sources, weights=along, minlength=graph.num_nodes)
         reached = 1.0 - (1.0 - reached) * np.exp(total)
     return torch.from_numpy(reached)
-
-
-def random_heat(num_nodes: int, seed: int = 0) -> Tensor:
-    """Return a random order as heat, float64 ``[num_nodes]``: what every other kind has to beat.
-
-    >>> random_heat(4, seed=1).argsort(), random_heat(4, seed=2).argsort()
-    (tensor([3, 0, 2, 1]), tensor([1, 0, 2, 3]))
-    """
-    return Random(derive_key(_RANDOM, seed)).uniform(np.arange(as_count(num_nodes, "num_nodes")))

@@ -12,19 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, check_type
+from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import NumbersLike
-from nodeflow._rows.rows import Rows, as_words, fetch_rows, is_collective
-from nodeflow._runtime.buffers import as_tensor, reused
+from nodeflow._rows.rows import Rows, fetch_rows, is_collective, is_sparse, take_rows
 from nodeflow._runtime.workers import Workers
-from nodeflow.flow import NodeFlow
-from nodeflow.flow._build import empty_node_flow
-from nodeflow.flow._parent import node_columns
+from nodeflow.flow import NodeFlow, empty_node_flow, node_columns
 from nodeflow.loader import NodeFlowLoader
-from nodeflow.storage._cached import row_bytes, rows_in
+from nodeflow.storage._fitting import mean_bytes
 from nodeflow.storage._heat import as_heat
 from nodeflow.storage._plan import Plan
+from nodeflow.storage._pools import pool_of, stored_bytes
 
 
 @dataclass
@@ -65,9 +63,9 @@ class Lookahead:
 
     Args:
         loader: what training iterates over.
-        memory: rows that stay in memory, over all planned columns: text such as "2 GB" is a number of bytes, an int a
-            number of nodes. Beside these it keeps 13 bytes per node, and 8 bytes for every row that a batch of the
-            window reads.
+        memory: bytes of the rows that stay in memory, over all planned columns: an integer, or text such as "2 GB". Of
+            sparse columns a mean row counts. Beside these it keeps 13 bytes per node, and 8 bytes for every row that
+            a batch of the window reads.
         window: how many batches are drawn ahead, also over the border of epochs; None: as many as an epoch has. The
             first batch comes when they are drawn. With the whole run known, ``epochs * len(loader)``, nothing reads
             less; with fewer that holds as long as rows that the window uses fill the memory.
@@ -86,9 +84,9 @@ class Lookahead:
 
     >>> from nodeflow import Graph, NeighborSampler, storage
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> graph.ndata["x"] = storage.Cached(torch.eye(4), heat=[0, 0, 0, 0], memory=0)
+    >>> graph.ndata["x"] = storage.Tiered([torch.eye(4)])
     >>> loader = NodeFlowLoader(NeighborSampler(graph, [1]), [0, 1, 2, 3], batch_size=2, ndata={0: ["x"]})
-    >>> lookahead = Lookahead(loader, memory=1)
+    >>> lookahead = Lookahead(loader, memory="16 B")
     >>> [batch.layers[0].data["x"].shape for batch in lookahead]
     [torch.Size([3, 4]), torch.Size([3, 4])]
     >>> lookahead.reads.read
@@ -116,12 +114,15 @@ class Lookahead:
                 "no column of the loader's ndata is fetched by id, so nothing can be planned: set graph.ndata[name] to "
                 "an object such as nodeflow.storage.open(...), and name it in ndata of the loader"
             )
-        if graph.peers is not None or any(map(is_collective, self._columns.values())):
+        if graph.peers.size > 1 or any(map(is_collective, self._columns.values())):
             raise TypeError(
                 "rows that several processes hold are fetched by all of them together, and plans of processes differ: "
                 "use storage.Cached, which keeps hot rows on every process"
             )
-        room = rows_in(memory, sum(map(row_bytes, self._columns.values())), graph.num_nodes)
+        size, row = as_bytes(memory, "memory", 0), sum(map(mean_bytes, self._columns.values()))
+        if 0 < size < row:
+            raise ValueError(f"memory is {memory!r}, but a row takes {row:,} bytes: nothing would fit")
+        room = min(size // max(row, 1), graph.num_nodes)
         self._window = as_count(len(loader) if window is None else window, "window")
         self._epochs = None if epochs is None else as_count(epochs, "epochs", 1)
         self._prefetch = as_count(prefetch, "prefetch", 1)
@@ -129,9 +130,7 @@ class Lookahead:
         if values is not None and len(values) != graph.num_nodes:
             raise ValueError(f"heat must have a number per node ({graph.num_nodes}), got {len(values)}")
         self._plan = Plan(graph.num_nodes, room, self._window, values)
-        self._kept = {
-            name: torch.empty((room, *rows.shape[1:]), dtype=rows.dtype) for name, rows in self._columns.items()
-        }
+        self._kept = {name: pool_of(rows, room) for name, rows in self._columns.items()}
         self._coming: Iterator[Ints] = iter(())
         self._foreseen: tuple[int, int] | None = None  # epoch and batch that the plan goes on with
         self.reads = Reads()
@@ -199,17 +198,11 @@ class Lookahead:
             if step is None:
                 raise RuntimeError("the loader gives more batches than it said; it was changed during an iteration")
             ids, hit, kept = step
-            old, new, staying = np.flatnonzero(hit >= 0), np.flatnonzero(hit < 0), np.flatnonzero(kept >= 0)
-            columns = {}
+            new, columns = np.flatnonzero(hit < 0), {}
             for name, rows in self._columns.items():
-                cache, row = self._kept[name], row_bytes(rows)
-                out = as_tensor(reused((len(ids) * row,), np.uint8), rows.dtype, (len(ids), *rows.shape[1:]))
                 read = fetch_rows(rows, torch.from_numpy(ids[new])).cpu()
-                _copy(cache, hit[old], out, old, row)
-                _copy(read, np.arange(len(new)), out, new, row)
-                _copy(out, staying, cache, kept[staying], row)
-                columns[name] = out
-                self.reads.bytes += len(new) * row
+                columns[name] = self._kept[name].serve(hit, kept, read)
+                self.reads.bytes += stored_bytes(read)
         except BaseException:  # what the plan takes for cached may not have been copied
             self._plan.empty()
             raise
@@ -223,8 +216,9 @@ class Lookahead:
             at = {i: torch.searchsorted(ids, batch.layers[i].parent_nid) for i in self._layers}
         for i, names in self._layers.items():
             for name in names:
-                rows = columns[name] if self._is_one_layer(batch) else columns[name].index_select(0, at[i])
-                batch.layers[i].data[name] = rows.pin_memory() if self.loader.pin_memory else rows
+                rows = columns[name] if self._is_one_layer(batch) else take_rows(columns[name], at[i])
+                pinned = self.loader.pin_memory and not is_sparse(rows)
+                batch.layers[i].data[name] = rows.pin_memory() if pinned else rows
 
     def __repr__(self) -> str:
         return f"Lookahead({self.loader!r}, {self._window} batches ahead, columns {', '.join(self._columns)})"
@@ -247,10 +241,3 @@ def _divided(loader: NodeFlowLoader) -> tuple[dict[int, list[str]], dict[int, li
         planned |= {i: fetched} if fetched else {}
         rest |= {i: [name for name in names if name not in fetched]}
     return planned, rest
-
-
-def _copy(source: Tensor, at: Ints, target: Tensor, to: Ints, row: int) -> None:
-    """Copy rows ``at`` of ``source`` to the rows ``to`` of ``target``; a row has ``row`` bytes."""
-    if len(at) and row:
-        words, width, out = as_words(source, row, target)
-        kernels.caching.copy_rows(words, width, at, out, to)

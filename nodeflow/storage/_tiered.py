@@ -11,26 +11,39 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import as_ids, check_type, describe
+from nodeflow._base.checks import Ints, as_ids, check_type, describe
 from nodeflow._base.types import FileLike, IdsLike, NumbersLike
 from nodeflow._disk.arrays import create_array, numpy_type
-from nodeflow._rows.rows import Rows, as_words, fetch_rows, is_collective
-from nodeflow.storage._cached import row_bytes, rows_in
-from nodeflow.storage._files import open, room_for
+from nodeflow._rows.base import RowsBase, summary
+from nodeflow._rows.rows import (
+    Rows,
+    as_words,
+    concat_rows,
+    fetch_rows,
+    is_collective,
+    is_sparse,
+    layout_of,
+    put_rows,
+    row_bytes,
+)
+from nodeflow.storage._fitting import fitting
 from nodeflow.storage._heat import hottest
+from nodeflow.storage._open import open
+from nodeflow.storage._sparse_files import save_sparse
 
 _PIECE = 2**24  # bytes copied at a time
+_SPARSE_PIECE = 2**14  # sparse rows copied at a time
 
 
-class Tiered:
+class Tiered(RowsBase):
     """Rows that lie one after another in several tiers: on a device, in memory, in a file.
 
     It follows the protocol ``Rows``, so it can be a column of a graph. Each row lies in one tier only, while ``Cached``
     keeps copies.
 
     Args:
-        tiers: dense columns: tensors on any device, or objects that follow ``Rows``, all with rows of one shape and
-            type.
+        tiers: columns: tensors on any device, or objects that follow ``Rows``, all with rows of one shape and type,
+            dense or all sparse.
         index: the row of every id among the rows of all tiers, one tier after another: a permutation, int64 ``[n]``.
             None: ids are these rows. (graphlearn-torch calls it ``id2index``.)
 
@@ -51,16 +64,15 @@ class Tiered:
             raise ValueError("tiers must hold at least one column")
         for k, tier in enumerate(tiers):
             check_type(tier, f"tiers[{k}]", Tensor | Rows, "a tensor, or an object with shape, dtype and fetch")
-            row_bytes(tier)
-            if tier.shape[1:] != tiers[0].shape[1:] or tier.dtype != tiers[0].dtype:
-                raise ValueError(
-                    f"tiers[{k}] has rows {tier.dtype} {list(tier.shape[1:])}, but tiers[0] has "
-                    f"{tiers[0].dtype} {list(tiers[0].shape[1:])}"
-                )
+            kinds = [(one.shape[1:], one.dtype, layout_of(one)) for one in (tier, tiers[0])]
+            if kinds[0] != kinds[1]:
+                got, first = (f"{dtype} {list(row)}, {layout}" for row, dtype, layout in kinds)
+                raise ValueError(f"tiers[{k}] has rows {got}, but tiers[0] has {first}")
         self.tiers = tuple(tiers)
         self.sizes = [int(tier.shape[0]) for tier in tiers]
         self.shape, self.dtype = (sum(self.sizes), *tiers[0].shape[1:]), tiers[0].dtype
-        self._ends, self._row = np.cumsum(self.sizes), row_bytes(tiers[0])
+        self.layout = layout_of(tiers[0])
+        self._ends = np.cumsum(self.sizes)
         self._index = None if index is None else as_ids(index, "index", self.shape[0], "row").copy()
         if self._index is not None:
             seen = np.bincount(self._index, minlength=self.shape[0])
@@ -78,8 +90,8 @@ class Tiered:
             rows: the whole column, which is read once, in pieces.
             heat: a number per row.
             tiers: pairs of a place and a size. A place is "memory", a torch device, or the path of a ``.npy`` file
-                that is written. A size is a number of rows (an int), a share of all rows (a float), bytes in words
-                ("2 GB"), or None, the rest.
+                (of sparse rows, a folder) that is written. A size is a share of all rows (a float), a number of bytes
+                (an int, or text such as "2 GB"), or None, the rest.
 
         Raises ValueError where the sizes do not hold all rows, saying how many are left; OSError where a file cannot be
         written.
@@ -87,73 +99,82 @@ class Tiered:
         >>> Tiered.split(torch.eye(4), [3, 1, 2, 0], [("memory", 0.5), ("cpu", None)]).sizes
         [2, 2]
         """
-        order, left, counts = hottest(heat), rows.shape[0], []
-        if len(order) != left:
-            raise ValueError(f"heat must have a number per row ({left}), got {len(order)}")
+        order, counts = hottest(heat), list[int]()
+        if len(order) != rows.shape[0]:
+            raise ValueError(f"heat must have a number per row ({rows.shape[0]}), got {len(order)}")
+        left = order
         for place, size in tiers:
-            count = left if size is None else min(left, _rows_of(rows, size, f"the size of {place}"))
-            counts.append(count)
-            left -= count
-        if left:
+            counts.append(_count_of(rows, left, size, f"the size of {place}"))
+            left = left[counts[-1] :]
+        if len(left):
             raise ValueError(
-                f"the tiers hold {rows.shape[0] - left:,} of {rows.shape[0]:,} rows; {left:,} rows, "
-                f"{left * row_bytes(rows):,} bytes, have no place: enlarge a tier, or give the last one the size None"
+                f"the tiers hold {rows.shape[0] - len(left):,} of {rows.shape[0]:,} rows; {len(left):,} rows have no "
+                "place: enlarge a tier, or give the last one the size None"
             )
-        made: list[Tensor | Rows] = []
-        for (place, _), ids in zip(tiers, order.split(counts), strict=True):
-            made.append(_moved(rows, ids, place))
+        split = zip(tiers, order.split(counts), strict=True)
         index = torch.empty_like(order)
         index[order] = torch.arange(len(order))
-        return cls(made, index)
+        return cls([_moved(rows, ids, place) for (place, _), ids in split], index)
 
-    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
-        """Return the rows ``ids``, int64 ``[k]``, as a CPU tensor ``[k, ...]``; with ``out`` they are written there.
-
-        Raises IndexError for an id that is no row, TypeError or ValueError for an ``out`` of another type or shape.
-        """
-        wanted = as_ids(ids, "ids", self.shape[0], "row")
-        at = wanted if self._index is None else self._index[wanted]
-        out = room_for(len(wanted), self, out)
+    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        at = ids if self._index is None else self._index[ids]
+        parts: list[tuple[Tensor, Ints]] = []
+        if not is_sparse(self):
+            out = self._room(len(ids), out)
         for k, tier in enumerate(self.tiers):
             begin = int(self._ends[k]) - self.sizes[k]
             mine = (at >= begin) & (at < self._ends[k])
             count = int(mine.sum())
             self.fetched[k] += count
-            if count and _is_plain(tier) and not out.requires_grad:  # copied to their places at once
-                words, width, target = as_words(tier, self._row, out)
+            # rows in memory are copied to their places at once
+            if out is not None and count and _is_plain(tier) and not out.requires_grad:
+                words, width, target = as_words(tier, row_bytes(tier), out)
                 kernels.caching.gather_at(words, width, np.where(mine, at - begin, -1), target)
             elif count or is_collective(tier):
-                out[torch.from_numpy(mine)] = fetch_rows(tier, torch.from_numpy(at[mine] - begin)).cpu()
-        return out
+                rows = fetch_rows(tier, torch.from_numpy(at[mine] - begin)).cpu()
+                if out is None:
+                    parts.append((rows, np.flatnonzero(mine)))
+                else:
+                    out[torch.from_numpy(mine)] = rows
+        if out is not None:
+            return out
+        return put_rows(parts, len(ids)) if parts else fetch_rows(self.tiers[0], torch.from_numpy(ids)).cpu()
 
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __repr__(self) -> str:
-        parts = ", ".join(
-            f"{size} rows in {_place_of(tier)}" for size, tier in zip(self.sizes, self.tiers, strict=True)
-        )
-        return f"Tiered({parts})"
+    def _details(self) -> str:
+        return ", ".join(f"{size} rows in {_place_of(tier)}" for size, tier in zip(self.sizes, self.tiers, strict=True))
 
 
-def _rows_of(rows: Tensor | Rows, size: Any, name: str) -> int:
+def _count_of(rows: Tensor | Rows, order: Tensor, size: Any, name: str) -> int:
+    """Return how many of the rows ``order`` go into a tier of a size."""
+    if size is None:
+        return len(order)
     if isinstance(size, float):
         if not 0 <= size <= 1:
-            raise ValueError(f"{name} must be a share from 0 to 1, a number of rows or text such as '2 GB', got {size}")
-        return round(size * rows.shape[0])
-    return rows_in(size, row_bytes(rows), rows.shape[0], name)
+            raise ValueError(f"{name} must be a share from 0 to 1, or bytes such as '2 GB', got {size}")
+        return min(round(size * rows.shape[0]), len(order))
+    return fitting(rows, order, size, name)
 
 
 def _moved(rows: Tensor | Rows, ids: Tensor, place: FileLike | torch.device | str) -> Tensor | Rows:
-    shape = (len(ids), *rows.shape[1:])
-    step = max(1, _PIECE // max(row_bytes(rows), 1))
-    pieces = ((begin, fetch_rows(rows, ids[begin : begin + step])) for begin in range(0, len(ids), step))
+    """Return rows that have been copied to a place."""
+    device: torch.device | str | None = None
     if isinstance(place, torch.device) or place == "memory" or (isinstance(place, str) and _is_device(place)):
-        made = torch.empty(shape, dtype=rows.dtype, device="cpu" if place == "memory" else place)
-        for begin, piece in pieces:
-            made[begin : begin + len(piece)] = piece
-        return made
-    path = Path(place)
+        device = "cpu" if place == "memory" else place
+    step = _SPARSE_PIECE if is_sparse(rows) else max(1, _PIECE // max(row_bytes(rows), 1))
+    pieces = [ids[begin : begin + step] for begin in range(0, max(len(ids), 1), step)]
+    if is_sparse(rows):
+        moved = concat_rows([fetch_rows(rows, piece) for piece in pieces])
+        if device is not None:
+            return moved.to(device)
+        save_sparse(Path(str(place)), moved)
+        return open(Path(str(place)))
+    shape = (len(ids), *rows.shape[1:])
+    if device is not None:
+        copy = torch.empty(shape, dtype=rows.dtype, device=device)
+        for k, piece in enumerate(pieces):
+            copy[k * step : k * step + len(piece)] = fetch_rows(rows, piece)
+        return copy
+    path = Path(str(place))
     if path.suffix != ".npy":
         raise ValueError(f"a tier must be 'memory', a device or the path of a .npy file, got {str(place)!r}")
     if rows.dtype == torch.bfloat16:
@@ -161,8 +182,8 @@ def _moved(rows: Tensor | Rows, ids: Tensor, place: FileLike | torch.device | st
             "a .npy file cannot say that its numbers are bfloat16; use float32 or float16, or a memory tier"
         )
     array = create_array(path, numpy_type(rows.dtype), shape)
-    for begin, piece in pieces:
-        array[begin : begin + len(piece)] = piece.numpy()
+    for k, piece in enumerate(pieces):
+        array[k * step : k * step + len(piece)] = fetch_rows(rows, piece).numpy()
     array.flush()
     del array
     return open(path)
@@ -180,6 +201,7 @@ def _is_plain(tier: Tensor | Rows) -> TypeGuard[Tensor]:
     """Whether the rows of a tier lie one after another in main memory."""
     return (
         isinstance(tier, Tensor)
+        and not is_sparse(tier)
         and tier.device.type == "cpu"
         and tier.is_contiguous()
         and not tier.requires_grad
@@ -188,4 +210,4 @@ def _is_plain(tier: Tensor | Rows) -> TypeGuard[Tensor]:
 
 
 def _place_of(tier: Tensor | Rows) -> str:
-    return f"memory of {tier.device}" if isinstance(tier, Tensor) else repr(tier)
+    return f"memory of {tier.device}" if isinstance(tier, Tensor) else summary(tier)

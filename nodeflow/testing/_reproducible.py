@@ -14,7 +14,7 @@ import torch
 
 from nodeflow._base.types import NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
-from nodeflow.sampling import SamplerBase
+from nodeflow.sampling.base import SamplerBase
 from nodeflow.testing._assertions import assert_same_node_flow
 
 

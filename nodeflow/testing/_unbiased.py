@@ -14,9 +14,10 @@ from nodeflow._base.checks import as_array, as_count, as_ids, as_number, describ
 from nodeflow._base.types import Array, IdsLike, NumbersLike, SeedsLike
 from nodeflow.flow import Flow, Layer, NodeFlow
 from nodeflow.random import Random
-from nodeflow.sampling import Sampler, SubgraphSampler
+from nodeflow.sampling import Sampler
+from nodeflow.sampling.base import SubgraphSampler
 
-_ORDER = 0x6F72646572  # makes the choice of seeds independent of the numbers of the nodes
+_ORDER = int.from_bytes(b"order", "big")  # the choice of seeds is independent of the numbers of the nodes
 _LEAST = 100  # a node must be in so many draws, so that the mean over them is about normal
 
 
@@ -75,8 +76,8 @@ def assert_unbiased(
     as_number(false_alarm, "false_alarm", above=0, below=1)
     if not isinstance(sampler, Sampler | SubgraphSampler):
         raise TypeError(
-            "sampler must be a nodeflow.Sampler or a nodeflow.sampling.SubgraphSampler, whose sums over flows can be "
-            f"compared with sums over the graph, got {describe(sampler)}"
+            "sampler must be a nodeflow.Sampler or a nodeflow.sampling.base.SubgraphSampler, whose sums over flows can "
+            f"be compared with sums over the graph, got {describe(sampler)}"
         )
     x = Random(0).uniform(torch.arange(sampler.graph.num_nodes)).double()
     if isinstance(sampler, SubgraphSampler):
@@ -112,8 +113,10 @@ def assert_unbiased(
         i, j = divmod(worst, len(targets))
         raise AssertionError(
             f"weighted sums over flow {i} are biased at {sums.word} {int(targets[j])}: their mean over "
-            f"{int(counts[i, j])} draws is {float(exact[j] + mean[i, j]):.6g}, the sum over all edges is "
-            f"{float(exact[j]):.6g}, and the two may differ by {float(allowed * deviation[i, j]):.2g}"
+            f"{int(counts[i, j])} draws is {float(exact[j] + mean[i, j]):.6g}, the sum over all edges, weighted by "
+            f"sampler.estimand(), is {float(exact[j]):.6g}, and the two may differ by "
+            f"{float(allowed * deviation[i, j]):.2g}; a sampler that leaves edges out on purpose overrides estimand() "
+            "with 0 for them"
         )
 
 

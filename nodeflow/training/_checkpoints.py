@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from nodeflow.metrics import Metric
 from nodeflow.training._processes import Processes
-from nodeflow.training._settings import PARTITIONED
+from nodeflow.training._settings import Settings
 from nodeflow.training._state import read_state, write_state
 
 STATE = "state.safetensors"
@@ -55,12 +55,12 @@ class Checkpoints:
 
         Raises ValueError for another interval.
         """
-        found = re.fullmatch(r"(\d+)|(\d+(?:\.\d+)?) ?min", interval.strip())
-        if found is None:
+        match = re.fullmatch(r"(\d+)|(\d+(?:\.\d+)?) ?min", interval.strip())
+        if match is None:
             raise ValueError(
                 f"checkpoint_every must be a number of epochs, or of minutes as in '10min', got {interval!r}"
             )
-        epochs, minutes = found.groups()
+        epochs, minutes = match.groups()
         return cls(folder, epochs=int(epochs or 0), minutes=float(minutes or 0))
 
     def restore(self, run: Stateful) -> bool:
@@ -98,16 +98,17 @@ class Checkpoints:
         self._saved = time.monotonic()
 
 
-def check_same_run(before: Mapping[str, Any], settings: Mapping[str, Any], processes: int) -> None:
+def check_same_run(before: Settings, settings: Settings, processes: int) -> None:
     """Raise ValueError where a state is of a run with other settings than those of all processes of this one."""
-    free = {*FREE} if settings["schedule"] == "constant" else {*FREE} - {"epochs"}
-    # the batches of a partition buffer are others than those of all other kinds of storage
-    partitioned = "partitions" in (settings["storage"], before.get("storage"))
-    free = free - {"storage"} if partitioned else free | {*PARTITIONED}
-    for name, value in settings.items():
-        if name not in free and before.get(name) != value:
+    # a schedule counts the steps of all epochs; the batches of a partition buffer are others than those of all storage
+    fixed = {"epochs"} if settings.optimizer.schedule != "constant" else set()
+    if "partitions" in (settings.storage.kind, before.storage.kind):
+        fixed.add("storage")
+    was, now = before.by_name(), settings.by_name()
+    for name, value in now.items():
+        if was[name] != value and (name not in FREE or name in fixed):
             several = f" for {processes} processes" if name == "batch_size" and processes > 1 else ""
-            raise ValueError(f"the state is of a run with {name} = {before.get(name)!r}, got {value!r}{several}")
+            raise ValueError(f"the state is of a run with {name} = {was[name]!r}, got {value!r}{several}")
 
 
 def names_of_parts(metrics: Sequence[Metric], **parts: object) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, NoReturn
 import torch
 
 from nodeflow._base.version import __version__
-from nodeflow.distributed import PeerError
-from nodeflow.distributed._grid import EDGES
+from nodeflow.distributed import EDGES, PeerError
+from nodeflow.partitions import METHODS as CUTS
 from nodeflow.training import _commands as commands
-from nodeflow.training._arguments import add_settings
+from nodeflow.training._checkpoints import FREE
 from nodeflow.training._comparing import compare
-from nodeflow.training._partition_command import ALL_METHODS, partition
+from nodeflow.training._fields import add_option
+from nodeflow.training._partition_command import partition
+from nodeflow.training._rules import where_read
+from nodeflow.training._settings import FIELDS, GROUPS
 from nodeflow.training._trainer import Stopped
 
 if TYPE_CHECKING:
@@ -30,6 +33,20 @@ _DATA = (
     "several per node) and, for a split of its own, train.npy, val.npy, test.npy; or a graph folder, as nodeflow build "
     "and Graph.save write it"
 )
+
+
+_ERRORS = (
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    OSError,
+    ImportError,
+    RuntimeError,
+    MemoryError,
+    FloatingPointError,
+)
+"""Mistakes of users, and failures of machines and other processes; other RuntimeErrors are defects of this program."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,18 +64,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         print("; ".join([f"nodeflow {options.command}: interrupted", *map(str, error.args)]), file=sys.stderr)
         return 130
-    except commands.Untold as ended:
+    except commands.Silent as ended:
         return int(ended.args[0])
     except Stopped as stopped:
         print(f"nodeflow {options.command}: {stopped}", file=sys.stderr)
         return 143
-    except (
-        ValueError, TypeError, IndexError, KeyError, OSError, ImportError, RuntimeError, MemoryError, FloatingPointError
-    ) as error:  # fmt: skip
+    except _ERRORS as error:
         text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
-        # torch raises RuntimeError when memory is short, PeerError is of another process; other RuntimeErrors are
-        # defects of this program
-        if options.traceback or (isinstance(error, RuntimeError) and not _is_said(error, text)):
+        # torch raises RuntimeError when memory is short, PeerError is of another process
+        expected = not isinstance(error, RuntimeError) or isinstance(error, PeerError) or "memory" in text
+        if options.traceback or not expected:
             raise
         # one line: the further lines of torch's messages are its own call stack
         print(f"nodeflow {options.command}: {(text.strip() or type(error).__name__).splitlines()[0]}", file=sys.stderr)
@@ -66,16 +81,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _is_said(error: RuntimeError, text: str) -> bool:
-    return isinstance(error, PeerError) or "memory" in text
-
-
 class _Parser(argparse.ArgumentParser):
     """A parser that prints a mistake in one line, without the usage before it."""
 
     def error(self, message: str) -> NoReturn:
-        if message.startswith("argument --fanouts: invalid"):
-            message += "; DATA goes before --fanouts"
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
@@ -88,157 +97,176 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="nodeflow", description="Sampled graph neural networks on NodeFlows.")
     parser.add_argument("--version", action="version", version=f"nodeflow {__version__} (torch {torch.__version__})")
     added = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-
-    def command(name: str, run: commands.Command, help: str, description: str, epilog: str = "") -> _Parser:
+    for run, help, description, epilog, add in _COMMANDS:
+        name = run.__name__
         one: _Parser = added.add_parser(name, help=help, description=description, epilog=epilog)
         one.set_defaults(run=run)
         one.add_argument("--traceback", action="store_true", help="show where an error comes from")
-        return one
+        add(one)
+    return parser
 
-    job = command(
-        "train", commands.train, "train a model on sampled NodeFlows",
-        "Train a model on sampled NodeFlows, then measure it on full neighbourhoods.",
-        "Writes into the output folder: run.toml (all settings), state.safetensors (the last checkpoint of the run), "
-        "checkpoint.safetensors (weights of the best epoch), log.csv (a row per epoch), result.json (scores, settings, "
-        "versions), curves.png (loss and validation score by epoch), and TensorBoard events where it is installed.",
-    )  # fmt: skip
-    job.add_argument("data", nargs="?", metavar="DATA", help=f"{_DATA} (default: debian)")
-    job.add_argument(
-        "--config", type=Path, metavar="FILE", help="settings as TOML, such as a run.toml; options given here win"
-    )
-    job.add_argument("--output", type=Path, metavar="FOLDER", help="where results go (default: runs/latest)")
-    job.add_argument(
-        "--checkpoint-every", metavar="N", help="epochs between two checkpoints, or minutes as 10min; 0: none "
-        "(default: 1)",
-    )  # fmt: skip
-    job.add_argument(
-        "--resume",
-        type=Path,
-        metavar="FOLDER",
-        help="go on with the run of a folder that was cut off; of the settings only workers, storage, memory, "
-        "partitions, share, patience and epochs may change (epochs with a constant schedule; storage not to or from "
-        "partitions, whose folder may have moved)",
-    )
-    job.add_argument("--no-plot", action="store_true", help="make no picture of the curves")
-    add_settings(job.add_argument_group("settings"))
 
-    one = command("evaluate", commands.evaluate, "measure the model of a run", "Measure the model of a finished run.")
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add an option for every setting, in the groups of ``Settings``."""
+    groups = {name: parser.add_argument_group(f"settings [{name}]", kind.__doc__) for name, kind in GROUPS.items()}
+    for name, (group, one) in FIELDS.items():
+        add_option(groups[group], one, where_read(name))
+
+
+def _add_train(one: _Parser) -> None:
+    one.add_argument("data", nargs="?", metavar="DATA", help=f"{_DATA} (default: debian)")
+    text = "settings as TOML, such as a run.toml; options given here win"
+    one.add_argument("--config", type=Path, metavar="FILE", help=text)
+    one.add_argument("--output", type=Path, metavar="FOLDER", help="where results go (default: runs/latest)")
+    text = "epochs between two checkpoints, or minutes as 10min; 0: none (default: 1)"
+    one.add_argument("--checkpoint-every", metavar="N", help=text)
+    text = (
+        f"go on with the run of a folder that was cut off; of the settings only {', '.join(FREE)} may change (epochs "
+        "with a constant schedule; storage not to or from partitions, whose folder may have moved)"
+    )
+    one.add_argument("--resume", type=Path, metavar="FOLDER", help=text)
+    one.add_argument("--no-plot", action="store_true", help="make no picture of the curves")
+    add_settings(one)
+
+
+def _add_run(one: _Parser) -> None:
+    """Add the options of commands that read a finished run."""
     one.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of a run")
     one.add_argument("--data", metavar="DATA", help="another data set than that of the run, with the same features")
     one.add_argument("--device", metavar="NAME", help="where the model computes (default: that of the run)")
 
-    one = command(
-        "predict", commands.predict, "write the outputs of the model of a run",
-        "Write what the model of a finished run says of nodes. A table has the node, the predicted class or number, "
-        "and for classes its probability; .npy has all outputs, [nodes, width]. Of a run that learned links, a table "
-        "has the best answers for the other end of every node's links, and their scores; .npy has the ids of the "
-        "answers, [nodes, top], or with relations [nodes, relations, top]; -1 where there are fewer.",
-    )  # fmt: skip
-    one.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of a run")
+
+def _add_predict(one: _Parser) -> None:
+    _add_run(one)
     one.add_argument("--output", type=Path, required=True, metavar="FILE", help="a file .csv, .parquet or .npy")
-    one.add_argument(
-        "--nodes", metavar="WHICH", default="all", help="all, train, val, test, unlabelled, or a file .npy of ids; of "
-        "a run that learned links all or a file (default: all)",
-    )  # fmt: skip
-    one.add_argument("--data", metavar="DATA", help="another data set than that of the run, with the same features")
-    one.add_argument("--device", metavar="NAME", help="where the model computes (default: that of the run)")
+    text = (
+        "all, train, val, test, unlabelled, or a file .npy of ids; of a run that learned links all or a file (default: "
+        "all)"
+    )
+    one.add_argument("--nodes", metavar="WHICH", default="all", help=text)
     links = one.add_argument_group("of runs that learned links")
     links.add_argument("--top", type=int, metavar="K", help="number of answers per node (default: 10)")
-    links.add_argument(
-        "--side", choices=tuple(commands.SIDES), help="the end that is asked for: dst, whom the nodes point to, or "
-        "src, who points to them (default: dst)",
-    )  # fmt: skip
+    text = "the end that is asked for: dst, whom the nodes point to, or src, who points to them (default: dst)"
+    links.add_argument("--side", choices=tuple(commands.SIDES), help=text)
     links.add_argument("--relation", metavar="NAME", help="name or number of a relation (default: each in turn)")
-    links.add_argument(
-        "--with-known", action="store_true", default=None, help="keep the edges of the data set among the answers "
-        "(default: those of all parts are left out)",
-    )  # fmt: skip
+    text = "keep the edges of the data set among the answers (default: those of all parts are left out)"
+    links.add_argument("--with-known", action="store_true", default=None, help=text)
 
-    one = command("compare", compare, "compare runs", "Print a table of runs, and draw their curves.")
+
+def _add_compare(one: _Parser) -> None:
     one.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="folders of finished runs")
     one.add_argument("--output", type=Path, metavar="FILE", help="a picture of all curves, .png, .svg or .pdf")
 
-    one = command("info", commands.info, "describe a data set", "Describe a data set.")
+
+def _add_info(one: _Parser) -> None:
     one.add_argument("data", nargs="?", default="debian", metavar="DATA", help=f"{_DATA} (default: debian)")
 
-    one = command(
-        "build", commands.build, "build a graph folder from files of edges",
-        "Build a graph folder, which train and info take as DATA, from files of edges. Neither the list nor the graph "
-        "need fit into memory.",
-    )  # fmt: skip
-    one.add_argument(
-        "edges", nargs="+", type=Path, metavar="EDGES", help="files .csv, .tsv, .txt (or packed, .gz), .parquet, or "
-        ".npy of integers [edges, 2]; one list, in their order",
-    )  # fmt: skip
+
+def _add_build(one: _Parser) -> None:
+    text = (
+        "files .csv, .tsv, .txt (or packed, .gz), .parquet, or .npy of integers [edges, 2]; one list, in their order. "
+        "Or a data set: the bundled 'debian', or its folder"
+    )
+    one.add_argument("edges", nargs="+", type=Path, metavar="EDGES", help=text)
     one.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="the graph folder")
     one.add_argument("--overwrite", action="store_true", help="replace a graph folder that is there")
-    one.add_argument(
-        "--num-nodes", type=int, metavar="N", help="number of nodes (default: rows of the files of nodes, else the "
-        "largest id + 1)",
-    )  # fmt: skip
+    text = "number of nodes (default: rows of the files of nodes, else the largest id + 1)"
+    one.add_argument("--num-nodes", type=int, metavar="N", help=text)
     one.add_argument("--named", action="store_true", help="nodes have names, which are numbered and kept in the folder")
-    one.add_argument(
-        "--columns", nargs="+", metavar="NAME", help="name of each column of EDGES, src and dst among them, _ to skip "
-        "one (default: the titles)",
-    )  # fmt: skip
-    one.add_argument(
-        "--header", action=argparse.BooleanOptionalAction, help="whether the first row has titles (default: look)"
-    )
+    text = "name of each column of EDGES, src and dst among them, _ to skip one (default: the titles)"
+    one.add_argument("--columns", nargs="+", metavar="NAME", help=text)
+    text = "whether the first row has titles (default: look)"
+    one.add_argument("--header", action=argparse.BooleanOptionalAction, help=text)
     one.add_argument("--delimiter", metavar="CHARACTER", help="between two columns (default: comma or white space)")
     one.add_argument("--features", type=Path, metavar="FILE", help="features of the nodes, .npy [nodes, width]")
     one.add_argument("--labels", type=Path, metavar="FILE", help="labels of the nodes, .npy, as in labels.npy of DATA")
     for part in ("train", "val", "test"):
         one.add_argument(f"--{part}", type=Path, metavar="FILE", help=f"ids of the {part} nodes, .npy")
     for kind in ("node", "edge"):
-        one.add_argument(
-            f"--{kind}-column", action="append", default=[], metavar="NAME=FILE", help=f"a further column, .npy with a "
-            f"row per {kind}; may be given again",
-        )  # fmt: skip
-    one.add_argument(
-        "--memory", default="1 GB", metavar="SIZE", help="memory for sorting, at least 21 MB + 16 bytes per node "
-        "+ 0.32 bytes per edge (default: 1 GB)",
-    )  # fmt: skip
+        text = f"a further column, .npy with a row per {kind}; may be given again"
+        one.add_argument(f"--{kind}-column", action="append", default=[], metavar="NAME=FILE", help=text)
+    text = "memory for sorting, at least 21 MB + 16 bytes per node + 0.32 bytes per edge (default: 1 GB)"
+    one.add_argument("--memory", default="1 GB", metavar="SIZE", help=text)
 
-    one = command(
-        "partition", partition, "write a graph as partitions for a buffer, or as parts for processes",
-        "Write the graph of a data set into a folder, cut up, with its features (sparse ones become dense), labels and "
-        "training nodes: as partitions, which train --storage partitions and storage.PartitionBuffer read, or with "
-        "--for processes as parts, of which each process of a run holds one.",
-    )  # fmt: skip
+
+def _add_partition(one: _Parser) -> None:
     one.add_argument("data", metavar="DATA", help=_DATA)
     one.add_argument("--parts", type=int, required=True, metavar="N", help="number of partitions, or of parts")
     one.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="the folder that is written")
-    one.add_argument(
-        "--for", dest="purpose", choices=("buffer", "processes"), default="buffer", help="who reads it: a partition "
-        "buffer in one process, or many processes with a part each (default: buffer)",
-    )  # fmt: skip
-    one.add_argument(
-        "--method", choices=ALL_METHODS, help="how nodes are cut: random; metis, with few edges between parts (needs "
-        "pymetis); for a buffer train-first, at random with the training nodes in the first partitions; for processes "
-        "ranges of ids, or a hash of the id (default: random for a buffer, metis for processes)",
-    )  # fmt: skip
-    one.add_argument(
-        "--edges", choices=EDGES, help="for processes: where an edge lies: with its destination, with its source, or "
-        "in a grid of parts, which few others share nodes with (default: in)",
-    )  # fmt: skip
-    one.add_argument(
-        "--balance", action="store_true", help="for processes: training nodes spread over the parts within 5 %%"
+    purposes = ("buffer", "processes")
+    text = "who reads it: a partition buffer in one process, or many processes with a part each (default: buffer)"
+    one.add_argument("--for", dest="purpose", choices=purposes, default="buffer", help=text)
+    text = (
+        "how nodes are cut: random; metis, with few edges between parts (needs pymetis); train-first, at random "
+        "with the training nodes in the first parts; ranges of ids, or a hash of the id (default: random for a buffer, "
+        "metis for processes)"
     )
-    one.add_argument(
-        "--renumber", action="store_true", help="for processes: consecutive ids in each part, with the maps back"
+    one.add_argument("--method", choices=CUTS, help=text)
+    text = (
+        "for processes: where an edge lies: with its destination, with its source, or in a grid of parts, which few "
+        "others share nodes with (default: in)"
     )
-    one.add_argument(
-        "--direction", choices=("in", "out", "both"), default="both", help="along which edges training finds "
-        "neighbours: the same as for train, whose default is both too; both adds the reverse of every edge, in memory, "
-        "unless the graph is symmetric already; in takes the edges as they are (default: both)",
-    )  # fmt: skip
-    one.add_argument(
-        "--edge-type", default="", metavar="NAME", help="with direction both the column of edge types, as for train: "
-        "reversed edges get types of their own (default: relation, etype, type or kind, if there is one)",
-    )  # fmt: skip
+    one.add_argument("--edges", choices=EDGES, help=text)
+    text = "for processes: training nodes spread over the parts within 5 %%"
+    one.add_argument("--balance", action="store_true", help=text)
+    text = "for processes: consecutive ids in each part, with the maps back"
+    one.add_argument("--renumber", action="store_true", help=text)
+    text = (
+        "along which edges training finds neighbours: use the same value as for train (both by default); both adds the "
+        "reverse of every edge, in memory, unless the graph is symmetric already; in takes the edges as they are"
+    )
+    one.add_argument("--direction", choices=("in", "out", "both"), default="both", help=text)
+    text = (
+        "with direction both the column of edge types, as for train: reversed edges get types of their own (default: "
+        "relation, etype, type or kind, if there is one)"
+    )
+    one.add_argument("--edge-type", default="", metavar="NAME", help=text)
     one.add_argument("--seed", type=int, default=0, metavar="N", help="of the random cut (default: 0)")
     one.add_argument("--overwrite", action="store_true", help="replace a folder of partitions that is there")
-    return parser
+
+
+_COMMANDS: tuple[tuple[commands.Command, str, str, str, Callable[[_Parser], None]], ...] = (
+    (
+        commands.train,
+        "train a model on sampled NodeFlows",
+        "Train a model on sampled NodeFlows, then measure it on full neighbourhoods.",
+        "Writes into the output folder: run.toml (all settings), state.safetensors (the last checkpoint of the run), "
+        "checkpoint.safetensors (weights of the best epoch), log.csv (a row per epoch), result.json (scores, settings, "
+        "versions), curves.png (loss and validation score by epoch), and TensorBoard events where it is installed.",
+        _add_train,
+    ),
+    (commands.evaluate, "measure the model of a run", "Measure the model of a finished run.", "", _add_run),
+    (
+        commands.predict,
+        "write the outputs of the model of a run",
+        "Write the predictions of a finished run. A table has the node, the predicted class or number, and for classes "
+        "its probability; .npy has all outputs, [nodes, width]. Of a run that learned links, a table has the best "
+        "answers for the other end of every node's links, and their scores; .npy has the ids of the answers, [nodes, "
+        "top], or with relations [nodes, relations, top]; -1 where there are fewer.",
+        "",
+        _add_predict,
+    ),
+    (compare, "compare runs", "Print a table of runs, and draw their curves.", "", _add_compare),
+    (commands.info, "describe a data set", "Describe a data set.", "", _add_info),
+    (
+        commands.build,
+        "build a graph folder from files of edges",
+        "Build a graph folder, which train and info take as DATA, from files of edges, or of another data set as it "
+        "is. Neither the list of edges nor the graph need fit into memory.",
+        "",
+        _add_build,
+    ),
+    (
+        partition,
+        "write a graph as partitions for a buffer, or as parts for processes",
+        "Write the graph of a data set into a folder, cut up, with its features, labels and training "
+        "nodes: as partitions, which train --storage partitions and partitions.PartitionBuffer read, or with "
+        "--for processes as parts, of which each process of a run holds one.",
+        "",
+        _add_partition,
+    ),
+)
+"""The commands: function, help, description, end of the help, and what adds the options."""
 
 
 def say(text: str) -> None:

@@ -20,10 +20,8 @@ import torch
 from nodeflow._base.checks import as_count, as_ids
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow._display.axes import require_matplotlib
-from nodeflow.datasets import Dataset
-from nodeflow.datasets._dataset import has_label
-from nodeflow.storage import build_graph
-from nodeflow.training._arguments import given_settings
+from nodeflow.building import build_graph
+from nodeflow.datasets import Dataset, has_label
 from nodeflow.training._checkpoints import FREE, Checkpoints
 from nodeflow.training._events import event_writer
 from nodeflow.training._features import stays_in_file
@@ -39,14 +37,14 @@ from nodeflow.training._folder import (
     save,
     write_log,
 )
-from nodeflow.training._methods import with_columns
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._partition_batches import PartitionBatches
+from nodeflow.training._parts import with_columns
 from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
+from nodeflow.training._process_group import process_group, restarts
 from nodeflow.training._processes import Processes
 from nodeflow.training._result import EpochRecord
-from nodeflow.training._settings import read_toml
-from nodeflow.training._started import process_group, restarts
+from nodeflow.training._settings import FIELDS, read_toml
 from nodeflow.training._state import read_tensors
 from nodeflow.training._task import PARTS
 from nodeflow.training._trainer import Stopped, Trainer
@@ -64,16 +62,16 @@ def train(options: argparse.Namespace, say: Say) -> None:
             _train(options, say if processes.is_first else _silent, processes)
         except (Stopped, KeyboardInterrupt) as error:
             if not processes.is_first:
-                raise Untold(143 if isinstance(error, Stopped) else 130) from None
+                raise Silent(143 if isinstance(error, Stopped) else 130) from None
             raise
         except Exception:
             if not processes.is_first and processes.told:
-                raise Untold(2) from None
+                raise Silent(2) from None
             raise
 
 
-class Untold(Exception):  # noqa: N818  the first process has the error
-    """This process ends with a status, and leaves it to the first one to say why."""
+class Silent(Exception):  # noqa: N818  the first process has the error
+    """Exit silently with this status; rank 0 reports the error."""
 
 
 def _silent(text: str) -> None:
@@ -81,27 +79,26 @@ def _silent(text: str) -> None:
 
 
 def _train(options: argparse.Namespace, say: Say, processes: Processes) -> None:
-    given = given_settings(options)
+    chosen = {name: getattr(options, name) for name in FIELDS if hasattr(options, name)}
     if options.resume is not None:
-        asked = [name for name in given if name not in FREE]
-        asked += [name for name in ("data", "config", "output", "checkpoint_every") if getattr(options, name)]
-        if asked:
+        fixed = [name for name in chosen if name not in FREE]
+        fixed += [name for name in ("data", "config", "output", "checkpoint_every") if getattr(options, name)]
+        if fixed:
             raise ValueError(
-                f"--resume takes the settings of its folder, but {asked[0]} was given too; leave it out. Only "
+                f"--resume takes the settings of its folder, but {fixed[0]} was given too; leave it out. Only "
                 f"{', '.join(FREE)} may change"
             )
         run = Run.of(processes.of_first(lambda: Run.read(options.resume).values()))
-        _go_on(options.resume, replace(run, settings=replace(run.settings, **given)), options, say, processes)
+        _go_on(options.resume, replace(run, settings=run.settings.replace(**chosen)), options, say, processes)
         return
     values = {} if options.config is None else read_toml(options.config)
-    values |= given
     for name in ("data", "checkpoint_every"):
         if getattr(options, name) is not None:
             values[name] = getattr(options, name)
     try:
         with processes.together():
-            run = Run.of({"processes": processes.size, **values})
-            run = (replace(run, processes=processes.size) if "batch_size" in given else run).shared_by(processes.size)
+            run = Run.of({"processes": processes.size, **values}, chosen)
+            run = (replace(run, processes=processes.size) if "batch_size" in chosen else run).shared_by(processes.size)
     except (ValueError, TypeError) as error:
         if options.config is None:
             raise
@@ -118,6 +115,8 @@ def _train(options: argparse.Namespace, say: Say, processes: Processes) -> None:
         say(repr(dataset))
         if processes.of_first(lambda: begin(folder, run)):
             say(f"replaces the earlier run in {folder}")
+        if unread := run.settings.left_out(values):
+            say(f"not read by this run, and left out of {options.config}: {', '.join(unread)}")
         _run(trainer, run, folder, options, say)
 
 
@@ -146,16 +145,8 @@ def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, 
             trainer.run()
         return
     settings, metric = run.settings, trainer.task.metric.name
-    weighted = ", means with estimator weights" if trainer.task.weighted else ""
-    say(f"{settings.model}, sampler {settings.sampler}, fanouts {list(settings.sizes)}, seed {settings.seed}{weighted}")
-    if trainer.task.told:
-        say(trainer.task.told)
-    if run.processes > 1:
-        say(f"{run.processes} processes share every step: {settings.batch_size} seeds each")
-    if isinstance(trainer.batches, PartitionBatches):
-        held = trainer.batches.buffer.held_bytes
-        say(f"{settings.slots} of {trainer.batches.buffer.partitions!r} in memory, order {settings.order}: at most "
-            f"{held / 1e6:,.0f} MB")  # fmt: skip
+    for line in _header(trainer, run, folder):
+        say(line)
     picture = not options.no_plot and _can_draw()
     if not picture and not options.no_plot:
         say("no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot hides this line)")
@@ -180,13 +171,28 @@ def _run(trainer: Trainer, run: Run, folder: Path, options: argparse.Namespace, 
     say("")
     for part, scores in result.scores.items():
         say(_scores(part, scores))
-    if result.is_best_last and settings.epochs > 1:
+    if result.is_best_last and settings.run.epochs > 1:
         say(f"the best epoch is the last one, {result.best_epoch}: more epochs may give a better model")
-    written = save(
-        result, folder, curves=f"{trainer.task.dataset.name}, {settings.model}: {tested}" if picture else None
-    )
+    title = f"{trainer.task.dataset.name}, {settings.model.name}: {tested}"
+    written = save(result, folder, curves=title if picture else None)
     seconds = time.perf_counter() - start
     say(f"best epoch {result.best_epoch}, {tested}; {seconds:.1f} s; wrote {', '.join(map(str, written))}")
+
+
+def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
+    settings, sampler = run.settings, run.settings.sampler
+    drawn = f", sampler {sampler.name}, fanouts {list(sampler.fanouts)}" if settings.model.name != "none" else ""
+    weighted = ", means with estimator weights" if trainer.task.weighted else ""
+    yield f"run {folder}: {settings.model.name}{drawn}, seed {settings.run.seed}{weighted}"
+    yield from trainer.task.description()
+    if run.processes > 1:
+        yield f"{run.processes} processes share every step: {sampler.batch_size} seeds each"
+    if isinstance(trainer.batches, PartitionBatches):
+        buffer, storage = trainer.batches.buffer, settings.storage
+        yield (
+            f"{storage.slots} of {buffer.partitions!r} in memory, order {storage.order}: at most "
+            f"{buffer.held_bytes / 1e6:,.0f} MB"
+        )
 
 
 def _width(metric: str) -> int:
@@ -234,23 +240,23 @@ def evaluate(options: argparse.Namespace, say: Say) -> None:
 def predict(options: argparse.Namespace, say: Say) -> None:
     """Write the outputs of nodes into a file, or of a run that learned links the best answers of nodes."""
     check_predictions(options.output)
-    of_links = Run.read(options.folder).settings.task == "link"
-    asked = _asked(options, of_links)
+    of_links = Run.read(options.folder).settings.run.task == "link"
+    query = _query(options, of_links)
     trainer, dataset = _best(options)
     nodes = _nodes(options.nodes, dataset)
     if of_links:
-        write_top_links(options.output, trainer, nodes, **asked)
+        write_top_links(options.output, trainer, nodes, **query)
     else:
         write_predictions(options.output, trainer, nodes)
     say(f"wrote {options.output}: {len(nodes):,} nodes")
 
 
-def _asked(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
-    """Return what is asked of a run that learned links; raises ValueError for options that do not fit the run."""
-    given = {name: getattr(options, name) for name in ("top", "side", "relation", "with_known")}
-    given = {name: value for name, value in given.items() if value is not None}
-    if given and not of_links:
-        option = next(iter(given)).replace("_", "-")
+def _query(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
+    """Return which links are wanted, as arguments; raises ValueError for options that do not fit the run."""
+    chosen = {name: getattr(options, name) for name in ("top", "side", "relation", "with_known")}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    if chosen and not of_links:
+        option = next(iter(chosen)).replace("_", "-")
         raise ValueError(
             f"--{option} is for runs that learned links, but the run in {options.folder} learned labels of nodes; "
             "leave it out"
@@ -260,11 +266,11 @@ def _asked(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
             f"--nodes must be all or a file .npy of ids, because the run in {options.folder} learned links, not "
             f"labels of nodes; got {options.nodes!r}"
         )
-    if "top" in given:
-        given["k"] = as_count(given.pop("top"), "--top", 1)
-    if "side" in given:
-        given["side"] = SIDES[given["side"]]
-    return given
+    if "top" in chosen:
+        chosen["k"] = as_count(chosen.pop("top"), "--top", 1)
+    if "side" in chosen:
+        chosen["side"] = SIDES[chosen["side"]]
+    return chosen
 
 
 def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
@@ -279,16 +285,17 @@ def _best(options: argparse.Namespace) -> tuple[Trainer, Dataset]:
         )
     dataset = run.dataset() if options.data is None else read_dataset(options.data)
     facts, weights = read_tensors(folder / CHECKPOINT)
-    settings = replace(run.settings, task=facts["task"], device=options.device or run.settings.device)
     stays = stays_in_file(dataset.graph)
-    if settings.storage == "partitions":  # which only training reads
-        settings = replace(settings, storage="file" if stays else "memory", partitions="", slots=0)
+    changes = {"task": facts["task"], "device": options.device or run.settings.compute.device}
+    if run.settings.storage.kind == "partitions":  # which only training reads
+        changes["storage"] = "file" if stays else "memory"
     if run.is_of_parts:
-        settings = replace(settings, partitions="", share="even")
+        changes |= {"partitions": "", "share": "even"}
     if options.data is not None and not stays:
-        settings = replace(settings, storage="memory")
-    known = dataset if options.data is None or facts["task"] == "link" else _for_outputs(dataset, facts)
-    trainer = Trainer(known, settings)
+        changes["storage"] = "memory"
+    settings = run.settings.replace(**changes)
+    as_trained = options.data is None or facts["task"] == "link"
+    trainer = Trainer(dataset if as_trained else _for_outputs(dataset, facts), settings)
     try:
         trainer.network.load_state_dict(weights)
     except RuntimeError as error:
@@ -338,18 +345,24 @@ def info(options: argparse.Namespace, say: Say) -> None:
 
 def build(options: argparse.Namespace, say: Say) -> None:
     """Build a graph folder from files of edges."""
-    ndata, edata = (_column_files(pairs, kind) for kind, pairs in (("node", options.node_column),
-                                                                   ("edge", options.edge_column)))  # fmt: skip
+    ndata, edata = _column_files(options.node_column, "node"), _column_files(options.edge_column, "edge")
     ndata |= {name: file for name, file in (("feat", options.features), ("label", options.labels)) if file is not None}
     split = {part: getattr(options, part) for part in ("train", "val", "test") if getattr(options, part) is not None}
     start = time.perf_counter()
     if not options.overwrite and (options.output / MANIFEST).exists():
         raise FileExistsError(f"{options.output} exists; give --overwrite to replace it, or choose another folder")
-    build_graph(
-        options.edges, options.output, num_nodes=options.num_nodes, named=options.named, columns=options.columns,
-        header=options.header, delimiter=options.delimiter, ndata=ndata, edata=edata, split=split,
-        memory=options.memory, overwrite=options.overwrite, progress=sys.stderr.isatty(),
-    )  # fmt: skip
+    edges: list[Path] = options.edges
+    if len(edges) == 1 and (str(edges[0]) == "debian" or edges[0].is_dir()):
+        if ndata or edata or split or options.named or options.columns or options.num_nodes is not None:
+            raise ValueError(f"{edges[0]} is a data set, which is written as it is; options are for files of edges")
+        read_dataset(str(edges[0])).save(options.output, overwrite=options.overwrite)
+        say(repr(read_dataset(str(options.output))))
+        say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
+        return
+    names = ("num_nodes", "named", "columns", "header", "delimiter", "memory", "overwrite")
+    further: dict[str, Any] = {name: getattr(options, name) for name in names}
+    progress = sys.stderr.isatty()
+    build_graph(edges, options.output, ndata=ndata, edata=edata, split=split, progress=progress, **further)
     say(repr(read_dataset(str(options.output))))
     say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
 

@@ -11,11 +11,22 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._rows.rows import as_array, fetch_rows, from_numpy, is_collective
+from nodeflow._rows.base import RowsBase, summary
+from nodeflow._rows.rows import (
+    as_array,
+    as_dense,
+    fetch_rows,
+    first_not_finite,
+    from_numpy,
+    is_collective,
+    is_sparse,
+    layout_of,
+    to_arrays,
+)
 from nodeflow.random import derive_key, hash_ids, hash_pieces
-from nodeflow.storage import Rows
-from nodeflow.storage._files import opened
+from nodeflow.storage import Rows, opened
 
 if TYPE_CHECKING:
     from nodeflow.graph import Graph
@@ -23,28 +34,31 @@ if TYPE_CHECKING:
 _PIECE = 2**24  # bytes that are read and hashed at a time
 
 
-class FeatureRows:
+class FeatureRows(RowsBase):
     """Features that are fetched by id, in the type that the network reads. It follows the protocol ``Rows``.
 
     Args:
         rows: where they lie.
-        dtype: the type that rows are converted to, one by one, as ``Tensor.to`` converts a whole column.
+        dtype: the type that dense rows are converted to, one by one, as ``Tensor.to`` converts a whole column. Sparse
+            rows keep theirs: products convert their values.
     """
 
     def __init__(self, rows: Tensor | Rows, dtype: torch.dtype) -> None:
-        self.rows, self.shape, self.dtype = rows, tuple(rows.shape), dtype
-        self.collective = is_collective(rows)
+        self.rows, self.shape, self.layout = rows, tuple(rows.shape), layout_of(rows)
+        self.dtype, self.collective = rows.dtype if is_sparse(rows) else dtype, is_collective(rows)
         self._digest: int | None = None
 
-    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
-        """Return the rows ``ids``, int64 ``[k]``; with ``out`` they are written there."""
-        found = fetch_rows(self.rows, ids).to(self.dtype)
-        return found if out is None else out.copy_(found)
+    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        return fetch_rows(self.rows, torch.from_numpy(ids)).to(self.dtype)
 
     def first_bad(self) -> int | None:
         """Return the first row that has NaN or inf, None where there is none: all are read once, in their order."""
         bad: list[int] = []
-        self._digest = hash_of_pieces(self._finite_pieces(bad), math.prod(self.shape) * self.dtype.itemsize)
+        pieces = self._finite_pieces(bad)
+        if is_sparse(self):
+            self._digest = derive_key(*(hash_of(array) for piece in pieces for array in to_arrays(piece)))
+        else:
+            self._digest = hash_of_pieces(pieces, math.prod(self.shape) * self.dtype.itemsize)
         return bad[0] if bad else None
 
     @property
@@ -57,27 +71,23 @@ class FeatureRows:
 
     def _finite_pieces(self, bad: list[int]) -> Iterator[Tensor]:
         """Yield the rows piece by piece, up to the first that is not finite, whose number is put into ``bad``."""
-        row = math.prod(self.shape[1:]) * max(self.dtype.itemsize, self.rows.dtype.itemsize)
+        row = 512 if is_sparse(self) else self.shape[1] * max(self.dtype.itemsize, self.rows.dtype.itemsize)
         step = max(_PIECE // max(row, 1) // 8, 1) * 8  # so that each piece but the last is whole 64-bit words
         for start in tqdm(
             range(0, self.shape[0], step), desc="features", unit="piece", leave=False, disable=None, delay=2
         ):
             ids = torch.from_numpy(np.arange(start, min(start + step, self.shape[0])))
             piece = fetch_rows(self.rows, ids)
-            wrong = (~torch.isfinite(piece.reshape(len(ids), -1)).all(1)).nonzero()
-            if len(wrong):
-                bad.append(start + int(wrong[0, 0]))
+            if (wrong := first_not_finite(piece)) is not None:
+                bad.append(start + wrong)
                 return
             yield piece.to(self.dtype)
 
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __repr__(self) -> str:
-        return f"FeatureRows({self.rows!r})"
+    def _details(self) -> str:
+        return f"of {summary(self.rows)}"
 
 
-class Beside:
+class Beside(RowsBase):
     """The rows of two columns beside each other, ``Rows``: features that are fetched by id, and learned rows."""
 
     def __init__(self, left: Rows, right: Tensor) -> None:
@@ -85,36 +95,49 @@ class Beside:
         self.shape = (right.shape[0], left.shape[1] + right.shape[1])
         self.dtype = torch.promote_types(left.dtype, right.dtype)
 
-    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
-        """Return the rows ``ids``, int64 ``[k]``, on the CPU; with ``out`` they are written there."""
-        found = torch.cat([fetch_rows(self.left, ids).cpu(), fetch_rows(self.right.detach(), ids).cpu()], 1)
-        return found if out is None else out.copy_(found)
+    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        which = torch.from_numpy(ids)
+        return torch.cat([as_dense(fetch_rows(rows, which)).cpu() for rows in (self.left, self.right.detach())], 1)
 
 
 def rows_in_file(x: Tensor | Rows, storage: str) -> Rows:
     """Return the rows of a column that maps a file, read without the map; ``Rows`` stay as they are.
 
-    Raises ValueError, with the setting ``storage``, for a column that is sparse or lies in memory.
+    Raises ValueError, with the setting ``storage``, for a column that lies in memory.
     """
     if not isinstance(x, Tensor):
         return x
-    if x.layout != torch.strided:
-        raise ValueError(
-            f"storage {storage!r} is for dense features, and those of the data set are sparse; it must be 'memory' here"
-        )
-    found = opened(x)
-    if found is None:
+    rows = opened(x)
+    if rows is None:
         raise ValueError(
             f"storage {storage!r} needs features in a file, and those of the data set are in memory: save it as a "
             "graph folder with Dataset.save(folder) or nodeflow build, and train on the folder"
         )
-    return found
+    return rows
 
 
 def stays_in_file(graph: Graph) -> bool:
     """Return whether the features of a graph can stay in a file."""
     x = graph.ndata.get("feat")
-    return x is not None and (not isinstance(x, Tensor) or (x.layout == torch.strided and opened(x) is not None))
+    return x is not None and (not isinstance(x, Tensor) or opened(x) is not None)
+
+
+def check_features(name: str, x: Tensor | FeatureRows) -> None:
+    """Raise ValueError for features that are no rows, or not finite."""
+    if len(x.shape) != 2:
+        raise ValueError(f"data set {name!r} must have a row of features per node, got {tuple(x.shape)}")
+    bad = None
+    if not isinstance(x, Tensor):
+        bad = x.first_bad()
+    elif is_sparse(x):
+        bad = first_not_finite(x)
+    else:
+        for start in range(0, len(x), 65_536):  # part by part, for features that are larger than memory
+            if (wrong := first_not_finite(x[start : start + 65_536])) is not None:
+                bad = start + wrong
+                break
+    if bad is not None:
+        raise ValueError(f"the features of data set {name!r} must be finite, but row {bad} has NaN or inf")
 
 
 def hash_of(values: Tensor | Array | FeatureRows) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory, TemporaryFile
+from types import MappingProxyType
 from typing import Any
 
 import tomli_w
@@ -22,13 +23,14 @@ from nodeflow._disk.manifest import replace_file
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import STATE, Checkpoints
-from nodeflow.training._link_network import LinkNetwork, build_decoder
-from nodeflow.training._models import build_model
+from nodeflow.training._fields import check_text
+from nodeflow.training._link_network import LinkNetwork
+from nodeflow.training._models import ModelFacts, build_model
 from nodeflow.training._network import Inputs, Network
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._parts import read_parts
 from nodeflow.training._processes import Processes
-from nodeflow.training._random_state import first_state, set_state
+from nodeflow.training._random_state import OwnRandom
 from nodeflow.training._result import EpochRecord, Result
 from nodeflow.training._settings import Settings, read_toml
 from nodeflow.training._state import read_tensors, write_tensors
@@ -47,7 +49,7 @@ class Run:
         data: "debian", or the folder of the data set; empty where settings name the parts of a graph.
         settings: see ``Settings``.
         checkpoint_every: see ``Checkpoints.every``.
-        processes: number of processes that share every step; ``settings.batch_size`` is that of one of them.
+        processes: number of processes that share every step; the batch size of ``settings`` is that of one of them.
     """
 
     data: str
@@ -56,22 +58,22 @@ class Run:
     processes: int = 1
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Run:
-        """Return the run that a file of settings describes: settings, ``data``, ``checkpoint_every``, ``processes``.
+    def of(cls, values: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})) -> Run:
+        """Return the run of a file with settings, ``data``, ``checkpoint_every`` and ``processes``.
 
-        Raises ValueError or TypeError for wrong values.
+        ``options`` are settings that take the place of those of the file. Raises ValueError or TypeError for wrong
+        values.
         """
         rest = dict(values)
-        data, every = rest.pop("data", ""), rest.pop("checkpoint_every", "1")
-        for name, value in (("data", data), ("checkpoint_every", every)):
-            if not isinstance(value, str):
-                raise TypeError(f"{name} must be a string, got {type(value).__name__} {value!r}")
+        data, every = (
+            check_text(rest.pop(name, default), name) for name, default in (("data", ""), ("checkpoint_every", "1"))
+        )
         processes = as_count(rest.pop("processes", 1), "processes", 1)
-        run = cls(data, Settings.from_dict(rest), every, processes)
+        run = cls(data, Settings.from_dict(rest, **options), every, processes)
         if run.is_of_parts and data:
             raise ValueError(
                 f"data must be left out with parts of a graph, which hold features, labels and split; got {data!r} and "
-                f"partitions {run.settings.partitions!r}; for a partition buffer give storage 'partitions'"
+                f"partitions {run.settings.storage.partitions!r}; for a partition buffer give storage 'partitions'"
             )
         return run if data or run.is_of_parts else replace(run, data="debian")
 
@@ -99,7 +101,8 @@ class Run:
     @property
     def is_of_parts(self) -> bool:
         """Whether each process holds a part of the graph."""
-        return bool(self.settings.partitions) and self.settings.storage != "partitions"
+        storage = self.settings.storage
+        return bool(storage.partitions) and storage.kind != "partitions"
 
     def shared_by(self, processes: int) -> Run:
         """Return the run whose steps have as many seeds, shared by another number of processes.
@@ -108,19 +111,20 @@ class Run:
         """
         if processes == self.processes:
             return self
-        step = self.settings.batch_size * self.processes
+        batch_size = self.settings.sampler.batch_size
+        step = batch_size * self.processes
         size, rest = divmod(step, processes)
         if rest:
             raise ValueError(
-                f"a step of the run has {step} seeds (batch_size {self.settings.batch_size} of {self.processes} "
+                f"a step of the run has {step} seeds (batch_size {batch_size} of {self.processes} "
                 f"processes), which {processes} processes cannot share evenly; start a number of them that divides it"
             )
-        return replace(self, settings=replace(self.settings, batch_size=size), processes=processes)
+        return replace(self, settings=self.settings.replace(batch_size=size), processes=processes)
 
     def dataset(self) -> Dataset:
         """Read the data set: its parts in several processes, where settings name them."""
         if self.is_of_parts:
-            return read_parts(self.settings.partitions)
+            return read_parts(self.settings.storage.partitions)
         return read_dataset(self.data)
 
 
@@ -225,12 +229,12 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
 def _write(result: Result, folder: Path) -> list[Path]:
     facts = {
         "dataset": result.task.dataset.name,
-        "task": result.task.target.task if isinstance(result.task, NodeTask) else result.settings.task,
+        "task": result.task.target.task if isinstance(result.task, NodeTask) else result.settings.run.task,
         "metric": result.metric,
         "best_epoch": result.best_epoch,
         "best_val_score": None if math.isnan(result.best_val_score) else result.best_val_score,
         "scores": {part: _without_nan(scores) for part, scores in result.scores.items()},
-        "settings": result.settings.to_dict(),
+        "settings": result.settings.by_name(read=True),
         **({} if result.task.processes.size == 1 else {"processes": result.task.processes.size}),
         "versions": {"nodeflow": __version__, "torch": str(torch.__version__)},
     }
@@ -294,10 +298,9 @@ def load_model(checkpoint: Path | str) -> Network:
     facts, weights = read_tensors(path)
     try:
         settings, how = Settings.from_dict(facts["settings"]), facts["network"]
-        if how["model"] is None and settings.model != "none":
+        if how["model"] is None and settings.model.name != "none":
             raise ValueError("its model was made by its user: make it again, and load the tensors of the file")
-        with torch.random.fork_rng(devices=[]):
-            set_state(first_state(0, torch.device("cpu")), torch.device("cpu"))  # the weights drawn here are replaced
+        with OwnRandom(0, torch.device("cpu")).inside():  # the weights drawn here are replaced
             network = _network(settings, how)
         network.load_state_dict(weights)
     except (TypeError, KeyError, ValueError, RuntimeError) as error:
@@ -307,9 +310,11 @@ def load_model(checkpoint: Path | str) -> Network:
 
 def _network(settings: Settings, how: Mapping[str, Any]) -> Network:
     inputs = Inputs(**how["inputs"])
-    model = None if how["model"] is None else build_model(settings, **how["model"])
+    num_layers = len(settings.sampler.fanouts)
+    model = None if how["model"] is None else build_model(settings.model, num_layers, ModelFacts(**how["model"]))
     if "decoder" in how:
-        return LinkNetwork(inputs, model, build_decoder(settings, **how["decoder"]), settings.dropout)
+        decoder = settings.link.build_decoder(**how["decoder"])
+        return LinkNetwork(inputs, model, decoder, settings.model.dropout)
     if model is None:
         raise ValueError("model 'none' is for task 'link'")
     return Network(inputs, model)

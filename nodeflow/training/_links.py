@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -12,34 +12,36 @@ from torch.nn import functional as F
 
 from nodeflow._base.checks import Ints, as_ids, as_int
 from nodeflow._base.types import IdsLike
-from nodeflow._rows.rows import whole_column
+from nodeflow._edges.numbering import Numbering
+from nodeflow._rows.rows import entries_of, whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.flow import Layer, NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.graph._numbering import Numbering
+from nodeflow.loader import NodeFlowLoader
 from nodeflow.metrics import Metric, Ranks, TopLinks, rank_links, top_links
-from nodeflow.nn import (
-    DistMult,
-    FlowModel,
-    logistic_loss,
-    margin_loss,
-    self_adversarial_loss,
-    softmax_loss,
-)
+from nodeflow.nn import FlowModel, logistic_loss, margin_loss, self_adversarial_loss, softmax_loss
 from nodeflow.random import derive_key
-from nodeflow.sampling import LinkSampler, SamplerBase
-from nodeflow.sampling._base import Draw
+from nodeflow.sampling import Draw, LinkChunk, LinkSampler
+from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers
-from nodeflow.training._entering import edge_types, message_graph
 from nodeflow.training._features import hash_of
-from nodeflow.training._link_network import LinkNetwork, build_decoder
+from nodeflow.training._graph import edge_types
+from nodeflow.training._link_network import LinkNetwork
 from nodeflow.training._settings import Settings
-from nodeflow.training._task import PARTS, Task
+from nodeflow.training._task import PARTS, Batches, Task
 from nodeflow.transform import filter_edges, random_split
 
 SPLIT = "split"
 """Edge column with the part of every edge: 0 train, 1 validation, 2 test."""
 METRICS = ("mrr", "mean_rank", "hits@1", "hits@3", "hits@10")
+
+
+class TopLinkOptions(TypedDict, total=False):
+    """Options of ``top_links``: those of ``Trainer.top_links`` after ``k``."""
+
+    relation: int | str | None
+    side: str
+    with_known: bool
 
 
 class NodesOnly(SamplerBase):
@@ -80,17 +82,26 @@ class LinkTask(Task):
     Raises ValueError for data and settings that cannot be trained with.
     """
 
+    network: LinkNetwork
+
     def __init__(
-        self, dataset: Dataset, settings: Settings, device: torch.device, *, model: nn.Module | None = None,
-        loss: Callable[[Tensor, Tensor], Tensor] | None = None, metrics: Any = (),
-    ) -> None:  # fmt: skip
+        self,
+        dataset: Dataset,
+        settings: Settings,
+        device: torch.device,
+        *,
+        model: nn.Module | None = None,
+        loss: Callable[[Tensor, Tensor], Tensor] | None = None,
+        metrics: Sequence[Metric] = (),
+    ) -> None:
         if metrics:
             raise ValueError(f"metrics of links are {', '.join(METRICS)}; metrics= is for tasks of nodes")
         self.metrics = {name: Metric(name, _no_function, name != "mean_rank") for name in METRICS}
-        if settings.metric not in ("", *METRICS):
-            raise ValueError(f"metric must be one of {', '.join(METRICS)} for task 'link', got {settings.metric!r}")
-        self.metric = self.metrics[settings.metric or "mrr"]
-        self.relation = edge_types(dataset.graph, settings.edge_type)
+        metric = settings.run.metric
+        if metric not in ("", *METRICS):
+            raise ValueError(f"metric must be one of {', '.join(METRICS)} for task 'link', got {metric!r}")
+        self.metric = self.metrics[metric or "mrr"]
+        self.relation = edge_types(dataset.graph, settings.graph.edge_type)
         parts = _parts(dataset)
         self.triples = _triples(dataset, self.relation, parts)
         if not len(self.triples["train"]):
@@ -102,80 +113,83 @@ class LinkTask(Task):
             # a node is most alike to itself, so it would take the first place of every ranking
             self.excluded = torch.arange(dataset.graph.num_nodes).unsqueeze(1).expand(-1, 2)
         self.known = torch.cat([edges, self.excluded])
-        super().__init__(
-            dataset,
-            message_graph(self._training_graph(dataset, parts), settings, own_model=model is not None),
-            settings,
-            device,
-        )
-        self._check_sampler()
-        width, self._loss = settings.embedding, loss
-        encodes = model is not None or settings.model != "none"
-        if not encodes and settings.storage != "memory":
-            raise ValueError(
-                f"storage must be 'memory' with model 'none', which compares the features of all nodes; got "
-                f"{settings.storage!r}"
-            )
-        if encodes:
-            model = self.build(model, width, lambda: self._nodes(0)(self._ends(settings.batch_size)))
-        else:
-            self.build_inputs()
-        self.decoder: Any = build_decoder(settings, width if encodes else self.inputs.width, self.num_relations)
-        if settings.n3 and not isinstance(self.decoder, DistMult):
-            raise ValueError(f"n3 is for decoders distmult and complex, got decoder {settings.decoder!r}")
-        self.network: LinkNetwork = LinkNetwork(self.inputs, model, self.decoder, settings.dropout).to(device)
-        if settings.link_loss == "one-vs-all":
-            if encodes:
-                raise ValueError("link_loss 'one-vs-all' scores all nodes in every step, so it needs model 'none'")
-            self.batches = Answers(self.graph, self.triples["train"], settings.batch_size, settings.seed)
-        else:
-            self.links = self._sampler(settings.seed)
-            loader = self.loader(
-                self.links, torch.arange(self.links.num_seeds), settings.batch_size, settings.seed, shuffle=True
-            )
-            self._loader = loader
-            self.batches = self.planned(loader, self.try_first_batch(loader, width)) if encodes else loader
+        self._loss = loss
+        graph = _training_graph(dataset, self.relation, parts)
+        super().__init__(dataset, graph, settings, device, model, settings.model.embedding)
 
     def trained_nodes(self) -> Tensor:
         """Return the ends of the training edges."""
         return self.triples["train"][:, [0, -1]].flatten()
 
+    def make_network(self, model: nn.Module | None) -> LinkNetwork:
+        """Return the network of the inputs, a model or none, and the decoder."""
+        width = self.inputs.width if model is None else self.settings.model.embedding
+        self.decoder: Any = self.settings.link.build_decoder(width, self.num_relations)
+        return LinkNetwork(self.inputs, model, self.decoder, self.settings.model.dropout)
+
+    def make_loader(self) -> NodeFlowLoader | None:
+        """Return the batches of training edges and their negatives; None for queries with all their answers."""
+        link, seed, encodes = self.settings.link, self.settings.run.seed, self.network.encodes
+        if link.loss == "one-vs-all":
+            return None
+        train = self.triples["train"]
+        self.links = LinkSampler(
+            self._nodes(0) if encodes else NodesOnly(self.graph),
+            pairs=train,
+            relation=self.relation,
+            num_negatives=link.negatives * (2 if link.corrupt == "both" else 1),
+            negatives=link.negative_law,
+            chunk=link.chunk,
+            corrupt=link.corrupt,
+            filter_known="mark",
+            known=train,  # not the edges of the graph, which go the way of messages
+            exclude="reverse" if encodes else None,
+            seed=seed,
+        )
+        seeds = torch.arange(self.links.num_seeds)
+        return self.batches_of(self.links, seeds, self.settings.sampler.batch_size, seed, shuffle=True)
+
+    def make_batches(self, inputs: int) -> Batches:
+        """Return the batches of training."""
+        if self.loader is not None:
+            return super().make_batches(inputs)
+        return Answers(self.graph, self.triples["train"], self.settings.sampler.batch_size, self.settings.run.seed)
+
     # ---- training
 
     def loss(self, outputs: Tensor, batch: Any) -> Tensor:
         """Return the mean loss of the scores of a batch, a scalar; of several processes' losses the mean is that."""
-        h, settings = outputs.float(), self.settings
+        h, n3 = outputs.float(), self.settings.link.n3
         if isinstance(batch, AnswerBatch):
-            loss = batch.loss(self.decoder, h, settings.label_smoothing)
-            return loss + settings.n3 * batch.n3(self.decoder, h) if settings.n3 else loss
-        chunks = self.links.chunks_of(batch)
-        positive, negative = self.decoder.score_chunks(h, chunks)
+            loss = batch.loss(self.decoder, h, self.settings.loss.label_smoothing)
+            return loss + n3 * batch.n3(self.decoder, h) if n3 else loss
+        positive, negative = self.decoder.score_chunks(h, batch)
         loss = self._loss_of_scores(positive, negative, batch)
-        if settings.n3:
-            ends = [(F.embedding(part.src, h), F.embedding(part.dst, h)) for part in chunks]  # faster than indexing
-            n3 = [
-                self.decoder.n3(src, part.rel, dst, side=part.side).flatten()
-                for part, (src, dst) in zip(chunks, ends, strict=True)
-            ]
-            cubes = torch.cat(n3)
-            loss = loss + settings.n3 * cubes.sum() / max(len(cubes), 1)
+        if n3:
+            cubes = torch.cat([self._cubes(chunk, h) for chunk in batch.chunks])
+            loss = loss + n3 * cubes.sum() / max(len(cubes), 1)
         if self.processes.size > 1:  # the share of the edges here in the mean over those of the whole step
-            loss = loss * (self.size(batch) * self._loader.seed_weight)
+            loss = loss * (self.size(batch) * self.loader.seed_weight)  # type: ignore[union-attr]
         return loss
 
+    def _cubes(self, chunk: LinkChunk, h: Tensor) -> Tensor:
+        src, dst = F.embedding(chunk.src, h), F.embedding(chunk.dst, h)  # faster than indexing
+        cubes: Tensor = self.decoder.n3(src, chunk.relation, dst, side=chunk.side)
+        return cubes.flatten()
+
     def _loss_of_scores(self, positive: Tensor, negative: Tensor, batch: NodeFlow) -> Tensor:
-        settings = self.settings
+        link = self.settings.link
         if self._loss is not None:
             return self._loss(positive, negative)
-        if settings.link_loss == "softmax":
-            uniform = settings.negative_law == "uniform"
+        if link.loss == "softmax":
+            uniform = link.negative_law == "uniform"
             chance = -math.log(self.graph.num_nodes) if uniform else self.links.log_proposal(batch)
             return softmax_loss(positive, negative, log_proposal=torch.as_tensor(chance))
-        if settings.link_loss == "logistic":
+        if link.loss == "logistic":
             return logistic_loss(positive, negative)
-        if settings.link_loss == "margin":
-            return margin_loss(positive, negative, margin=settings.margin)
-        return self_adversarial_loss(positive, negative, margin=settings.margin, temperature=settings.temperature)
+        if link.loss == "margin":
+            return margin_loss(positive, negative, margin=link.margin)
+        return self_adversarial_loss(positive, negative, margin=link.margin, temperature=link.temperature)
 
     def size(self, batch: Any) -> int:
         """Return the number of edges, or of queries, whose loss a batch has."""
@@ -185,16 +199,14 @@ class LinkTask(Task):
         """Store nothing: there is no history."""
         return torch.empty(0, dtype=torch.int64)
 
-    @property
-    def told(self) -> str:
-        """The numbers of edges, and how they are learned."""
+    def description(self) -> list[str]:
+        """Return lines about the edges, and how they are learned."""
         parts = "/".join(f"{len(self.triples[part]):,}" for part in PARTS)
         relations = f", {self.num_relations} relations" if self.num_relations else ""
-        seeds = "" if self.settings.link_loss == "one-vs-all" else "; seeds are the ends of edges and of negatives"
-        return (
-            f"links: train/val/test {parts} edges{relations}, decoder {self.settings.decoder}, loss "
-            f"{self.settings.link_loss}{seeds}"
-        )
+        seeds = "" if self.loader is None else "; seeds are the ends of edges and of negatives"
+        link = self.settings.link
+        lines = [f"links: train/val/test {parts} edges{relations}, decoder {link.decoder}, loss {link.loss}{seeds}"]
+        return [*super().description(), *lines] if self.network.encodes else lines
 
     # ---- evaluation
 
@@ -206,42 +218,39 @@ class LinkTask(Task):
         model = self.network.model
         if self.method.estimates and isinstance(model, FlowModel):
             return self.full_pass(model)
-        place = torch.arange(self.graph.num_nodes)
-        batches = self.loader(
-            self._nodes(1), place, self.settings.batch_size, self.settings.seed + 1, seed_data={"place": place}
-        )
-        places, found = [place[:0]], [torch.zeros(0, self.settings.embedding)]
-        for batch in batches:
-            places.append(batch.seed_data["place"].cpu())
-            found.append(self.network(batch).float().cpu()[batch.seed_index.cpu()])
-        return self.processes.rows_of_all(torch.cat(places), torch.cat(found), len(place)).to(self.device)
+        everyone = torch.arange(self.graph.num_nodes)
+        return self.outputs_of(self._nodes(1), everyone, self.settings.model.embedding).to(self.device)
 
     def ranks(self, part: str) -> Ranks:
         """Return the ranks of the edges of a part among all nodes, both sides, without other known edges."""
         return rank_links(self.decoder, self.rows(), self.triples[part], known=self.known)
 
     def top_links(
-        self, nodes: IdsLike, k: int = 10, *, relation: int | str | None = None, side: str = "destination",
+        self,
+        nodes: IdsLike,
+        k: int,
+        *,
+        relation: int | str | None = None,
+        side: str = "destination",
         with_known: bool = False,
-    ) -> TopLinks:  # fmt: skip
+    ) -> TopLinks:
         """Return the k best answers of nodes, see ``Trainer.top_links``."""
-        asked = self.relations_asked(relation)
+        relations = self.relation_numbers(relation)
         ids = torch.from_numpy(as_ids(nodes, "nodes", self.graph.num_nodes))
-        kinds = torch.tensor(asked).repeat(len(ids)) if asked else None
-        found = top_links(
-            self.decoder, self.rows(), ids.repeat_interleave(max(len(asked), 1)), k, relation=kinds, side=side,
-            known=self.excluded if with_known else self.known,
-        )  # fmt: skip
-        if relation is None and asked:
-            return TopLinks(*(part.view(len(ids), len(asked), k) for part in found))
-        return found
+        kinds = torch.tensor(relations).repeat(len(ids)) if relations else None
+        queries = ids.repeat_interleave(max(len(relations), 1))
+        known = self.excluded if with_known else self.known
+        answers = top_links(self.decoder, self.rows(), queries, k, relation=kinds, side=side, known=known)
+        if relation is None and relations:
+            return TopLinks(*(part.view(len(ids), len(relations), k) for part in answers))
+        return answers
 
     @property
     def relation_names(self) -> tuple[str, ...] | None:
         """The name of each relation, or None."""
         return None if self.relation is None else self.dataset.category_names.get(self.relation)
 
-    def relations_asked(self, relation: int | str | None) -> list[int]:
+    def relation_numbers(self, relation: int | str | None) -> list[int]:
         """Return the numbers of all relations for None, else of one; empty without relations."""
         return list(range(self.num_relations)) if relation is None else [self.relation_number(relation)]
 
@@ -273,8 +282,8 @@ class LinkTask(Task):
             triples = self.triples[part]
             if part == "train" and len(triples) > 10_000:
                 triples = triples[:: len(triples) // 10_000 + 1]
-            found = rank_links(self.decoder, rows, triples, known=self.known).summary()
-            scores[part] = {name: found[name] for name in self.metrics}
+            summary = rank_links(self.decoder, rows, triples, known=self.known).summary()
+            scores[part] = {name: summary[name] for name in self.metrics}
         return scores
 
     # ---- state
@@ -282,7 +291,7 @@ class LinkTask(Task):
     def fingerprint(self) -> str:
         """Return a hash of the data and its split, by which a state of another data set is refused."""
         x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
-        values = [] if x is None else [x.values() if isinstance(x, Tensor) and x.layout != torch.strided else x]
+        values = [] if x is None else [entries_of(x) if isinstance(x, Tensor) else x]
         return f"{derive_key(*(hash_of(tensor) for tensor in (*self.triples.values(), *values))):016x}"
 
     def network_facts(self) -> dict[str, Any]:
@@ -292,39 +301,20 @@ class LinkTask(Task):
 
     # ---- inside
 
-    def _training_graph(self, dataset: Dataset, parts: Mapping[str, Tensor]) -> Graph:
-        """Return the graph of the training edges, with all edge columns but that of the split."""
-        kept = torch.zeros(dataset.graph.num_edges, dtype=torch.bool)
-        kept[parts["train"]] = True
-        graph = filter_edges(dataset.graph, kept)
-        for name in {SPLIT, "parent_eid"} & set(graph.edata):
-            del graph.edata[name]
-        if self.relation is not None:
-            graph.edata[self.relation] = torch.as_tensor(graph.edata[self.relation]).long()
-        return graph
-
-    def _check_sampler(self) -> None:
-        if not self.method.by_node or self.method.has_history:
-            raise ValueError(
-                f"sampler must take nodes as seeds and keep no history with task 'link', got {self.settings.sampler!r}"
-            )
-
     def _nodes(self, number: int) -> SamplerBase:
-        return self.method.sampler(self.settings.seed + number)
+        return self.method.sampler(self.settings.run.seed + number)
 
-    def _ends(self, count: int) -> Tensor:
-        return self.triples["train"][:count][:, [0, -1]].flatten()
 
-    def _sampler(self, seed: int) -> LinkSampler:
-        settings = self.settings
-        encodes = self.network.encodes
-        return LinkSampler(
-            self._nodes(0) if encodes else NodesOnly(self.graph), pairs=self.triples["train"], relation=self.relation,
-            num_negatives=settings.negatives * (2 if settings.corrupt == "both" else 1),
-            negatives=settings.negative_law, chunk=settings.chunk, corrupt=settings.corrupt, filter_known="mark",
-            known=self.triples["train"],  # not the edges of the graph, which go the way of messages
-            exclude="reverse" if encodes else None, seed=seed,
-        )  # fmt: skip
+def _training_graph(dataset: Dataset, relation: str | None, parts: Mapping[str, Tensor]) -> Graph:
+    """Return the graph of the training edges, with all edge columns but that of the split."""
+    kept = torch.zeros(dataset.graph.num_edges, dtype=torch.bool)
+    kept[parts["train"]] = True
+    graph = filter_edges(dataset.graph, kept)
+    for name in {SPLIT, "parent_eid"} & set(graph.edata):
+        del graph.edata[name]
+    if relation is not None:
+        graph.edata[relation] = torch.as_tensor(graph.edata[relation]).long()
+    return graph
 
 
 def _parts(dataset: Dataset) -> dict[str, Tensor]:

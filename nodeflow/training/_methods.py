@@ -1,17 +1,17 @@
-"""How the batches of a training run are drawn: for every sampler, its arguments, seeds, and weights of the loss."""
+"""The samplers of training runs: arguments, seeds of an epoch, weights of the loss, and their settings."""
 
 from __future__ import annotations
 
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
-from nodeflow.distributed import DistributedGraph
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.nn import VRModel
@@ -24,16 +24,15 @@ from nodeflow.sampling import (
     NeighborSampler,
     RandomWalkSampler,
     SaintSampler,
-    SamplerBase,
     ShadowSampler,
+    check_sizes,
 )
-from nodeflow.storage import Rows, degree_heat, reach_heat
-from nodeflow.training._models import MODELS, kind_of
-from nodeflow.training._parts import node_degrees, with_columns_of_parts
+from nodeflow.sampling.base import SamplerBase
+from nodeflow.storage import degree_heat, reach_heat
+from nodeflow.training._fields import Group, Numbers, Usual, count, one_of, setting, table
+from nodeflow.training._models import Kind
+from nodeflow.training._parts import node_degrees, with_columns
 from nodeflow.transform import add_self_loops, edge_norm
-
-if TYPE_CHECKING:
-    from nodeflow.training._settings import Settings
 
 _WEIGHT = "propagation"
 _FIXED_BY_MODEL = {
@@ -41,11 +40,9 @@ _FIXED_BY_MODEL = {
     "edge_filter": "full neighbourhoods would not follow it; give a data set without those edges",
     "include_dst": "models read the own rows of nodes",
 }
-_RESERVED = (
-    # what other settings say
-    "self", "graph", "fanouts", "layer_sizes", "num_flows", "num_neighbors", "history", "seed", "direction",
-    *_FIXED_BY_MODEL,
-)  # fmt: skip
+_SAID_ELSEWHERE = ("graph", "fanouts", "layer_sizes", "num_flows", "num_neighbors", "history", "seed", "direction")
+_RESERVED = {"self", *_SAID_ELSEWHERE, *_FIXED_BY_MODEL}
+_SUBGRAPHS = "its batches are subgraphs, and those of several processes do not combine into one"
 
 
 class Method:
@@ -53,7 +50,8 @@ class Method:
 
     Args:
         graph: the parent graph; messages follow its edges. It is never changed.
-        settings: see ``Settings``.
+        settings: of the sampler.
+        model: the model that the batches are for.
     """
 
     make: ClassVar[Callable[..., SamplerBase]]
@@ -70,44 +68,33 @@ class Method:
     """Whether the method keeps a history, whose age is in the records of epochs."""
     why_whole: ClassVar[str] = ""
     """Why batches cannot come from a part of the graph; empty where they can."""
+    why_alone: ClassVar[str] = ""
+    """Why several processes cannot train together; empty where they can."""
     draws_neighbors: ClassVar[bool] = False
     """Whether every edge into a node is drawn with the same probability, fanout / in-degree."""
+    per_node: ClassVar[bool] = False
+    """Whether fanouts are numbers of neighbours of each node, in every layer."""
 
-    def __init__(self, graph: Graph, settings: Settings) -> None:
-        self.settings, self.weight = settings, None
+    weight: ClassVar[str | None] = None
+    """The edge column that sums over neighbours are weighted with, for ``inference``."""
+
+    def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
+        self.settings, self.model = settings, model
         self.graph = self.prepared(graph)
         self.batch_size = settings.batch_size
 
-    weight: str | None
-    """The edge column that sums over neighbours are weighted with, for ``inference``."""
-
     @classmethod
-    def check(cls, settings: Settings) -> None:
-        """Raise ValueError for settings that this method cannot train with."""
-        known = [name for name in inspect.signature(cls.make.__init__).parameters if name not in _RESERVED]
-        for name, value in settings.sampler_options.items():
+    def check(cls, settings: SamplerSettings) -> None:
+        """Raise ValueError for options and fanouts that the sampler does not have."""
+        names = [name for name in inspect.signature(cls.make).parameters if name not in _RESERVED]
+        for name, value in settings.options.items():
             if name in _FIXED_BY_MODEL:
                 raise ValueError(f"sampler_options: {name!r} (= {value!r}) cannot be set here: {_FIXED_BY_MODEL[name]}")
-            if name not in known:
+            if name not in names:
                 raise ValueError(
-                    f"sampler_options: {name!r} (= {value!r}) is no option of sampler {settings.sampler!r} here; those "
-                    f"are {', '.join(known)}"
+                    f"sampler_options: {name!r} (= {value!r}) is no option of sampler {settings.name!r} here; those "
+                    f"are {', '.join(names)}"
                 )
-        if settings.storage == "partitions" and cls.why_whole:
-            raise ValueError(
-                f"storage must not be 'partitions' with sampler {settings.sampler!r}, {cls.why_whole}; take neighbor, "
-                "labor, bernoulli, fastgcn, ladies or random-walk"
-            )
-        if settings.class_weights == "seeds" and not cls.by_node:
-            raise ValueError(
-                f"class_weights must be 'none' or 'balanced' with sampler {settings.sampler!r}, whose batches have all "
-                "nodes of a subgraph; got 'seeds'"
-            )
-        if settings.validate == "sampled" and not cls.by_node:
-            raise ValueError(
-                f"validate must be 'full' or 'auto' with sampler {settings.sampler!r}, whose batches are of all nodes "
-                "of a subgraph; got 'sampled'"
-            )
 
     def prepared(self, graph: Graph) -> Graph:
         """Return the graph with the columns that weighted means read."""
@@ -115,19 +102,29 @@ class Method:
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler of the batches that the model takes, for training and for validation."""
-        return self._made(self.settings.sizes, seed=seed)
+        return self._made(self.settings.fanouts, seed=seed)
 
     def _made(self, *sizes: Any, **options: Any) -> SamplerBase:
-        return type(self).make(self.graph, *sizes, **{**options, **self.settings.sampler_options})
+        return type(self).make(self.graph, *sizes, **{**options, **self.settings.options})
 
     def seeds(self, nodes: Tensor, sampler: SamplerBase) -> Tensor:
         """Return the seeds of an epoch over ``nodes``."""
         return nodes
 
+    def drawn_by_seed(self) -> list[int]:
+        """Return about how many nodes a seed draws at most, hop by hop; empty where fanouts do not say."""
+        if not self.per_node or -1 in self.settings.fanouts:
+            return []
+        reached, drawn = 1, []
+        for fanout in reversed(self.settings.fanouts):
+            drawn.append(min(reached * fanout, self.graph.num_nodes))
+            reached += drawn[-1]
+        return drawn
+
     def heat(self, nodes: Tensor) -> Tensor:
         """Return about how often each node is read in an epoch over ``nodes``, ``[num_nodes]``, to a factor."""
         if self.draws_neighbors:
-            return reach_heat(self.graph, nodes, self.settings.sizes, self.settings.batch_size)
+            return reach_heat(self.graph, nodes, self.settings.fanouts, self.settings.batch_size)
         return degree_heat(self.graph)
 
     def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor) -> Tensor:
@@ -158,19 +155,19 @@ class Method:
 class Neighbor(Method):
     """Neighbour sampling (Hamilton, Ying, Leskovec 2017)."""
 
-    make, draws_neighbors = NeighborSampler, True
+    make, draws_neighbors, per_node = NeighborSampler, True, True
 
 
 class Labor(Method):
     """LABOR (Balin, Catalyurek 2023)."""
 
-    make, draws_neighbors = LaborSampler, True
+    make, draws_neighbors, per_node = LaborSampler, True, True
 
 
 class Bernoulli(Method):
     """Independent draws of edges."""
 
-    make, draws_neighbors = BernoulliSampler, True
+    make, draws_neighbors, per_node = BernoulliSampler, True, True
 
 
 class FastGCN(Method):
@@ -188,7 +185,7 @@ class Ladies(Method):
 class RandomWalk(Method):
     """The neighbours that walks visit most, with shares of visits as weights (Ying et al. 2018)."""
 
-    make, estimates = RandomWalkSampler, False
+    make, estimates, per_node = RandomWalkSampler, False, True
 
     def prepared(self, graph: Graph) -> Graph:
         """Return the graph with in-degrees of 1: the weights of a node's neighbours add up to 1 already."""
@@ -196,47 +193,45 @@ class RandomWalk(Method):
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler that keeps ``fanouts`` neighbours of each node."""
-        return self._made(len(self.settings.sizes), self.settings.sizes, seed=seed)
+        return self._made(len(self.settings.fanouts), self.settings.fanouts, seed=seed)
 
 
 class Shadow(Method):
     """A subgraph of ``fanouts`` drawn neighbours per node and hop for every seed (Zeng et al. 2021)."""
 
     make, estimates = ShadowSampler, False
-    why_whole = "whose subgraphs would end where partitions do"
+    why_whole = "its subgraphs would end where partitions do"
 
     @classmethod
-    def check(cls, settings: Settings) -> None:
+    def check(cls, settings: SamplerSettings) -> None:
         """Raise ValueError also for fanouts that differ: every hop of a subgraph has the same."""
         super().check(settings)
-        if len({*settings.sizes}) > 1:
+        if len({*settings.fanouts}) > 1:
             raise ValueError(
                 f"fanouts must be one number, repeated for every layer, with sampler 'shadow'; got "
-                f"{list(settings.sizes)}"
+                f"{list(settings.fanouts)}"
             )
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler of subgraphs, two hops deep unless ``sampler_options`` say else."""
-        sizes = self.settings.sizes
-        return type(self).make(
-            self.graph, len(sizes), **{"depth": 2, "fanout": sizes[-1], "seed": seed, **self.settings.sampler_options}
-        )
+        sizes = self.settings.fanouts
+        return self._made(len(sizes), depth=2, fanout=sizes[-1], seed=seed)
 
 
 class Saint(Method):
     """Random subgraphs with weights of edges and losses (Zeng et al. 2020): edge draws, unless options say else."""
 
-    make, by_node, validates_fully = SaintSampler, False, True
-    why_whole = "whose weights of nodes and edges are those of draws from the whole graph"
+    make, by_node, validates_fully, why_alone = SaintSampler, False, True, _SUBGRAPHS
+    why_whole = "its weights of nodes and edges are those of draws from the whole graph"
 
-    def __init__(self, graph: Graph, settings: Settings) -> None:
-        super().__init__(graph, settings)
+    def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
+        super().__init__(graph, settings, model)
         self.batch_size, self.trained = 1, 0
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler of subgraphs of about ``batch_size`` nodes."""
-        options = {"kind": "edge", "budget": max(self.settings.batch_size // 2, 1), **self.settings.sampler_options}
-        return type(self).make(self.graph, len(self.settings.sizes), seed=seed, **options)
+        budget = max(self.settings.batch_size // 2, 1)
+        return self._made(len(self.settings.fanouts), kind="edge", budget=budget, seed=seed)
 
     def seeds(self, nodes: Tensor, sampler: SamplerBase) -> Tensor:
         """Return numbers of as many subgraphs as hold about every node once."""
@@ -252,23 +247,21 @@ class Saint(Method):
 class Cluster(Method):
     """Unions of parts of the graph (Chiang et al. 2019), with weights of the edges between parts."""
 
-    make, by_node, validates_fully = ClusterSampler, False, True
-    why_whole = "which cuts the whole graph into parts of its own"
+    make, by_node, validates_fully, why_alone = ClusterSampler, False, True, _SUBGRAPHS
+    why_whole = "it cuts the whole graph into parts of its own"
 
-    def __init__(self, graph: Graph, settings: Settings) -> None:
-        super().__init__(graph, settings)
-        parts = settings.sampler_options.get("parts", max(graph.num_nodes // max(settings.batch_size // 8, 1), 1))
-        self._parts = parts
+    def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
+        super().__init__(graph, settings, model)
+        self._parts = settings.options.get("parts", max(graph.num_nodes // max(settings.batch_size // 8, 1), 1))
         self.trained = 0
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler of parts, about eight of which are ``batch_size`` nodes."""
         # the graph is cut once: samplers with other seeds have the same parts
-        made = type(self).make(
-            self.graph, len(self.settings.sizes), seed=seed, **{**self.settings.sampler_options, "parts": self._parts}
-        )
-        self._parts = made.parts.numbers
-        return made
+        options = {**self.settings.options, "parts": self._parts}
+        sampler = ClusterSampler(self.graph, len(self.settings.fanouts), seed=seed, **options)
+        self._parts = sampler.parts.numbers
+        return sampler
 
     def seeds(self, nodes: Tensor, sampler: SamplerBase) -> Tensor:
         """Return the numbers of all parts."""
@@ -294,39 +287,27 @@ class ControlVariates(Method):
     ``fanouts[0]`` of the settings is.
     """
 
-    make, has_history = ControlVariateSampler, True
+    make, has_history, weight = ControlVariateSampler, True, _WEIGHT
+    why_alone = "each process would write the history for its own share only"
     history: History
 
-    def __init__(self, graph: Graph, settings: Settings) -> None:
-        super().__init__(graph, settings)
-        self.weight = _WEIGHT
-
     @classmethod
-    def check(cls, settings: Settings) -> None:
+    def check(cls, settings: SamplerSettings) -> None:
         """Raise ValueError also for a single fanout: one layer sums features only, and their sums are exact."""
         super().check(settings)
-        if settings.storage != "memory":
-            raise ValueError(
-                f"storage must be 'memory' with sampler 'cv', which reads the features of all nodes; got "
-                f"{settings.storage!r}"
-            )
-        if kind_of(settings.model).with_history is None:
-            able = " or ".join(name for name, kind in MODELS.items() if kind.with_history)
-            raise ValueError(f"sampler 'cv' needs a model with a history, {able}; got model {settings.model!r}")
-        if len(settings.sizes) < 2:
+        if len(settings.fanouts) < 2:
             raise ValueError(
                 "fanouts must have two numbers or more with sampler 'cv': the sums of the first layer are exact, so a "
-                f"single layer has no history; got {list(settings.sizes)}"
+                f"single layer has no history; got {list(settings.fanouts)}"
             )
 
     def prepared(self, graph: Graph) -> Graph:
         """Return the graph with one edge column, the weights of the model's propagation."""
         indptr, indices, edge_ids = graph.csc()
         bare = Graph(indptr, indices, edge_ids=edge_ids, ndata=graph.ndata, copy=False)
-        symmetric = self.settings.model == "gcn"
-        if symmetric:
+        if self.model.symmetric:
             bare = add_self_loops(bare)
-        bare.edata[_WEIGHT] = edge_norm(bare, "both" if symmetric else "right")
+        bare.edata[_WEIGHT] = edge_norm(bare, "both" if self.model.symmetric else "right")
         return bare
 
     def start(self, model: nn.Module, x: Tensor) -> None:
@@ -338,7 +319,7 @@ class ControlVariates(Method):
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler whose batches get the rows that the history has when a batch is taken."""
-        return self._made((0, *self.settings.sizes[1:]), self.history, seed=seed)
+        return self._made((0, *self.settings.fanouts[1:]), self.history, seed=seed)
 
     def after_step(self, batch: NodeFlow) -> Tensor:
         """Write the rows of the batch into the history; return the ages of the rows that the batch had read."""
@@ -357,16 +338,56 @@ class ControlVariates(Method):
 
 
 METHODS: dict[str, type[Method]] = {
-    "neighbor": Neighbor, "labor": Labor, "bernoulli": Bernoulli, "fastgcn": FastGCN, "ladies": Ladies,
-    "random-walk": RandomWalk, "saint": Saint, "cluster": Cluster, "shadow": Shadow, "cv": ControlVariates,
-}  # fmt: skip
-"""The training methods by the setting ``sampler``."""
+    "neighbor": Neighbor,
+    "labor": Labor,
+    "bernoulli": Bernoulli,
+    "fastgcn": FastGCN,
+    "ladies": Ladies,
+    "random-walk": RandomWalk,
+    "saint": Saint,
+    "cluster": Cluster,
+    "shadow": Shadow,
+    "cv": ControlVariates,
+}
+"""The training methods by the setting ``sampler``; one entry adds one."""
 
 
-def with_columns(graph: Graph, columns: Mapping[str, Tensor | Rows]) -> Graph:
-    """Return a graph of the same edges with further node columns; nothing is copied."""
-    if isinstance(graph, DistributedGraph):
-        return with_columns_of_parts(graph, columns)
-    indptr, indices, edge_ids = graph.csc()
-    ndata: dict[str, Any] = {**graph.ndata, **columns}
-    return Graph(indptr, indices, edge_ids=edge_ids, ndata=ndata, edata=graph.edata, copy=False)
+@dataclass(frozen=True, kw_only=True)
+class SamplerSettings(Group):
+    """The sampler, and the size of its batches."""
+
+    name: str = one_of(
+        METHODS,
+        "how batches are drawn; cv: control variates, where one or two drawn neighbours are enough, at the price of a "
+        "stored row per node and hidden layer",
+        name="sampler",
+    )
+    fanouts: tuple[int, ...] = setting(
+        Usual("by the sampler, for two layers", lambda group: (METHODS[group.name].fanout,) * 2),
+        "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds: neighbours drawn per "
+        "node, -1 = all; for fastgcn and ladies nodes drawn per layer; saint and cluster read only how many layers "
+        "there are; cv computes the first layer from all neighbours, whatever its number",
+        check_sizes,
+        action=Numbers,
+        nargs="+",
+        metavar="K",
+    )
+    batch_size: int = count(
+        1024, "seeds per batch; for saint nodes drawn per subgraph, for cluster nodes per batch, both about", least=1
+    )
+    options: dict[str, Any] = table(  # noqa: RUF009
+        "further arguments of the sampler, as name=value", name="sampler_options"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        METHODS[self.name].check(self)
+
+    @property
+    def has_history(self) -> bool:
+        """Whether the sampler keeps a history."""
+        return METHODS[self.name].has_history
+
+    def on(self, graph: Graph, model: Kind) -> Method:
+        """Return the method on a graph, for a model."""
+        return METHODS[self.name](graph, self, model)

@@ -1,36 +1,40 @@
-"""The models of training runs, by name, and factories of the user's own."""
+"""The models of training runs, by name, factories of the user's own, and the settings of both."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
 from nodeflow._base.checks import check_one_of, describe
 from nodeflow.nn import GAT, GCN, GIN, RGCN, VRGCN, GATv2, GraphSAGE, VRGraphSAGE
-
-if TYPE_CHECKING:
-    from nodeflow.training._settings import Settings
+from nodeflow.training._fields import Group, Usual, count, flag, number, one_of, setting, table
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A model by name: how it is made.
+    """A model by name.
 
     Args:
         make: called as ``make(in_features, hidden, out_features, num_layers, dropout=..., ...)``.
         weighted: further arguments for batches whose edges have different estimator weights.
         sparse: whether the model takes sparse features.
         with_history: the form of the model for control variates, or None.
+        symmetric: whether that form takes sums with symmetric normalisation and self-loops, else means.
+        typed: whether the model reads the types of edges.
+        own: whether it is a factory of the user's own.
     """
 
     make: Callable[..., nn.Module]
     weighted: Mapping[str, Any] = field(default_factory=dict)
     sparse: bool = True
     with_history: Callable[..., nn.Module] | None = None
+    symmetric: bool = False
+    typed: bool = False
+    own: bool = False
 
 
 def _no_model(*shape: Any, **options: Any) -> nn.Module:
@@ -39,13 +43,14 @@ def _no_model(*shape: Any, **options: Any) -> nn.Module:
 
 MODELS = {
     "sage": Kind(GraphSAGE, {"weighted": True}, with_history=VRGraphSAGE),
-    "gcn": Kind(GCN, {"degrees": "parent"}, with_history=VRGCN),
+    "gcn": Kind(GCN, {"degrees": "parent"}, with_history=VRGCN, symmetric=True),
     "gin": Kind(GIN, sparse=False),
     "gat": Kind(GAT),
     "gatv2": Kind(GATv2),
-    "rgcn": Kind(RGCN),
+    "rgcn": Kind(RGCN, typed=True),
     "none": Kind(_no_model, sparse=False),
 }
+"""The models by the setting ``model``; one entry adds one."""
 
 
 def kind_of(name: str) -> Kind:
@@ -55,65 +60,97 @@ def kind_of(name: str) -> Kind:
     """
     if name in MODELS:
         return MODELS[name]
-    if ":" not in name:
-        check_model(name, "model")
-    module, _, attribute = name.partition(":")
+    module, _, attribute = _check_model(name, "model").partition(":")
     try:
         make = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"model {name!r} cannot be imported: {error}") from error
     if not callable(make):
         raise ValueError(f"model {name!r} must be a class or a function that returns a model, got {describe(make)}")
-    return Kind(make)
+    return Kind(make, own=True)
 
 
-def check_model(value: object, name: str) -> None:
+def _check_model(value: object, name: str) -> str:
     """Raise unless ``value`` is the name of a model, or has the form "module:factory"."""
     if isinstance(value, str) and ":" in value and all(value.partition(":")[::2]):
-        return
+        return value
     try:
         check_one_of(value, name, MODELS)
     except ValueError as error:
         raise ValueError(f"{error}; a model of your own is given as module:factory") from None
+    return str(value)
 
 
-def build_model(
-    settings: Settings, in_features: int, out_features: int, *, weighted: bool, num_relations: int = 0,
-    edge_type: str = "", history: bool = False,
-) -> nn.Module:  # fmt: skip
-    """Return a new model of ``settings``, with random weights.
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings(Group):
+    """The model, and the rows that enter it."""
+
+    name: str = setting(
+        "sage",
+        "the model, or module:factory, a function of your own with the arguments of nodeflow.nn.GraphSAGE",
+        _check_model,
+        name="model",
+        metavar=f"{{{','.join(MODELS)}}}",
+    )
+    inputs: str = one_of(
+        "auto features embedding both",
+        "what enters the model: the features of the nodes, a learned row per node, or both beside each other; auto: "
+        "features where there are any",
+    )
+    embedding: int = count(
+        64, "width of the learned rows of nodes, and of the rows of links that a model gives", least=1
+    )
+    hidden: int = count(256, "width of hidden layers", least=1)
+    dropout: float = number(
+        Usual("0.6; 0 with model none", lambda group: 0.0 if group.name == "none" else 0.6),
+        "probability that an entry of a hidden layer, with model none of a row, is set to zero",
+        below=1,
+    )
+    norm: str = one_of("none batch layer", "normalisation of hidden layers")
+    residual: bool = flag("add the rows of the layer before to the rows of every layer")
+    options: dict[str, Any] = table(  # noqa: RUF009
+        "further arguments of the model, as name=value", name="model_options"
+    )
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """Arguments of a model that come from data and batches.
 
     Args:
         in_features, out_features: widths of its inputs and outputs.
         weighted: whether the edges of batches have different estimator weights.
-        num_relations, edge_type: number of edge types and their column, for a relational model.
         history: whether it reads a history (control variates).
-
-    Raises ValueError for a model that cannot be made with these settings.
+        num_relations, edge_type: number of edge types and their column, for a model that reads them.
     """
-    kind, shape = kind_of(settings.model), (in_features, settings.hidden, out_features, settings.num_layers)
+
+    in_features: int
+    out_features: int
+    weighted: bool
+    history: bool = False
+    num_relations: int = 0
+    edge_type: str = ""
+
+
+def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> nn.Module:
+    """Return a new model with random weights; raises ValueError for one that cannot be made with these settings."""
+    kind = kind_of(settings.name)
     options: dict[str, Any] = {"dropout": settings.dropout}
     if settings.norm != "none":
         options["norm"] = settings.norm
     if settings.residual:
         options["residual"] = True
-    make = kind.make
-    if history:
-        for name in ("norm", "residual"):
-            if name in options:
-                raise ValueError(
-                    f"sampler 'cv' trains models without {name}, got {name}={options[name]!r}; leave it out"
-                )
-        make = kind.with_history or make
-    elif weighted:
+    if facts.weighted:
         options |= kind.weighted
-    if make is RGCN:
-        options |= {"num_relations": num_relations, "edge_type": edge_type}
+    if kind.typed:
+        options |= {"num_relations": facts.num_relations, "edge_type": facts.edge_type}
+    make = kind.with_history if facts.history and kind.with_history else kind.make
+    shape = facts.in_features, settings.hidden, facts.out_features, num_layers
     try:
-        return make(*shape, **{**options, **settings.model_options})
+        return make(*shape, **{**options, **settings.options})
     except TypeError as error:
-        given = ", ".join(settings.model_options) or "none"
+        further = ", ".join(settings.options) or "none"
         raise ValueError(
-            f"model {settings.model!r} cannot be made: {error} (norm={settings.norm!r}, residual={settings.residual}, "
-            f"model_options: {given})"
+            f"model {settings.name!r} cannot be made: {error} (norm={settings.norm!r}, residual={settings.residual}, "
+            f"model_options: {further})"
         ) from error

@@ -1,26 +1,19 @@
-"""Network: what a run trains, the rows that enter and the model that they enter."""
+"""Network: the rows that enter and the model that they enter."""
 
 from __future__ import annotations
-
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nodeflow._rows.rows import as_dense, is_collective
+from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.storage import Rows
-from nodeflow.training._features import Beside
-
-if TYPE_CHECKING:
-    from nodeflow.training._settings import Settings
-
-
-def precision_of(settings: Settings, device: torch.device) -> AbstractContextManager[Any]:
-    """Return the context in which the network of a run computes."""
-    return nullcontext() if settings.precision == "float32" else torch.autocast(device.type, torch.bfloat16)
+from nodeflow.training._features import Beside, FeatureRows, check_features
+from nodeflow.training._models import ModelSettings, kind_of
+from nodeflow.training._parts import check_held_features
 
 
 class Inputs(nn.Module):
@@ -56,7 +49,7 @@ class Inputs(nn.Module):
 
     def forward(self, batch: NodeFlow) -> Tensor:
         """Return the rows of the input layer, ``[layer_sizes[0], width]``."""
-        x = batch.ldata[0]["feat"] if self.features else None
+        x = batch.inputs["feat"] if self.features else None
         if self.table is None:
             return self._joined(x, None)
         nodes = batch.layers[0].parent_nid
@@ -74,8 +67,8 @@ class Inputs(nn.Module):
         return self._joined(x, self.table)
 
     def _joined(self, x: Tensor | None, rows: Tensor | None) -> Tensor:
-        if x is not None and self.dense and x.layout != torch.strided:
-            x = x.to_dense()
+        if x is not None and self.dense:
+            x = as_dense(x)
         if x is None or rows is None:
             return x if rows is None else rows  # type: ignore[return-value]  # one of them is there
         return torch.cat([x, rows], 1)
@@ -107,3 +100,21 @@ class Network(nn.Module):
         """Return the outputs of the seeds, ``[layer_sizes[-1], out_features]``."""
         out: Tensor = self.model(batch, self.inputs(batch))
         return out
+
+
+def inputs_of(dataset: Dataset, settings: ModelSettings, stored: FeatureRows | None = None) -> Inputs:
+    """Return what enters the model; ``stored``: features that are fetched by id."""
+    x, kind = dataset.graph.ndata.get("feat") if stored is None else stored, settings.inputs
+    if kind == "auto":
+        kind = "embedding" if x is None else "features"
+    width = 0
+    if kind != "embedding":
+        if x is None:
+            raise ValueError(f"data set {dataset.name!r} has no features, so inputs must be 'embedding'; got {kind!r}")
+        if is_collective(x):
+            check_held_features(dataset.name, dataset.graph, x)
+        else:
+            check_features(dataset.name, x)
+        width = x.shape[1]
+    embedding = 0 if kind == "features" else settings.embedding
+    return Inputs(dataset.graph.num_nodes, width, embedding, dense=not kind_of(settings.name).sparse)

@@ -8,21 +8,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from nodeflow import distributed
 from nodeflow._base.checks import as_count
 from nodeflow._disk.manifest import MANIFEST
-from nodeflow._rows.rows import take_rows
-from nodeflow.datasets import Dataset
-from nodeflow.distributed._masters import METHODS
-from nodeflow.graph import Graph
-from nodeflow.storage import write_partitions
-from nodeflow.storage._cuts import METHODS as BUFFER_METHODS
-from nodeflow.training._entering import directed
+from nodeflow.partitions import write_partitions
 from nodeflow.training._folder import read_dataset
-
-ALL_METHODS = tuple(dict.fromkeys((*BUFFER_METHODS, *METHODS)))
+from nodeflow.training._graph import directed
 
 
 def partition(options: argparse.Namespace, say: Callable[[str], None]) -> None:
@@ -39,52 +30,22 @@ def partition(options: argparse.Namespace, say: Callable[[str], None]) -> None:
     if not options.overwrite and (options.output / MANIFEST).exists():
         raise FileExistsError(f"{options.output} exists; give --overwrite to replace it, or choose another folder")
     graph = directed(dataset.graph, options.direction, options.edge_type)
-    ndata = graph.ndata
-    sparse = {name: _dense_rows(x) for name, x in ndata.items() if isinstance(x, torch.Tensor) and x.is_sparse_csr}
-    common: dict[str, Any] = {
-        "columns": sparse, "ndata": [name for name in ndata if name not in sparse], "seed": options.seed,
-        "overwrite": options.overwrite, "progress": sys.stderr.isatty(),
-    }  # fmt: skip
-    write = _for_processes if options.purpose == "processes" else _for_buffer
-    for line in write(options, graph, parts, dataset, common):
-        say(line)
+    common: dict[str, Any] = {"seed": options.seed, "overwrite": options.overwrite, "progress": sys.stderr.isatty()}
+    if options.purpose == "buffer":
+        common |= {"method": options.method or "random", "train": dataset.train if len(dataset.train) else None}
+        say(repr(write_partitions(graph, options.output, parts, **common)))
+    else:
+        common |= {name: nodes for name, nodes in dataset.splits.items() if len(nodes)}
+        common |= {"method": options.method or "metis", "edges": options.edges or "in"}
+        common |= {"balance": options.balance, "renumber": options.renumber}
+        written = distributed.partition_graph(graph, options.output, parts, **common)
+        say(f"{written!r}\n{written.report()}")
     say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
 
 
 def _check_options(options: argparse.Namespace) -> None:
     """Raise ValueError for options of the other purpose."""
     if options.purpose == "buffer":
-        given = {"--edges": options.edges is not None, "--balance": options.balance, "--renumber": options.renumber}
-        for name in (name for name, there in given.items() if there):
+        used = {"--edges": options.edges is not None, "--balance": options.balance, "--renumber": options.renumber}
+        for name in (name for name, is_used in used.items() if is_used):
             raise ValueError(f"{name} is for parts of processes; give --for processes, or leave it out")
-    methods = METHODS if options.purpose == "processes" else BUFFER_METHODS
-    if options.method is not None and options.method not in methods:
-        raise ValueError(
-            f"--method must be one of {', '.join(methods)} with --for {options.purpose}, got {options.method}"
-        )
-
-
-def _for_buffer(
-    options: argparse.Namespace, graph: Graph, parts: int, dataset: Dataset, common: dict[str, Any]
-) -> list[str]:
-    written = write_partitions(
-        graph, options.output, parts, method=options.method or "random",
-        train=dataset.train if len(dataset.train) else None, **common,
-    )  # fmt: skip
-    return [repr(written)]
-
-
-def _for_processes(
-    options: argparse.Namespace, graph: Graph, parts: int, dataset: Dataset, common: dict[str, Any]
-) -> list[str]:
-    split: dict[str, Any] = {name: nodes for name, nodes in dataset.splits.items() if len(nodes)}
-    written = distributed.partition_graph(
-        graph, options.output, parts, method=options.method or "metis", edges=options.edges or "in",
-        balance=options.balance, renumber=options.renumber, **split, **common,
-    )  # fmt: skip
-    return [repr(written), str(written.report())]
-
-
-def _dense_rows(x: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return a function that gives rows of a sparse column as dense ones."""
-    return lambda ids: take_rows(x, ids).to_dense()

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from nodeflow._disk.arrays import map_tensor
-from nodeflow._rows.rows import take_rows
+from nodeflow._rows.rows import as_dense, fetch_rows, take_rows
 from nodeflow.datasets import Dataset
 from nodeflow.graph import Graph
+from nodeflow.partitions import PartitionBuffer, Partitions, count_buckets
 from nodeflow.random import derive_key, hash_ids
-from nodeflow.storage import PartitionBuffer, Partitions
-from nodeflow.storage._write_partitions import count_buckets
+from nodeflow.training._models import kind_of
 from nodeflow.training._settings import Settings
 
 _COMPARED = 256  # nodes whose features are compared
@@ -26,25 +26,29 @@ def open_partitions(dataset: Dataset, graph: Graph, settings: Settings, edge_col
     edges in every bucket, the same training nodes with the same labels, and features of the same width and type, of
     which those of some nodes are compared. Raises ValueError where it does not, and the errors of ``PartitionBuffer``.
     """
-    parts = Partitions.open(settings.partitions)
-    problem = (
-        _columns_problem(parts, dataset, graph, edge_columns) or _nodes_problem(parts, dataset) or
-        _edges_problem(parts, graph, settings, edge_columns)
-    )  # fmt: skip
+    storage = settings.storage
+    parts = Partitions.open(storage.partitions)
+    problem = _columns_problem(parts, dataset, graph, edge_columns) or _nodes_problem(parts, dataset)
+    problem = problem or _edges_problem(parts, graph, settings, edge_columns)
     if problem:
         raise ValueError(
-            f"{settings.partitions} does not hold the partitions of data set {dataset.name!r}: {problem}; write them "
+            f"{storage.partitions} does not hold the partitions of data set {dataset.name!r}: {problem}; write them "
             "again with nodeflow partition"
         )
     return PartitionBuffer(
-        settings.partitions, settings.slots, order=settings.order, seed=settings.seed, epoch=0,
-        ndata=("feat", "label"), edata=edge_columns,
-    )  # fmt: skip
+        storage.partitions,
+        storage.slots,
+        order=storage.order,
+        seed=settings.run.seed,
+        epoch=0,
+        ndata=("feat", "label"),
+        edata=edge_columns,
+    )
 
 
 def hash_of_partitions(parts: Partitions) -> int:
     """Return a hash of a folder, by the checksums of its files: of its cut, its edges and the columns of training."""
-    columns = [f"ndata/{name}/{p}" for name in ("feat", "label") for p in range(parts.num_partitions)]
+    columns = [f"ndata/{name}/{p}" for name in ("feat", "label") for p in range(parts.num_parts)]
     named = [name for name in parts.manifest.arrays if name.startswith("edata/")]
     arrays = [parts.manifest.arrays[name] for name in ("rows", "src", "dst", "train", *columns, *sorted(named))]
     return derive_key(hash_ids(np.array([array.checksum for array in arrays], np.int64)))
@@ -72,13 +76,12 @@ def _nodes_problem(parts: Partitions, dataset: Dataset) -> str:
         whose = "the folder" if other[0] in own else "the data set"
         return f"node {other[0]} is a training node of {whose} only"
     nodes = torch.from_numpy(train)
-    labels = [column.fetch(nodes) if not isinstance(column, Tensor) else column[nodes]
-              for column in (parts.column("label"), dataset.graph.ndata["label"])]  # fmt: skip
+    labels = [fetch_rows(column, nodes) for column in (parts.column("label"), dataset.graph.ndata["label"])]
     if wrong := _first_other(*labels):
         return f"the label of training node {int(nodes[wrong[0]])} is another one"
     some = torch.from_numpy(np.unique(np.linspace(0, parts.num_nodes - 1, _COMPARED).astype(np.int64)))
     x = take_rows(dataset.graph.ndata["feat"], some)
-    if wrong := _first_other(parts.column("feat").fetch(some), x if x.layout == torch.strided else x.to_dense()):
+    if wrong := _first_other(as_dense(parts.column("feat").fetch(some)), as_dense(x)):
         return f"the features of node {int(some[wrong[0]])} are others"
     return ""
 
@@ -94,19 +97,19 @@ def _first_other(one: Tensor, other: Tensor) -> list[int]:
 
 def _edges_problem(parts: Partitions, graph: Graph, settings: Settings, edge_columns: list[str]) -> str:
     direction = (
-        f"messages go along {graph.num_edges:,} edges with direction {settings.direction!r}, which must be that "
+        f"messages go along {graph.num_edges:,} edges with direction {settings.graph.direction!r}, which must be that "
     )
     if parts.num_edges != graph.num_edges:
         return f"it has {parts.num_edges:,} edges, and {direction}of the partitions too"
-    count = parts.num_partitions
-    found = count_buckets(graph, parts.rows, count, parts.size).reshape(count, count).T
-    if other := np.argwhere(found != parts.bucket_sizes)[:1].tolist():
+    count = parts.num_parts
+    sizes = count_buckets(graph, parts.rows, count, parts.size).reshape(count, count).T
+    if other := np.argwhere(sizes != parts.bucket_sizes)[:1].tolist():
         i, j = other[0]
         return (
             f"it has {parts.bucket_sizes[i, j]:,} edges from partition {i} to partition {j}, and the data set "
-            f"{found[i, j]:,}, where {direction}of the partitions too"
+            f"{sizes[i, j]:,}, where {direction}of the partitions too"
         )
-    if settings.model == "rgcn":
+    if kind_of(settings.model.name).typed:
         (name,) = edge_columns
         largest = [_largest(map_tensor(parts.folder, parts.edge_array(name))), _largest(graph.edata[name])]
         if largest[0] != largest[1]:

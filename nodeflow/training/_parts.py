@@ -11,11 +11,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from nodeflow._rows.rows import fetch_rows
+from nodeflow._rows.rows import fetch_rows, first_not_finite
 from nodeflow.datasets import Dataset
-from nodeflow.distributed import DistributedGraph
+from nodeflow.distributed import DistributedGraph, GraphParts
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
+from nodeflow.storage import Rows
 from nodeflow.training._features import FeatureRows, hash_of
 from nodeflow.transform import DEGREES, degrees
 
@@ -36,7 +37,7 @@ def read_parts(folder: str) -> Dataset:
             f"nodeflow train --partitions {folder}; for a partition buffer give storage 'partitions'"
         )
     graph = DistributedGraph.open(folder)
-    parts = graph.parts
+    parts = GraphParts.open(folder)
     if parts.edges != "in":
         raise ValueError(
             f"{folder} has edges {parts.edges!r}, but training finds neighbours where the edges into a node lie "
@@ -53,7 +54,8 @@ def read_parts(folder: str) -> Dataset:
         torch.from_numpy(np.zeros(0, np.int64) if ids is None else np.array(ids, np.int64))
         for ids in (parts.train, parts.val, parts.test)
     )
-    return Dataset(Path(folder).name, with_columns_of_parts(graph, {"label": label}), train, val, test, num_classes)
+    graph.ndata["label"] = label
+    return Dataset(Path(folder).name, graph, train, val, test, num_classes)
 
 
 def check_held_features(name: str, graph: Graph, x: Any) -> None:
@@ -64,31 +66,34 @@ def check_held_features(name: str, graph: Graph, x: Any) -> None:
     with peers.together(what, exchanges=1):
         for start in range(0, held.shape[0], _IDS):
             ids = torch.from_numpy(np.arange(start, min(start + _IDS, held.shape[0])))
-            wrong = (~torch.isfinite(fetch_rows(held, ids).reshape(len(ids), -1)).all(1)).nonzero()
-            if len(wrong):
-                node = int(graph.held.part.masters[start + int(wrong[0, 0])])  # type: ignore[attr-defined]
+            if (wrong := first_not_finite(fetch_rows(held, ids))) is not None:
+                node = int(graph.masters[start + wrong])
                 raise ValueError(f"the features of data set {name!r} must be finite, but row {node} has NaN or inf")
         peers.gather(what, [])
 
 
 def node_degrees(graph: Graph) -> dict[str, Tensor]:
     """Return the columns of ``transform.degrees``; collective for a graph that lies on several processes."""
-    if graph.peers is None:
+    if graph.peers.size == 1:
         return degrees(graph)
     columns = zip(DEGREES, (graph.in_degrees(), graph.out_degrees()), strict=True)
     return {name: column.float() for name, column in columns}
 
 
-def with_columns_of_parts(graph: DistributedGraph, columns: Mapping[str, Any]) -> DistributedGraph:
-    """Return the same graph with further node columns; nothing is copied or exchanged."""
-    made = DistributedGraph(graph.parts, graph.held.part, graph.peers)
-    made.ndata.update({**graph.ndata, **columns})
-    made.edata.update(graph.edata)
-    return made
+def with_columns(graph: Graph, columns: Mapping[str, Tensor | Rows]) -> Graph:
+    """Return a graph of the same edges with further node columns; nothing is copied or exchanged."""
+    if isinstance(graph, DistributedGraph):
+        same = DistributedGraph(graph.parts, graph.held.part, graph.peers)
+        same.ndata.update({**graph.ndata, **columns})
+        same.edata.update(graph.edata)
+        return same
+    indptr, indices, edge_ids = graph.csc()
+    ndata: dict[str, Any] = {**graph.ndata, **columns}
+    return Graph(indptr, indices, edge_ids=edge_ids, ndata=ndata, edata=graph.edata, copy=False)
 
 
 def fingerprint_of_parts(dataset: Dataset) -> str:
     """Return a hash of labels, split and sizes: the same for any parts of the graph, unless they are renumbered."""
     graph = dataset.graph
-    known = [graph.ndata["label"], *dataset.splits.values()]
-    return f"{derive_key(graph.num_nodes, graph.num_edges, *(hash_of(column) for column in known)):016x}"
+    columns = [graph.ndata["label"], *dataset.splits.values()]
+    return f"{derive_key(graph.num_nodes, graph.num_edges, *(hash_of(column) for column in columns)):016x}"

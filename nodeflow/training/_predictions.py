@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from nodeflow._base.checks import as_ids
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow.datasets import Dataset
 from nodeflow.metrics import TopLinks
-from nodeflow.training._links import LinkTask
+from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._trainer import Trainer
 
@@ -70,9 +70,8 @@ def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = 
 
 
 def write_top_links(
-    path: FileLike, trainer: Trainer, nodes: IdsLike | None = None, k: int = 10, *, relation: int | str | None = None,
-    side: str = "destination", with_known: bool = False,
-) -> None:  # fmt: skip
+    path: FileLike, trainer: Trainer, nodes: IdsLike | None = None, k: int = 10, **options: Unpack[TopLinkOptions]
+) -> None:
     """Write the k best answers of nodes, with names, into a file: what ``nodeflow predict`` writes of a run of links.
 
     A table has a row per answer: ``node``, ``name`` where the data set has names, ``relation`` and ``relation_name``
@@ -84,7 +83,7 @@ def write_top_links(
             relations, k]`` for all relations of a graph that has some; -1 where there are fewer answers.
         trainer: of a run that learned links.
         nodes: ids of the nodes that are asked about, ``[n]``; None: all nodes.
-        k, relation, side, with_known: see ``Trainer.top_links``.
+        k, options: see ``Trainer.top_links``.
 
     With several processes the first one writes. Raises what ``Trainer.top_links`` raises; ValueError for another
     ending, FileNotFoundError where the folder is missing, ImportError where a package for the file is missing, OSError.
@@ -108,14 +107,14 @@ def write_top_links(
     place = check_predictions(Path(path))
     dataset = trainer.task.dataset
     ids = _ids(nodes, dataset)
-    found = trainer.top_links(ids, k, relation=relation, side=side, with_known=with_known)
+    answers = trainer.top_links(ids, k, **options)
     if not trainer.processes.is_first:
         return
     if place.suffix == ".npy":
-        np.save(place, found.ids.numpy())
+        np.save(place, answers.ids.numpy())
         return
     task: LinkTask = trainer.task  # type: ignore[assignment]  # top_links refuses others
-    _write_table(place, _answers(ids, found, task, task.relations_asked(relation)))
+    _write_table(place, _answers(ids, answers, task, task.relation_numbers(options.get("relation"))))
 
 
 def check_predictions(path: Path) -> Path:
@@ -162,10 +161,10 @@ def _write_table(path: Path, pieces: Iterator[dict[str, Any]]) -> None:
             writer.writerows(zip(*lists, strict=True))
 
 
-def _answers(nodes: Any, found: TopLinks, task: LinkTask, relations: list[int]) -> Iterator[dict[str, Any]]:
+def _answers(nodes: Any, best: TopLinks, task: LinkTask, relations: list[int]) -> Iterator[dict[str, Any]]:
     """Yield the table of the answers of all queries, node by node and relation by relation, in pieces."""
-    k, each = found.ids.shape[-1], max(len(relations), 1)
-    answers, scores = found.ids.view(-1, k).numpy(), found.scores.view(-1, k).float().numpy()
+    k, each = best.ids.shape[-1], max(len(relations), 1)
+    answers, scores = best.ids.view(-1, k).numpy(), best.scores.view(-1, k).float().numpy()
     names, kinds = task.dataset.node_names, task.relation_names
     step = max(_PIECE // k, 1)
     for start in range(0, max(len(answers), 1), step):  # one piece at least, for the titles

@@ -1,6 +1,9 @@
-"""torch's generators: the state that a run begins with, and the state of the process."""
+"""torch's generators: those of a run, and devices."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -31,6 +34,36 @@ def set_state(states: State, device: torch.device) -> None:
     torch.set_rng_state(states["cpu"])
     if device.type == "cuda":
         torch.cuda.set_rng_state(states["cuda"], device)
+
+
+class OwnRandom:
+    """The states of the generators of a run, which are torch's global ones within ``inside()``."""
+
+    def __init__(self, seed: int, device: torch.device) -> None:
+        self._device, self._states, self._inside = device, first_state(seed, device), False
+
+    @property
+    def states(self) -> State:
+        """The present states."""
+        return present_state(self._device) if self._inside else self._states
+
+    @states.setter
+    def states(self, states: State) -> None:
+        self._states = states
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Within the block, torch's generators are those of the run; after it, they are as before."""
+        if self._inside:
+            yield
+            return
+        with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
+            set_state(self._states, self._device)
+            self._inside = True
+            try:
+                yield
+            finally:
+                self._states, self._inside = present_state(self._device), False
 
 
 def find_device(name: str, *, several: bool = False) -> torch.device:

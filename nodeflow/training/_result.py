@@ -54,7 +54,7 @@ def counts_of(batch: Any, size: int) -> tuple[int, int, int]:
 
 @dataclass
 class Sums:
-    """What is summed up over the batches of an epoch, and goes on with a state."""
+    """Running totals of an epoch, saved in checkpoints."""
 
     loss: float = 0.0
     seeds: int = 0
@@ -77,10 +77,10 @@ class Sums:
     def record(self, epoch: int, scores: dict[str, float], metric: str) -> EpochRecord:
         """Return the record of an epoch."""
         seconds = max(self.seconds, 1e-9)
-        return EpochRecord(
-            epoch, self.loss / max(self.nodes, 1), scores.get(metric, math.nan), self.seconds, self.seeds / seconds,
-            self.edges / seconds, self.ages / self.rows if self.rows else None, scores,
-        )  # fmt: skip
+        loss, score = self.loss / max(self.nodes, 1), scores.get(metric, math.nan)
+        age = self.ages / self.rows if self.rows else None
+        rates = self.seeds / seconds, self.edges / seconds
+        return EpochRecord(epoch, loss, score, self.seconds, *rates, age, scores)
 
 
 @dataclass

@@ -1,266 +1,296 @@
-"""Settings of a training run, and their file."""
+"""Settings of a training run in groups, by name, and their file."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, get_type_hints
 
-import torch
-
-from nodeflow._base.checks import describe
+from nodeflow._base.checks import check_type
 from nodeflow._base.sizes import as_bytes
-from nodeflow.sampling._sampler import check_sizes
-from nodeflow.storage._partition_buffer import ORDERS
-from nodeflow.training._methods import METHODS
-from nodeflow.training._models import MODELS, check_model
-from nodeflow.training._options import count, documented, flag, integer, number, one_of, option, table, text
-
-TASKS = ("auto", "classification", "multilabel", "regression", "link")
-DECODERS = ("dot", "distmult", "complex", "bilinear", "transe", "rotate", "mlp")
-LINK_LOSSES = ("softmax", "logistic", "margin", "self-adversarial", "one-vs-all")
-OPTIMIZERS = {
-    "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad,
-    "rmsprop": torch.optim.RMSprop,
-}  # fmt: skip
-STORAGE = ("memory", "file", "cached", "lookahead", "partitions")
-PARTITIONED = ("partitions", "slots", "order")
-"""Settings that storage "partitions" alone reads."""
-SCHEDULES = ("constant", "cosine", "linear")
-
-
-def _fanouts(value: Any, name: str) -> tuple[int, ...] | None:
-    return None if value is None else check_sizes(value, name)
+from nodeflow.partitions import ORDERS
+from nodeflow.training._fields import Group, Usual, count, documentation, flag, integer, number, one_of, setting, text
+from nodeflow.training._fields import name_of as _name_of
+from nodeflow.training._link_network import LinkSettings
+from nodeflow.training._methods import SamplerSettings
+from nodeflow.training._models import ModelSettings
+from nodeflow.training._optimizing import OptimizerSettings
+from nodeflow.training._rules import check_values, unread
 
 
 def _memory(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string such as '2 GB', got {describe(value)}")
+    check_type(value, name, str, "a string such as '2 GB'")
     as_bytes(value, name)
-    return value
-
-
-def _folder(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, the path of a folder, got {describe(value)}")
-    return str(Path(value).absolute()) if value else ""  # the same from any folder, also in files of settings
-
-
-def _model(value: Any, name: str) -> str:
-    check_model(value, name)
     return str(value)
 
 
-@documented
+def _folder(value: Any, name: str) -> str:
+    check_type(value, name, str, "a string, the path of a folder")
+    return str(Path(value).absolute()) if value else ""  # the same from any folder, also in files of settings
+
+
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """The settings of a training run; on one machine, the same settings give the same result.
+class GraphSettings(Group):
+    """The edges along which messages go."""
 
-    Every field is an option of ``nodeflow train`` and a line of its file of settings. ``fanouts`` None is the sampler's
-    usual number for each of two layers.
-
-    Raises ValueError for values that a field cannot have, TypeError for values of another type.
-
-    >>> Settings(fanouts=(5, 5), epochs=1).batch_size
-    1024
-    >>> Settings(sampler="ladies").fanouts
-    (512, 512)
-    """
-
-    task: str = one_of(
-        "auto", TASKS,
-        "what is learned: labels of nodes, or link: which edges are there; auto: by the labels (integers: "
-        "classification, a matrix of 0 and 1: multilabel, other floats: regression)",
-    )  # fmt: skip
-    model: str = option(
-        "sage", "the model, or module:factory, a function of your own with the arguments of nodeflow.nn.GraphSAGE",
-        _model, choices=MODELS,
-    )  # fmt: skip
-    sampler: str = one_of(
-        "neighbor", METHODS,
-        "how batches are drawn; cv: control variates, where one or two drawn neighbours are enough, at the price of a "
-        "stored row per node and hidden layer",
-    )  # fmt: skip
-    fanouts: tuple[int, ...] | None = option(
-        None,
-        "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds: neighbours drawn per "
-        "node, -1 = all; for fastgcn and ladies nodes drawn per layer; saint and cluster read only how many layers "
-        "there are; cv computes the first layer from all neighbours, whatever its number",
-        _fanouts,
-    )  # fmt: skip
-    batch_size: int = count(
-        1024, "seeds per batch; for saint nodes drawn per subgraph, for cluster nodes per batch, both about", least=1
+    direction: str = one_of(
+        "in out both",
+        "along which edges neighbours are found; both adds the reverse of every edge, unless the graph is symmetric "
+        "already; parts for processes have the direction with which nodeflow partition wrote them: give the same",
+        default="both",
     )
-    hidden: int = count(256, "width of hidden layers", least=1)
-    dropout: float = number(0.6, "probability that an entry of a hidden layer is set to zero", below=1)
-    norm: str = one_of("none", ("none", "batch", "layer"), "normalisation of hidden layers")
-    residual: bool = flag("add the rows of the layer before to the rows of every layer")
-    inputs: str = one_of(
-        "auto", ("auto", "features", "embedding", "both"),
-        "what enters the model: the features of the nodes, a learned row per node, or both beside each other; auto: "
-        "features where there are any",
-    )  # fmt: skip
-    embedding: int = count(64, "width of the learned rows of nodes", least=1)
-    edge_type: str = text(
-        "", "edge column with the types of edges, for rgcn and links; empty: relation, etype, type or kind"
-    )
-    optimizer: str = one_of("adam", OPTIMIZERS, "the optimiser")
-    learning_rate: float = number(0.003, "learning rate, the highest of the schedule", above=0)
-    weight_decay: float = number(0.0, "weight decay of the optimiser")
-    schedule: str = one_of(
-        "constant", SCHEDULES, "how the learning rate falls over the epochs: not, along a cosine, or linearly, to 0"
-    )
-    warmup: float = number(0.0, "epochs over which the learning rate rises from 0")
-    clip: float = number(0.0, "largest norm of the gradient of all weights; 0: any")
+    edge_type: str = text("", "edge column with the types of edges; empty: relation, etype, type or kind")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossSettings(Group):
+    """The loss of classes."""
+
     label_smoothing: float = number(0.0, "share of the target that is spread over all classes", below=1)
     class_weights: str = one_of(
-        "none", ("none", "balanced", "seeds"),
+        "none balanced seeds",
         "balanced: the loss of a class is divided by its share of the training labels; seeds: seeds are drawn with "
         "replacement, all classes equally often",
-    )  # fmt: skip
-    accumulate: int = count(1, "batches whose gradients are added up before a step", least=1)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings(Group):
+    """What is learned, for how long, and how it is validated."""
+
+    task: str = one_of(
+        "auto classification multilabel regression link",
+        "what is learned: labels of nodes, or link: which edges are there; auto: by the labels (integers: "
+        "classification, a matrix of 0 and 1: multilabel, other floats: regression)",
+    )
+    seed: int = integer(0, "the same seed gives the same result")
     epochs: int = count(15, "passes over the training seeds", least=1)
     patience: int = count(0, "stop after so many epochs without a better validation score; 0: never")
     validate_every: int = count(1, "epochs between two validations", least=1)
     validate: str = one_of(
-        "auto", ("auto", "sampled", "full"),
+        "auto sampled full",
         "outputs of validation nodes: from sampled batches, or from full neighbourhoods; auto: sampled, but full "
         "for samplers of layers and subgraphs",
-    )  # fmt: skip
-    metric: str = text("", "the score of validation, by which the best epoch is chosen; empty: the task's first")
-    decoder: str = one_of("distmult", DECODERS, "for task link: the score of a pair of rows of width embedding")
-    decoder_options: dict[str, Any] = table(  # noqa: RUF009
-        "further arguments of the decoder, as name=value"
     )
-    inverse: bool = flag("for task link: a source is asked for as the destination of an inverse relation of its own")
-    link_loss: str = one_of(
-        "softmax", LINK_LOSSES, "for task link: the loss of scores against negatives; one-vs-all: a softmax over all "
-        "nodes, with model none",
-    )  # fmt: skip
-    negatives: int = count(256, "for task link: negatives per edge and side that is replaced", least=1)
-    negative_law: str = one_of("uniform", ("uniform", "degree"), "for task link: how negatives are drawn")
-    chunk: int = count(256, "for task link: edges of a batch that share their negatives", least=1)
-    corrupt: str = one_of("both", ("destination", "source", "both"), "for task link: the end that negatives replace")
-    margin: float = number(1.0, "for task link: the margin of losses that have one")
-    n3: float = number(
-        0.0, "for task link: weight of the N3 regularisation, the cubed norms of a triple's rows; decoder distmult or "
-        "complex",
-    )  # fmt: skip
-    temperature: float = number(1.0, "for task link: how much more hard negatives weigh, for self-adversarial")
-    seed: int = integer(0, "the same seed gives the same result")
-    storage: str = one_of(
-        "memory", STORAGE,
+    metric: str = text("", "the score of validation, by which the best epoch is chosen; empty: the task's first")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorageSettings(Group):
+    """Where features, and partitions of the graph, lie."""
+
+    kind: str = one_of(
+        "memory file cached lookahead partitions",
         "where the features lie: memory; file: rows are read when a batch needs them; cached: as file, with the rows "
         "in memory that are likely to be read most; lookahead: as file, with rows read as planned from the batches "
         "that come next. All but memory leave them in the file of a graph folder; the result is the same. partitions: "
         "training sees a few partitions of the graph at a time, which changes the result",
-    )  # fmt: skip
-    memory: str = option(
+        name="storage",
+    )
+    memory: str = setting(
         "1 GB",
         "memory for rows of features that stay in a file, such as '512 MB' or '2 GB': of cached and lookahead, "
         "and for a piece of a full pass",
         _memory,
+        metavar="SIZE",
     )
-    partitions: str = option(
+    partitions: str = setting(
         "",
-        "for storage partitions: the folder that nodeflow partition wrote of DATA; else, under torchrun, the folder of "
-        "parts that nodeflow partition --for processes wrote, one for each process, in place of DATA",
+        "the folder that nodeflow partition wrote of DATA; with storage memory, under torchrun, the folder of parts "
+        "that nodeflow partition --for processes wrote, one for each process, in place of DATA",
         _folder,
+        metavar="FOLDER",
     )
-    slots: int = count(0, "for storage partitions, which needs it: how many are in memory at a time")
+    slots: int = count(Usual("none", lambda _: 0), "partitions in memory at a time, which storage partitions needs")
     order: str = one_of(
-        "comet", ORDERS,
-        "for storage partitions: which ones are in memory together; comet: random groups; beta: fewest swaps for all "
-        "pairs; dispersed: each is read once; sequential: those with training nodes stay, others beside them",
-    )  # fmt: skip
-    share: str = one_of(
-        "even", ("even", "owned"),
-        "with several processes, which seeds of a step a process takes: as many as the others, or those that it holds",
-    )  # fmt: skip
-    workers: int = count(1, "threads that sample ahead; they change the speed only")
-    direction: str = one_of(
-        "both", ("in", "out", "both"),
-        "along which edges neighbours are found; both adds the reverse of every edge, unless the graph is symmetric "
-        "already; parts for processes have the direction with which nodeflow partition wrote them: give the same",
-    )  # fmt: skip
+        ORDERS,
+        "which partitions are in memory together; comet: random groups; beta: fewest swaps for all pairs; dispersed: "
+        "each is read once; sequential: those with training nodes stay, others beside them",
+    )
+
+    @property
+    def bytes(self) -> int:
+        """``memory`` in bytes."""
+        return as_bytes(self.memory, "memory")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputeSettings(Group):
+    """Devices, threads and processes."""
+
     device: str = text("cpu", "where the model is trained: cpu, cuda, cuda:1, or auto, a GPU where there is one")
-    precision: str = one_of(
-        "float32", ("float32", "bf16"), "type of products and hidden rows; sums over neighbours stay in float32"
-    )
+    precision: str = one_of("float32 bf16", "type of products and hidden rows; sums over neighbours stay in float32")
     compile: bool = flag("let torch.compile compile the model")
-    sampler_options: dict[str, Any] = table(  # noqa: RUF009
-        "further arguments of the sampler, as name=value"
+    workers: int = count(1, "threads that sample ahead; they change the speed only")
+    share: str = one_of(
+        "even owned",
+        "with parts in several processes, which seeds of a step a process takes: as many as the others, or those that "
+        "it holds",
     )
-    model_options: dict[str, Any] = table(  # noqa: RUF009
-        "further arguments of the model, as name=value"
-    )
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            object.__setattr__(self, field.name, field.metadata["check"](getattr(self, field.name), field.name))
-        method = METHODS[self.sampler]
-        if self.fanouts is None:
-            object.__setattr__(self, "fanouts", (method.fanout,) * 2)
-        method.check(self)
-        self._check_partitions()
 
-    def _check_partitions(self) -> None:
-        if self.storage != "partitions":
-            if self.partitions and self.storage != "memory":
-                raise ValueError(
-                    f"partitions is read with storage 'partitions' only, or 'memory' for parts of several processes, "
-                    f"got partitions = {self.partitions!r} with storage {self.storage!r}; give one of these"
-                )
-            if self.slots:
-                raise ValueError(
-                    f"slots is read with storage 'partitions' only, got slots = {self.slots!r} with storage "
-                    f"{self.storage!r}; give storage 'partitions', or leave it out"
-                )
-            return
-        if not self.partitions:
-            raise ValueError(
-                "storage 'partitions' needs partitions: the folder that nodeflow partition wrote; got none"
-            )
-        if not self.slots:
-            raise ValueError("storage 'partitions' needs slots: how many partitions are in memory at a time; got none")
-        if self.task == "link":
-            raise ValueError(
-                "storage must not be 'partitions' with task 'link', which draws negatives among all nodes; take "
-                "another storage, or a storage.PartitionBuffer in a loop of your own"
-            )
-        if self.inputs in ("embedding", "both"):
-            raise ValueError(
-                f"inputs must be 'features' with storage 'partitions', since the learned rows of all nodes lie in "
-                f"memory; got {self.inputs!r}"
-            )
+@dataclass(frozen=True, init=False, repr=False)
+class Settings:
+    """The settings of a training run; on one machine, the same settings give the same result.
 
-    @property
-    def num_layers(self) -> int:
-        """Number of layers of the model."""
-        return len(self.sizes)
+    Every setting is a keyword, an option of ``nodeflow train``, and a line of its file of settings; it is read in its
+    group, as in ``settings.model.hidden``. A whole group may be given too, as in ``link={"margin": 9}``.
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """``fanouts``, which are never None once the settings are made."""
-        assert self.fanouts is not None
-        return self.fanouts
+    Args:
+        base: settings to begin with, by name or group. Those that ``changes`` leave unread are left out.
+        changes: settings by name, or groups.
+
+    Raises ValueError for values that a setting cannot have, for settings that exclude each other, and for those that
+    the run will not read; TypeError for values of another type.
+
+    >>> settings = Settings(fanouts=(5, 5), epochs=1)
+    >>> settings.sampler.batch_size, settings.optimizer.lr
+    (1024, 0.003)
+    >>> settings.replace(sampler="ladies", lr=0.01)
+    Settings(fanouts=(5, 5), epochs=1, sampler='ladies', lr=0.01)
+    >>> Settings(margin=9)
+    Traceback (most recent call last):
+    ValueError: margin (= 9) is read with task 'link', and this run has task 'auto'; leave it out
+    """
+
+    run: RunSettings
+    graph: GraphSettings
+    model: ModelSettings
+    sampler: SamplerSettings
+    link: LinkSettings
+    loss: LossSettings
+    optimizer: OptimizerSettings
+    storage: StorageSettings
+    compute: ComputeSettings
+    chosen: Mapping[str, object] = field(init=False, compare=False)
+
+    def __init__(self, base: Mapping[str, object] = MappingProxyType({}), **changes: object) -> None:
+        before, changed = by_name(base), by_name(changes)
+        chosen = {**before, **changed}
+        groups = _groups(chosen)
+        strays = _unread(chosen, _values(groups))
+        if strays:
+            # what a change leaves unread goes; what nothing ever read is a mistake
+            always = {**_unread(before, _values(_groups(before))), **dict.fromkeys(changed)}
+            for name, reason in strays.items():
+                if name in always:
+                    raise ValueError(f"{name} (= {chosen[name]!r}) {reason}; leave it out")
+            chosen = {name: value for name, value in chosen.items() if name not in strays}
+            groups = _groups(chosen)
+        check_values(_values(groups))
+        for name, value in {**groups, "chosen": chosen}.items():
+            object.__setattr__(self, name, value)
+
+    def replace(self, **changes: object) -> Settings:
+        """Return settings with other values, by name or group; those that are then not read go back to their defaults.
+
+        >>> Settings(task="link", decoder="complex").replace(task="auto", hidden=8)
+        Settings(task='auto', hidden=8)
+        """
+        return Settings(self.chosen, **changes)
+
+    def check(self, **facts: str) -> None:
+        """Raise ValueError where a run of these facts (see ``_rules.FACTS``, or ``task``) does not go with settings."""
+        values = {**self.by_name(), **facts}
+        for name, reason in _unread(self.chosen, values).items():
+            if self.chosen[name] != FIELDS[name][1].default:
+                raise ValueError(f"{name} (= {self.chosen[name]!r}) {reason}; leave it out")
+        check_values(values)
+
+    def by_name(self, *, read: bool = False) -> dict[str, Any]:
+        """Return the values of all settings by name; with ``read`` of those that the run reads."""
+        values = _values({name: getattr(self, name) for name in GROUPS})
+        unread = _unread(values, values) if read else {}
+        return {name: value for name, value in values.items() if name not in unread}
+
+    def left_out(self, values: Mapping[str, Any]) -> list[str]:
+        """Return the names of settings that a file changes and these do not have, because others leave them unread."""
+        in_file = by_name({name: value for name, value in values.items() if name in FIELDS or name in GROUPS})
+        changed = (name for name, value in in_file.items() if value not in (FIELDS[name][1].default, {}))
+        return [name for name in changed if name not in self.chosen]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all settings by name, in types that TOML and JSON have."""
-        return {**asdict(self), "fanouts": list(self.sizes)}
+        """Return the settings that a run reads by group, in types that TOML and JSON have."""
+        tables: dict[str, Any] = {}
+        for name, value in self.by_name(read=True).items():
+            group, one = FIELDS[name]
+            tables.setdefault(group, {})[one.name] = list(value) if isinstance(value, tuple) else value
+        return tables
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Settings:
-        """Return the settings ``values``; raises ValueError for a name that is no setting."""
-        names = [field.name for field in fields(cls)]
-        unknown = [name for name in values if name not in names]
-        if unknown:
-            raise ValueError(
-                f"there is no setting {unknown[0]!r} (= {values[unknown[0]]!r}); the settings are {', '.join(names)}"
-            )
-        return cls(**values)
+    def from_dict(cls, values: Mapping[str, Any], **changes: object) -> Settings:
+        """Return the settings of a file, by name or group, with changes; raises ValueError as ``Settings`` does.
+
+        Files of the version before have ``learning_rate``, and also settings that their run did not read.
+        """
+        if "learning_rate" in values:
+            values = {"lr" if name == "learning_rate" else name: value for name, value in values.items()}
+            strays = _unread(values, _values(_groups(by_name(values))))
+            values = {name: value for name, value in values.items() if name not in strays}
+        return cls(values, **changes)
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.chosen.items())})"
+
+
+GROUPS: dict[str, type[Group]] = {name: kind for name, kind in get_type_hints(Settings).items() if name != "chosen"}
+"""The groups by the attribute of ``Settings`` that holds them."""
+FIELDS = {_name_of(one): (group, one) for group, kind in GROUPS.items() for one in fields(kind)}
+"""The group and the field of every setting by its name."""
+Settings.__doc__ = (Settings.__doc__ or "").replace(
+    "        changes: settings by name, or groups.\n",
+    "\n".join(
+        ["        changes: settings by name, or groups.", *(documentation(*place) for place in FIELDS.values()), ""]
+    ),
+)
+
+
+def by_name(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by name, also those of a whole group; raises ValueError for unknown names."""
+    chosen: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in GROUPS and isinstance(value, (Mapping, Group)):
+            names = {one.name: _name_of(one) for one in fields(GROUPS[name])}
+            if isinstance(value, Group):
+                value = {one.name: each for one in fields(value) if (each := getattr(value, one.name)) != one.default}
+            for key, each in value.items():
+                chosen[_known(key, each, names, f"{name}.")] = each
+        else:
+            chosen[_known(name, value, {one: one for one in FIELDS}, "")] = value
+    usual = (name for name, value in chosen.items() if value is None and isinstance(FIELDS[name][1].default, Usual))
+    return {name: value for name, value in chosen.items() if name not in {*usual}}
+
+
+def _known(name: str, value: object, names: Mapping[str, str], group: str) -> str:
+    if name in names:
+        return names[name]
+    close = get_close_matches(name, names, 1)
+    hint = f"; did you mean {group}{close[0]}?" if close else f"; the settings are {', '.join(names)}"
+    raise ValueError(f"there is no setting {f'{group}{name}'!r} (= {value!r}){hint}")
+
+
+def _groups(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the groups by their attributes; raises for values that they cannot have."""
+    inside: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
+    for name, value in chosen.items():
+        group, one = FIELDS[name]
+        inside[group][one.name] = value
+    return {group: kind(**inside[group]) for group, kind in GROUPS.items()}
+
+
+def _values(groups: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of all settings by name."""
+    return {name: getattr(groups[group], one.name) for name, (group, one) in FIELDS.items()}
+
+
+def _unread(names: Mapping[str, object], values: Mapping[str, object]) -> dict[str, str]:
+    """Return why settings are not read in a run of these values, by name."""
+    reasons = {name: unread(name, FIELDS[name][0], values) for name in names}
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def read_toml(path: Path) -> dict[str, Any]:

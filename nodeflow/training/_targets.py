@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nodeflow.datasets import Dataset
+from nodeflow.training._settings import LossSettings
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Takes outputs ``[n, width]`` and labels ``[n, ...]``; returns one loss per row, ``[n]``."""
@@ -31,30 +32,28 @@ class Target(NamedTuple):
     metrics: tuple[str, ...]
 
 
-def find_target(dataset: Dataset, task: str, *, label_smoothing: float, class_weights: str) -> Target:
-    """Return the target that ``task`` and the labels of ``dataset`` ask for.
+def task_of(dataset: Dataset, task: str) -> str:
+    """Return the task of nodes, "auto" by the labels; raises ValueError for a data set without any."""
+    if "label" not in dataset.graph.ndata:
+        unread = f"; files that were not read: {', '.join(dataset.unread_files)}" if dataset.unread_files else ""
+        raise ValueError(f"data set {dataset.name!r} has no labels, so a model cannot be trained on it{unread}")
+    return _task_of(dataset.graph.ndata["label"]) if task == "auto" else task
 
-    Raises ValueError for labels that do not fit the task, and for options that do not fit it.
-    """
-    name, graph = dataset.name, dataset.graph
-    if "label" not in graph.ndata:
-        raise ValueError(f"data set {name!r} has no labels, so a model cannot be trained on it")
-    labels = graph.ndata["label"]
-    if task == "auto":
-        task = _task_of(labels)
-    if task != "classification" and (label_smoothing or class_weights != "none"):
-        given = "label_smoothing" if label_smoothing else "class_weights"
-        raise ValueError(f"{given} is for classification, but the task is {task!r}")
+
+def find_target(dataset: Dataset, task: str, settings: LossSettings) -> Target:
+    """Return the target that ``task`` and the labels of a data set ask for; raises ValueError where they don't fit."""
+    task, name, labels = task_of(dataset, task), dataset.name, dataset.graph.ndata["label"]
     if len(dataset.train) == 0:
         raise ValueError(f"data set {name!r} has no training nodes")
     if task == "classification":
         _check_classes(dataset, labels)
-        weight = _balanced(labels[dataset.train], dataset.num_classes) if class_weights == "balanced" else None
+        balanced = settings.class_weights == "balanced"
+        weight = _balanced(labels[dataset.train], dataset.num_classes) if balanced else None
 
         def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
             each = None if weight is None else weight.to(outputs)
             return functional.cross_entropy(
-                outputs, labels, weight=each, reduction="none", label_smoothing=label_smoothing
+                outputs, labels, weight=each, reduction="none", label_smoothing=settings.label_smoothing
             )
 
         return Target(task, dataset.num_classes, cross_entropy, ("accuracy", "f1_macro"))

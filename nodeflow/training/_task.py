@@ -1,36 +1,32 @@
-"""Task: what a trainer asks about data, network and batches."""
+"""Task: data, network and batches of a run, and what a trainer asks about them."""
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.sizes import as_bytes
 from nodeflow._rows.rows import whole_column
 from nodeflow.datasets import Dataset
-from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.loader import NodeFlowLoader
+from nodeflow.loader import NodeFlowLoader, SentAhead
 from nodeflow.metrics import Metric
 from nodeflow.nn import FlowModel, IgnoredWeightWarning
-from nodeflow.sampling import SamplerBase
-from nodeflow.storage import Cached, Lookahead
-from nodeflow.storage._cached import row_bytes
-from nodeflow.training._entering import inputs_of, relations_of
+from nodeflow.sampling.base import SamplerBase
+from nodeflow.storage import Cached, Lookahead, mean_bytes
 from nodeflow.training._features import FeatureRows
-from nodeflow.training._methods import METHODS
-from nodeflow.training._models import MODELS, build_model
-from nodeflow.training._network import Network, precision_of
+from nodeflow.training._graph import directed, relations_of, with_features
+from nodeflow.training._models import ModelFacts, build_model, kind_of
+from nodeflow.training._network import Network, inputs_of
 from nodeflow.training._partition_batches import PartitionBatches
 from nodeflow.training._processes import Processes
-from nodeflow.training._sent_ahead import SentAhead
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES
 
@@ -49,62 +45,118 @@ class Batches(Protocol):
 
 
 class Task(ABC):
-    """What a ``Trainer`` asks about its data, its network and its batches.
+    """Data, network and batches of a run.
+
+    Subclasses set ``metrics`` and ``metric`` and what their ``make_network`` and ``make_loader`` read, then call this.
 
     Args:
         dataset: the data set.
-        graph: the graph along whose edges messages go.
+        graph: the graph whose edges are those of messages, in the direction of the data set.
         settings: see ``Settings``.
         device: where the network is.
+        model: of the user's own; None: that of the settings.
+        width: that of the model's outputs.
 
-    Attributes: ``network``; ``batches``, those of training; ``metrics`` by name, and ``metric``, which chooses the best
-    epoch; ``weighted``, whether the edges of a batch have different estimator weights.
+    Attributes, each made from those before it:
+        own_model: whether the model is of the user's own, also by name.
+        dtype: type of the features that enter the network: float32, or with ``precision="bf16"`` bfloat16, to which
+            products would round them in every step; a history, a decoder without a model, and models of a user's own
+            get float32.
+        method, graph: the sampler in training, and the graph along whose edges messages go.
+        features: where they are fetched by id, else None.
+        edge_type: column of edge types that the model reads, or empty.
+        inputs: the rows that enter the model.
+        weighted: whether the edges of a batch have different estimator weights.
+        facts: arguments from which the model is made again; None for one of the user's own and for none.
+        network: inputs and model, and a decoder.
+        loader: the batches of the whole graph that training draws; None where it draws none.
+        batches: those of training.
     """
 
-    batches: Batches
-    network: Network
     metrics: Mapping[str, Metric]
     metric: Metric
 
-    def __init__(self, dataset: Dataset, graph: Graph, settings: Settings, device: torch.device) -> None:
+    def __init__(
+        self,
+        dataset: Dataset,
+        graph: Graph,
+        settings: Settings,
+        device: torch.device,
+        model: nn.Module | None,
+        width: int,
+    ) -> None:
         self.dataset, self.settings, self.device = dataset, settings, device
         self.processes = Processes.present()
-        self.method = METHODS[settings.sampler](graph, settings)
+        kind, encodes = kind_of(settings.model.name), model is not None or settings.model.name != "none"
+        self.own_model = model is not None or kind.own
+        plain = not encodes or self.own_model or settings.compute.precision == "float32"
+        self.dtype = torch.float32 if plain or settings.sampler.has_history else torch.bfloat16
+        graph = directed(graph, settings.graph.direction, settings.graph.edge_type)
+        self.method = settings.sampler.on(with_features(graph, settings.storage.kind, self.dtype), kind)
         self.graph = self.method.graph
         column = self.graph.ndata.get("feat")
         self.features = column if isinstance(column, FeatureRows) else None
-        self._types = relations_of(self.graph, settings)
-        self._model_facts: dict[str, Any] | None = None
-        self._own_model = False
-
-    def build(self, model: nn.Module | None, out_features: int, probe: Callable[[], NodeFlow]) -> nn.Module:
-        """Return the model, a new one unless it is given, and make the network's inputs and the method's state.
-
-        ``probe`` draws a batch that says whether edges have different weights.
-        """
-        self.build_inputs()
-        self._own_model = model is not None or self.settings.model not in MODELS
-        self.weighted = not self.method.has_history and any(flow.needs_weight for flow in probe().flows)
-        if model is None:
-            self._model_facts = {
-                "in_features": self.inputs.width, "out_features": out_features, "weighted": self.weighted,
-                "history": self.method.has_history, **self._types,
-            }  # fmt: skip
-            model = build_model(self.settings, **self._model_facts)
-        if self.method.has_history:
-            self.method.start(model, whole_column(self.inputs.everywhere(self.graph)).detach())
-        return model
-
-    def build_inputs(self) -> None:
-        """Make the network's inputs, for no model."""
-        self.inputs, self.weighted = inputs_of(self.dataset, self.settings, self.features), False
-        if self.features is not None and self.settings.storage == "cached":
+        self.edge_type, num_relations = relations_of(self.graph, settings.graph.edge_type) if kind.typed else ("", 0)
+        self.inputs = inputs_of(dataset, settings.model, self.features)
+        if self.features is not None and settings.storage.kind == "cached":
             heat = self.method.heat(self.trained_nodes())
-            self.graph.ndata["feat"] = Cached(self.features, heat, self.settings.memory)
+            self.graph.ndata["feat"] = Cached(self.features, heat, settings.storage.memory)
+        self.weighted = encodes and not self.method.has_history and self._has_weights()
+        self.facts: ModelFacts | None = None
+        if encodes and model is None:
+            self.facts = ModelFacts(
+                self.inputs.width, width, self.weighted, self.method.has_history, num_relations, self.edge_type
+            )
+            model = build_model(settings.model, len(settings.sampler.fanouts), self.facts)
+        if self.method.has_history and model is not None:
+            self.method.start(model, whole_column(self.inputs.everywhere(self.graph)).detach())
+        self.network = self.make_network(model).to(device)
+        self.loader = self.make_loader()
+        first = 0 if self.loader is None or not encodes else self._try_first_batch(self.loader, width)
+        self.batches = self.make_batches(first)
+
+    def _has_weights(self) -> bool:
+        sampler = self.method.sampler(self.settings.run.seed)
+        batch = sampler(self.method.seeds(self.trained_nodes(), sampler)[: self.method.batch_size])
+        return any(flow.needs_weight for flow in batch.flows)
 
     def network_facts(self) -> dict[str, Any]:
         """Return the arguments from which the network is made again; the model's are None for one of the user's own."""
-        return {"inputs": self.inputs.facts, "model": self._model_facts}
+        return {"inputs": self.inputs.facts, "model": None if self.facts is None else asdict(self.facts)}
+
+    def precision(self) -> AbstractContextManager[Any]:
+        """Return the context in which the network computes."""
+        full = self.settings.compute.precision == "float32"
+        return nullcontext() if full else torch.autocast(self.device.type, torch.bfloat16)
+
+    # ---- made once
+
+    @abstractmethod
+    def trained_nodes(self) -> Tensor:
+        """Return the ids of the nodes that are seeds of an epoch, repeated ones as often as they are."""
+
+    @abstractmethod
+    def make_network(self, model: nn.Module | None) -> Network:
+        """Return the network of ``inputs`` and a model."""
+
+    @abstractmethod
+    def make_loader(self) -> NodeFlowLoader | None:
+        """Return the batches of training as they are drawn from the whole graph."""
+
+    def make_batches(self, inputs: int) -> Batches:
+        """Return the batches of training, whose features are read as planned where the settings say so.
+
+        ``inputs``: about how many rows a batch reads. The plan takes 8 bytes for each row that it foresees: it foresees
+        as many batches as take no more than the rows in memory do, 16 at least, and at most an epoch.
+        """
+        assert self.loader is not None
+        storage, window = self.settings.storage, len(self.loader)
+        if storage.kind != "lookahead":
+            return self.loader
+        foreseen = max(storage.bytes // (8 * max(inputs, 1)), 16)
+        heat = None if foreseen >= window else self.method.heat(self.trained_nodes())
+        epochs = self.settings.run.epochs
+        return Lookahead(self.loader, storage.memory, window=min(window, foreseen), epochs=epochs, heat=heat)
 
     # ---- training
 
@@ -114,7 +166,7 @@ class Task(ABC):
 
     @abstractmethod
     def size(self, batch: Any) -> int:
-        """Return the number of items whose loss a batch has."""
+        """Return how many items contribute to the loss of a batch."""
 
     def after_step(self, batch: Any) -> Tensor:
         """Store what later batches read, after a step; return the ages of the rows of a history that it had read."""
@@ -126,10 +178,15 @@ class Task(ABC):
             return self.batches.num_batches(epoch)
         return len(self.batches)
 
-    @property
-    def told(self) -> str:
-        """What the settings and the data set do not tell of the task, in a line; empty where there is nothing."""
-        return ""
+    def description(self) -> list[str]:
+        """Return lines about the task that neither the settings nor the data set show."""
+        added = self.graph.num_edges - self.dataset.graph.num_edges
+        edges = f"messages along {self.graph.num_edges:,} edges"
+        if added > 0 and self.settings.graph.direction == "both":
+            edges += f", {added:,} of them reverses (--direction in leaves these out)"
+        drawn = self.method.drawn_by_seed()
+        hops = f"; a seed draws up to {', then '.join(f'{count:,}' for count in drawn)} nodes" if drawn else ""
+        return [edges + hops]
 
     # ---- evaluation
 
@@ -147,8 +204,8 @@ class Task(ABC):
     @property
     def validates_fully(self) -> bool:
         """Whether validation uses full neighbourhoods."""
-        asked = self.settings.validate
-        return asked == "full" or (asked == "auto" and self.method.validates_fully)
+        validate = self.settings.run.validate
+        return validate == "full" or (validate == "auto" and self.method.validates_fully)
 
     # ---- state
 
@@ -166,79 +223,68 @@ class Task(ABC):
 
     # ---- for subclasses
 
-    @abstractmethod
-    def trained_nodes(self) -> Tensor:
-        """Return the ids of the nodes that are seeds of an epoch, repeated ones as often as they are."""
-
-    def planned(self, batches: NodeFlowLoader, inputs: int) -> Batches:
-        """Return the batches of training, whose features are read as planned where the settings say so.
-
-        ``inputs``: about how many rows a batch reads. The plan takes 8 bytes for each row that it foresees: it foresees
-        as many batches as take no more than the rows in memory do, 16 at least, and at most an epoch.
-        """
-        settings, window = self.settings, len(batches)
-        if settings.storage != "lookahead":
-            return batches
-        foreseen = max(as_bytes(settings.memory, "memory") // (8 * max(inputs, 1)), 16)
-        heat = None if foreseen >= window else self.method.heat(self.trained_nodes())
-        return Lookahead(batches, settings.memory, window=min(window, foreseen), epochs=settings.epochs, heat=heat)
-
     def full_pass(self, model: FlowModel, **options: Any) -> Tensor:
         """Return ``model.inference`` of the graph, float32; from features in a file it computes in files too."""
         x = self.inputs.everywhere(self.graph)
         if isinstance(x, Tensor):
             return model.inference(self.graph, x.detach().to(self.device), **options).float()
         # of a piece of the nodes, the rows of about all their neighbours are in memory
-        piece = (1 + self.graph.num_edges / max(self.graph.num_nodes, 1)) * row_bytes(x)
-        size = int(min(max(as_bytes(self.settings.memory, "memory") / max(piece, 1), 256), 65_536))
+        piece = (1 + self.graph.num_edges / max(self.graph.num_nodes, 1)) * mean_bytes(x)
+        size = int(min(max(self.settings.storage.bytes / max(piece, 1), 256), 65_536))
         with TemporaryDirectory(prefix="nodeflow-") as folder:
             return model.inference(self.graph, x, folder=folder, chunk_size=size, **options).float()
 
     def edge_columns(self) -> list[str]:
         """Return the names of the edge columns that the network reads: types, or all for a model of a user's own."""
-        if self._types:
-            return [self._types["edge_type"]]
-        return list(self.graph.edata) if self._own_model else []
+        return [self.edge_type] if self.edge_type else list(self.graph.edata) if self.own_model else []
 
-    def loader(
-        self, sampler: SamplerBase, seeds: Tensor, batch_size: int, seed: int, *, shuffle: bool = False,
-        seed_columns: tuple[str, ...] = (), weights: Tensor | None = None, seed_data: dict[str, Tensor] | None = None,
-    ) -> NodeFlowLoader:  # fmt: skip
-        """Return batches with the columns that the network reads, and ``seed_columns`` in the last layer.
+    def batches_of(
+        self, sampler: SamplerBase, seeds: Tensor, batch_size: int, seed: int, last: Sequence[str] = (), **options: Any
+    ) -> NodeFlowLoader:
+        """Return batches with the columns that the network reads, and those of ``last`` in the last layer.
 
-        With several processes each has its share of every batch. ``weights``: of the seeds, which are then drawn in
-        proportion to them. ``seed_data``: columns by seed.
+        With several processes each has its share of every batch. ``options`` are those of ``NodeFlowLoader``.
         """
-        layers, cuda = sampler.num_flows, self.device.type == "cuda"
-        columns: dict[int, list[str]] = {i: [] for i in range(layers + 1)}
-        if self.weighted or self._own_model:
-            columns = {i: list(DEGREES) for i in columns}
-        if self.inputs.features:
-            columns[0] = [*columns[0], "feat"]
-        columns[layers] = [*columns[layers], *seed_columns]
-        edges = self.edge_columns()
+        columns = {i: list(DEGREES) if self.weighted or self.own_model else [] for i in range(sampler.num_flows + 1)}
+        columns[0] += ["feat"] if self.inputs.features else []
+        columns[sampler.num_flows] += last
+        compute = self.settings.compute
+        options |= {
+            "seed": seed,
+            "num_workers": compute.workers,
+            "ndata": {i: names for i, names in columns.items() if names},
+            "edata": self.edge_columns() or None,
+            "rank": self.processes.rank,
+            "world_size": self.processes.size,
+            "share": compute.share,
+        }
+        if self.device.type != "cuda":
+            return NodeFlowLoader(sampler, seeds, batch_size, **options)
         # a history is read as late as possible, and planned rows are put into batches when they are taken: neither can
         # be sent ahead
-        make: Callable[..., NodeFlowLoader] = NodeFlowLoader
-        if cuda and (self.method.has_history or self.settings.storage == "lookahead"):
-            make = partial(NodeFlowLoader, device=self.device, pin_memory=True)
-        elif cuda:
-            make = partial(SentAhead, target=self.device)
-        return make(
-            sampler, seeds, batch_size, shuffle, seed=seed, num_workers=self.settings.workers,
-            ndata={i: names for i, names in columns.items() if names}, edata=edges or None, weights=weights,
-            seed_data=seed_data, rank=self.processes.rank, world_size=self.processes.size, share=self.settings.share,
-        )  # fmt: skip
+        if self.method.has_history or self.settings.storage.kind == "lookahead":
+            return NodeFlowLoader(sampler, seeds, batch_size, device=self.device, pin_memory=True, **options)
+        return SentAhead(sampler, seeds, batch_size, target=self.device, **options)
 
-    def try_first_batch(self, batches: NodeFlowLoader, width: int) -> int:
-        """Return how many rows enter the first of the batches.
+    def outputs_of(self, sampler: SamplerBase, nodes: Tensor, width: int) -> Tensor:
+        """Return the network's outputs of nodes, ``[n, width]`` on the CPU, from batches that are always the same."""
+        place = {"place": torch.arange(len(nodes))}
+        batches = self.batches_of(
+            sampler, nodes, self.settings.sampler.batch_size, self.settings.run.seed + 1, seed_data=place
+        )
+        places, rows = [torch.zeros(0, dtype=torch.int64)], [torch.zeros(0, width)]
+        for batch in batches:
+            places.append(batch.seed_data["place"].cpu())
+            rows.append(self.network(batch).float().cpu()[batch.seed_index.cpu()])
+        return self.processes.rows_of_all(torch.cat(places), torch.cat(rows), len(nodes))
 
-        Raises ValueError where the model cannot compute it, or is biased for it.
+    def _try_first_batch(self, batches: NodeFlowLoader, width: int) -> int:
+        """Return how many rows enter the first batch.
 
-        ``width``: that of the outputs of the network.
+        Raises ValueError where the model cannot compute it, or is biased for it; ``width``: that of its outputs.
         """
         state, training = batches.state_dict(), self.network.training
-        with warnings.catch_warnings(), torch.no_grad(), precision_of(self.settings, self.device):
+        with warnings.catch_warnings(), torch.no_grad(), self.precision():
             warnings.simplefilter("error", IgnoredWeightWarning)
             self.network.eval()
             batch = next(iter(batches))
@@ -247,8 +293,8 @@ class Task(ABC):
             except IgnoredWeightWarning as warning:
                 layer = str(warning).partition(" ")[0]
                 raise ValueError(
-                    f"model {self.settings.model!r} would be biased with sampler {self.settings.sampler!r}, whose "
-                    f"edges have different weights: {layer} ignores them. {_without_bias(self.settings)}"
+                    f"model {self.settings.model.name!r} would be biased with sampler {self.settings.sampler.name!r}, "
+                    f"whose edges have different weights: {layer} ignores them. {_without_bias(self.settings)}"
                 ) from None
             finally:
                 self.network.train(training)
@@ -262,8 +308,8 @@ class Task(ABC):
 
 def _without_bias(settings: Settings) -> str:
     """Say what to change where a model ignores the weights of a sampler."""
-    if settings.model_options.get("weighted") is False:
+    if settings.model.options.get("weighted") is False:
         return "Leave out weighted = false of model_options"
-    if "prob" in settings.sampler_options:
+    if "prob" in settings.sampler.options:
         return "Use model sage, gcn or gin, or leave out prob of sampler_options"
     return "Use model sage, gcn or gin, or sampler neighbor, labor, bernoulli or shadow"

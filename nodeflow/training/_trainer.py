@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -22,22 +22,19 @@ from nodeflow.metrics import Metric, TopLinks
 from nodeflow.random import derive_key
 from nodeflow.training._averaged import Averaged
 from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_same_run, names_of_parts
-from nodeflow.training._links import LinkTask
-from nodeflow.training._network import precision_of
+from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import NodeTask
-from nodeflow.training._optimizing import make_optimizer, make_scheduler
 from nodeflow.training._processes import Processes
-from nodeflow.training._random_state import find_device, first_state, present_state, set_state
+from nodeflow.training._random_state import OwnRandom, find_device
 from nodeflow.training._result import EpochRecord, Result, Sums, counts_of
+from nodeflow.training._rules import FEATURES, NO_FEATURES, ONE, SEVERAL, WHOLE
+from nodeflow.training._rules import PARTS as GRAPH_PARTS
 from nodeflow.training._settings import Settings
-from nodeflow.training._shared_runs import check_network, check_processes
-from nodeflow.training._targets import Loss
+from nodeflow.training._shared_runs import check_shared
+from nodeflow.training._targets import Loss, task_of
 from nodeflow.training._task import PARTS, Task
 
 Report = Callable[[EpochRecord], None]
-
-
-_MASKS = 0x70726F636573736573  # makes numbers that torch draws independent of others with the same seed
 
 
 class Stopped(Exception):  # noqa: N818  it is no error
@@ -60,7 +57,8 @@ class Trainer:
         scheduler: ``scheduler(optimizer)``, stepped after every step of the optimiser; None: that of the settings.
         checkpoints: where and when the state is saved; None: never.
 
-    Training leaves torch's global random state as it was. Raises ValueError for data, settings and combinations that
+    A part of your own takes the place of the settings for it, which are then not read. Training leaves torch's global
+    random state as it was. Raises ValueError for data, settings and combinations that
     cannot be trained with.
 
     >>> from nodeflow.datasets import debian
@@ -71,31 +69,39 @@ class Trainer:
     """
 
     def __init__(
-        self, dataset: Dataset, settings: Settings | None = None, *, model: nn.Module | None = None,
-        loss: Loss | None = None, metrics: Sequence[Metric] = (),
+        self,
+        dataset: Dataset,
+        settings: Settings | None = None,
+        *,
+        model: nn.Module | None = None,
+        loss: Loss | None = None,
+        metrics: Sequence[Metric] = (),
         optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None = None,
         scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler] | None = None,
         checkpoints: Checkpoints | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.settings = settings = settings or Settings()
         self.processes = Processes.present()
-        self.device = find_device(settings.device, several=self.processes.size > 1)
-        self._random, self._inside = first_state(settings.seed, self.device), False
-        self._own_parts = names_of_parts(metrics, model=model, loss=loss, optimizer=optimizer, scheduler=scheduler)
-        with self._own_random(), self.processes.together():
-            check_processes(settings, dataset, self.processes.size)
-            kind = LinkTask if settings.task == "link" else NodeTask
-            self.task: Task = kind(dataset, settings, self.device, model=model, loss=loss, metrics=metrics)
-            check_network(self.task.network, self.processes.size)
-        facts = {"parts of your own": self._own_parts, "the data set": self.task.fingerprint()}
-        self.processes.agree("runs", {**self._settings_of_all(), **facts})
-        self.network, self.batches = self.task.network, self.task.batches
-        self._forward = torch.compile(self.network) if settings.compile else self.network
-        make = optimizer or partial(make_optimizer, settings, self.task)
-        self.optimizer = make(self.network.parameters())
-        self.scheduler = (scheduler or partial(make_scheduler, settings, self.task))(self.optimizer)
-        self.checkpoints = checkpoints if self.processes.is_first else None
         several = self.processes.size > 1
+        self.device = find_device(settings.compute.device, several=several)
+        self._random = OwnRandom(settings.run.seed, self.device)
+        self._own_parts = names_of_parts(metrics, model=model, loss=loss, optimizer=optimizer, scheduler=scheduler)
+        with self._random.inside(), self.processes.together():
+            settings.check(**_facts(dataset, settings, own_model=model is not None))
+            kind = LinkTask if settings.run.task == "link" else NodeTask
+            self.task: Task = kind(dataset, settings, self.device, model=model, loss=loss, metrics=metrics)
+            if several:
+                check_shared(self.task)
+        facts = {"parts of your own": self._own_parts, "the data set": self.task.fingerprint()}
+        self.processes.agree("runs", {**self._settings_of_all().by_name(), **facts})
+        self.network, self.batches = self.task.network, self.task.batches
+        self._forward = torch.compile(self.network) if settings.compute.compile else self.network
+        rows = settings.compute.precision != "float32" or self.task.inputs.table is not None
+        make = optimizer or partial(settings.optimizer.optimizer, large=rows)
+        self.optimizer = make(self.network.parameters())
+        usual = partial(settings.optimizer.scheduler, epochs=settings.run.epochs, num_batches=self.task.num_batches)
+        self.scheduler = (scheduler or usual)(self.optimizer)
+        self.checkpoints = checkpoints if self.processes.is_first else None
         self._averaged = Averaged(self.network, self._loss_of) if several else None
         self._total = 0  # batches of the epoch that is under way
         self.records: list[EpochRecord] = []
@@ -108,7 +114,7 @@ class Trainer:
 
     def __repr__(self) -> str:
         names = f"{type(self.network.model).__name__} for {self.task.metric.name}"
-        return f"Trainer({names}, {self._epoch} of {self.settings.epochs} epochs done, {self.batches!r})"
+        return f"Trainer({names}, {self._epoch} of {self.settings.run.epochs} epochs done, {self.batches!r})"
 
     # ---- the whole run
 
@@ -134,7 +140,7 @@ class Trainer:
         if self._last_weights is not None:
             self.network.load_state_dict(self._last_weights)
             self._last_weights = None
-        with self._own_random():
+        with self._random.inside():
             self._train_batches(epoch)
             record = self._sums.record(epoch, self.validate() if self._validates(epoch) else {}, self.task.metric.name)
         self.records.append(record)
@@ -153,7 +159,7 @@ class Trainer:
             if self._last_weights is None:
                 self._last_weights = self._weights()
             self.network.load_state_dict(self.best_weights)
-        with self._own_random():
+        with self._random.inside():
             scores = self.scores()
         return Result(self.settings, self.task, self.best_epoch, self.task.metric.name, self.records, scores)
 
@@ -178,7 +184,7 @@ class Trainer:
         With ``accumulate`` above 1 the optimiser steps at every so many calls. With several processes the loss is that
         of all. Raises FloatingPointError for a loss that is infinite or NaN.
         """
-        last = self._waiting + 1 == self.settings.accumulate or self._done + 1 >= self._total
+        last = self._waiting + 1 == self.settings.optimizer.accumulate or self._done + 1 >= self._total
         with nullcontext() if self._averaged is None else self._averaged.backward(postponed=not last):
             loss = self.loss(batch)
             value = self.processes.mean(loss.item())
@@ -187,16 +193,16 @@ class Trainer:
                     f"the loss became {value} in epoch {self._epoch + 1}; a lower learning rate, or smaller features, "
                     "may help"
                 )
-            (loss / self.settings.accumulate).backward()
+            (loss / self.settings.optimizer.accumulate).backward()
         self._waiting += 1
-        if self._waiting == self.settings.accumulate:
+        if self._waiting == self.settings.optimizer.accumulate:
             self.update()
         return value
 
     def update(self) -> None:
         """Step the optimiser with the gradients so far, and clear them."""
-        if self.settings.clip:
-            nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
+        if self.settings.optimizer.clip:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.optimizer.clip)
         self.optimizer.step()
         self.scheduler.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -226,10 +232,7 @@ class Trainer:
         with self._evaluating():
             return self.task.outputs(nodes, full=full)
 
-    def top_links(
-        self, nodes: IdsLike, k: int = 10, *, relation: int | str | None = None, side: str = "destination",
-        with_known: bool = False,
-    ) -> TopLinks:  # fmt: skip
+    def top_links(self, nodes: IdsLike, k: int = 10, **options: Unpack[TopLinkOptions]) -> TopLinks:
         """Return the k nodes that score highest as the other end of every node, and their scores, ``[n, k]`` each.
 
         Args:
@@ -245,14 +248,14 @@ class Trainer:
         if not isinstance(self.task, LinkTask):
             raise TypeError("top_links is for a task of links; a task of nodes has outputs(nodes)")
         with self._evaluating():
-            return self.task.top_links(nodes, k, relation=relation, side=side, with_known=with_known)
+            return self.task.top_links(nodes, k, **options)
 
     def _scores(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
-        there = [part for part in parts if self.task.has(part)]
+        present = [part for part in parts if self.task.has(part)]
         with self._evaluating():
-            found = self.task.evaluate(there, full=full) if there else {}
-        found = self.processes.of_first(lambda: found)  # computed on all, so that all choose the same epoch
-        return {part: found.get(part, {}) for part in parts}
+            scores = self.task.evaluate(present, full=full) if present else {}
+        scores = self.processes.of_first(lambda: scores)  # computed on all, so that all choose the same epoch
+        return {part: scores.get(part, {}) for part in parts}
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
@@ -267,7 +270,7 @@ class Trainer:
 
     def precision(self) -> AbstractContextManager[Any]:
         """Return the context in which the network computes."""
-        return precision_of(self.settings, self.device)
+        return self.task.precision()
 
     def stop(self) -> None:
         """Ask a run to stop at the next step; it saves its state, then raises ``Stopped``."""
@@ -281,14 +284,14 @@ class Trainer:
         Its tensors are those of this trainer, which change with the next step.
         """
         return {
-            "settings": self._settings_of_all(),
+            "settings": self._settings_of_all().by_name(read=True),
             "own_parts": self._own_parts,
             "fingerprint": self.task.fingerprint(),
             "network": self._last_weights or dict(self.network.state_dict()),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict(),
             "task": self.task.state_dict(),
-            "random": present_state(self.device) if self._inside else self._random,
+            "random": self._random.states,
             "epoch": self._epoch,
             "done": self._done,
             "sums": asdict(self._sums),
@@ -307,27 +310,28 @@ class Trainer:
             raise ValueError("the state is of another data set, or of a changed one")
         if ("cuda" in state["random"]) != (self.device.type == "cuda"):
             raise ValueError(f"the state is of a run on another kind of device than {self.device.type!r}")
-        check_same_run(state["settings"], self._settings_of_all(), self.processes.size)
+        before = Settings.from_dict(state["settings"])
+        check_same_run(before, self._settings_of_all(), self.processes.size)
         check_same_parts(state.get("own_parts", {}), self._own_parts)
-        if self.settings.epochs < state["epoch"]:
+        if self.settings.run.epochs < state["epoch"]:
             raise ValueError(
-                f"epochs must be at least {state['epoch']}, those of the state, got {self.settings.epochs}"
+                f"epochs must be at least {state['epoch']}, those of the state, got {self.settings.run.epochs}"
             )
         self.network.load_state_dict(state["network"])
         self._last_weights = None
         self.optimizer.load_state_dict(state["optimizer"])
         self.scheduler.load_state_dict(state["scheduler"])
         self.task.load_state_dict(state["task"])
-        self._random = state["random"]
+        self._random.states = state["random"]
         self._epoch, self._done, self._sums = state["epoch"], state["done"], Sums(**state["sums"])
         self.records = [EpochRecord(**record) for record in state["records"]]
         self.best_epoch, self.best_weights = state["best_epoch"], dict(state["best_weights"])
 
     # ---- inside
 
-    def _settings_of_all(self) -> dict[str, Any]:
+    def _settings_of_all(self) -> Settings:
         """The settings, with the batch size of a single process that takes the same steps."""
-        return {**self.settings.to_dict(), "batch_size": self.settings.batch_size * self.processes.size}
+        return self.settings.replace(batch_size=self.settings.sampler.batch_size * self.processes.size)
 
     def _train_batches(self, epoch: int) -> None:
         self.network.train()
@@ -358,12 +362,16 @@ class Trainer:
 
     def _bar(self, epoch: int) -> Any:
         """Return a bar, on a terminal only, of all batches of the run: it shows the time left of all epochs."""
-        counts = [self.task.num_batches(number) for number in range(self.settings.epochs)]
+        counts = [self.task.num_batches(number) for number in range(self.settings.run.epochs)]
         bar = tqdm(
-            total=sum(counts), initial=sum(counts[: epoch - 1]) + self._done, unit="batch", smoothing=0,
-            desc=f"epoch {epoch}/{self.settings.epochs}", leave=False,
+            total=sum(counts),
+            initial=sum(counts[: epoch - 1]) + self._done,
+            unit="batch",
+            smoothing=0,
+            desc=f"epoch {epoch}/{self.settings.run.epochs}",
+            leave=False,
             disable=None if self.processes.is_first else True,
-        )  # fmt: skip
+        )
         if not bar.disable:  # the time left counts validation too, which lies between the bars of two epochs
             start = self._bar_start = self._bar_start or (bar.start_t, bar.initial)
             bar.start_t, bar.initial = start
@@ -372,7 +380,7 @@ class Trainer:
     def _draw_own_masks(self) -> None:
         """Let torch draw other numbers in every process and step, so that none of their states need be kept."""
         if self.processes.size > 1:
-            key = derive_key(_MASKS, self.settings.seed, self._epoch, self._done, self.processes.rank)
+            key = derive_key("processes", self.settings.run.seed, self._epoch, self._done, self.processes.rank)
             torch.manual_seed(key & 2**63 - 1)
 
     def _between_steps(self, stop: bool) -> None:
@@ -387,7 +395,7 @@ class Trainer:
             raise Stopped(f"stopped in epoch {self._epoch + 1} after batch {self._done} of {len(self.batches)}")
 
     def _validates(self, epoch: int) -> bool:
-        return epoch % self.settings.validate_every == 0 or epoch == self.settings.epochs
+        return epoch % self.settings.run.validate_every == 0 or epoch == self.settings.run.epochs
 
     def _choose(self, record: EpochRecord) -> None:
         """Keep the weights of an epoch that is better than all before, or of the last one without validation nodes."""
@@ -413,21 +421,20 @@ class Trainer:
     @property
     def is_finished(self) -> bool:
         """Whether all epochs are done, or so many without a better one that training stops early."""
-        patience = self.settings.patience
+        patience = self.settings.run.patience
         stale = bool(patience) and self.best_epoch > 0 and self._epoch - self.best_epoch >= patience
-        return stale or self._epoch >= self.settings.epochs
+        return stale or self._epoch >= self.settings.run.epochs
 
-    @contextmanager
-    def _own_random(self) -> Iterator[None]:
-        """Within the block, torch's generators are those of this run; after it, they are as before."""
-        if self._inside:
-            yield
-            return
-        devices = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices):
-            set_state(self._random, self.device)
-            self._inside = True
-            try:
-                yield
-            finally:
-                self._random, self._inside = present_state(self.device), False
+
+def _facts(dataset: Dataset, settings: Settings, *, own_model: bool) -> dict[str, str]:
+    """Return the facts of a run by which its settings are checked."""
+    facts = {
+        "features": FEATURES if "feat" in dataset.graph.ndata else NO_FEATURES,
+        "graph": WHOLE if dataset.graph.peers.size == 1 else GRAPH_PARTS,
+        "processes": ONE if Processes.present().size == 1 else SEVERAL,
+    }
+    if settings.run.task != "link":
+        facts["task"] = task_of(dataset, settings.run.task)
+    if own_model and settings.model.name == "none":
+        facts["model"] = "of your own"
+    return facts

@@ -1,4 +1,7 @@
-"""What attention, typed and edge convolutions are compared with: their equations, edge by edge, in float64."""
+"""What attention, typed and edge convolutions are compared with: their equations, edge by edge, in float64.
+
+``EVERY`` has these and the convolutions of ``nn_reference``; ``make`` and ``reference`` take all of them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from _support.nn_reference import dense, values
+from _support import nn_reference
+from _support.nn_reference import KINDS, dense, values
 from nodeflow import Flow, create_node_flow, flow_from_edges
 from nodeflow.nn import EdgeConv, FlowConv, GATConv, GATv2Conv, GINEConv, RGCNConv
 
@@ -25,9 +29,8 @@ def with_columns(flow: Flow, seed: int = 0) -> Flow:
 
 
 def small_flow() -> Flow:
-    """Destination 0 with a double edge and a loop, 1 without edges, 2 with one; destinations are not the prefix."""
-    flow = flow_from_edges([3, 3, 2, 0], [0, 0, 0, 2], num_src=4, num_dst=3)
-    return with_columns(create_node_flow([flow], [[5, 6, 7, 8], [7, 5, 6]]).flows[0])
+    """The flow of that name of ``nn_reference``, with columns."""
+    return with_columns(nn_reference.small_flow())
 
 
 def hub_flow(edges: int = 400) -> Flow:
@@ -56,12 +59,15 @@ CONVS: dict[str, Callable[[int, int], FlowConv]] = {
     "edge features": lambda i, o: EdgeConv(mlp(2 * i + EDGE_WIDTH, o), edge_column="feat"),
     "gine": lambda i, o: GINEConv(mlp(i, o), i, edge_features=EDGE_WIDTH, eps=0.3, train_eps=True),
 }
-SPARSE = [name for name in CONVS if not name.startswith(("edge", "gine"))]
+EVERY = [*KINDS, *CONVS]
+SPARSE = [name for name in EVERY if not name.startswith(("edge", "gin"))]
 """Those that take sparse rows."""
 
 
 def make(name: str, in_features: int, out_features: int) -> FlowConv:
     """The convolution in float64, every parameter random (those that start at 0 too)."""
+    if name in KINDS:
+        return nn_reference.make_conv(name, in_features, out_features)
     conv = CONVS[name](in_features, out_features).double()
     for i, parameter in enumerate(conv.parameters()):
         nn.init.normal_(parameter, generator=torch.Generator().manual_seed(i))

@@ -46,9 +46,13 @@ def negatives(
         key_of("link", seed, epoch, *((0, hash_of(eid)) if batch_number is None else (1, batch_number))), NEGATIVES
     )
     found = []
-    for b, e in enumerate(eid):
+    for b in range(len(eid)):
         rng = Stream(key, b // (chunk or 1))
-        among = allowed(graph, ends[e][0]) if filter_known else list(range(graph.num_nodes))
+        among = list(range(graph.num_nodes))
+        if filter_known:  # those that share negatives: what is known to none of them
+            first = b - b % (chunk or 1)
+            shared = [set(allowed(graph, ends[other][0])) for other in eid[first : first + (chunk or 1)]]
+            among = sorted(set.intersection(*shared))
         row = []
         for _ in range(count):
             number = rng.below(sum(weights[n] for n in among))

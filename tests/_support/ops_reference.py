@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from nodeflow.ops import Structure
 from nodeflow.ops import _autograd as spmm
 from nodeflow.ops import _chunked as generic
+from nodeflow.ops._edgewise import OPERATIONS
+from nodeflow.ops._reductions import OF_MESSAGES
 
-OPS = ["add", "sub", "mul", "div", "dot"]
-REDUCTIONS = ["sum", "mean", "max", "min", "prod"]
+OPS = [name for name in OPERATIONS if name != "copy"]
+REDUCTIONS = list(OF_MESSAGES)
 MESSAGES = [("copy", "u", None), ("copy", "e", None), ("copy", "v", None)]
 MESSAGES += [(op, left, right) for op, left, right in itertools.product(OPS, "uve", "uve")]
 """Every message operation: (op, lhs kind, rhs kind)."""

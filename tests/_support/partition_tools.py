@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from nodeflow import Graph
-from nodeflow.storage import BufferState, Partitions, write_partitions
+from nodeflow.partitions import BufferState, Partitions, write_partitions
 
 
 def random_graph(num_nodes: int, num_edges: int, seed: int = 0) -> Graph:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from nodeflow import NeighborSampler, NodeFlow, NodeFlowLoader
-from nodeflow.storage import PartitionBuffer
+from nodeflow.partitions import PartitionBuffer
 from nodeflow.training import Settings
 
 from .cli_tools import status
@@ -35,7 +34,7 @@ def write_folders(place: Path) -> Fixed:
 def partitioned(folder: Path, **change: Any) -> Settings:
     """FAST on 2 of the partitions of a folder, in batches of 5: states have several of them, and few or none."""
     usual = {"storage": "partitions", "partitions": str(folder), "slots": 2, "batch_size": 5, "epochs": 3}
-    return replace(FAST, **{**usual, **change})
+    return FAST.replace(**{**usual, **change})
 
 
 def contents(batch: NodeFlow) -> list[Any]:
@@ -46,10 +45,13 @@ def contents(batch: NodeFlow) -> list[Any]:
 
 def by_hand(settings: Settings, epoch: int) -> Iterator[tuple[list[Any], torch.Tensor]]:
     """The batches of an epoch, and the nodes that local ids are, from a loop over a buffer."""
-    buffer = PartitionBuffer(settings.partitions, settings.slots, order=settings.order, seed=settings.seed, epoch=epoch)
+    storage, sampler = settings.storage, settings.sampler
+    buffer = PartitionBuffer(
+        storage.partitions, storage.slots, order=storage.order, seed=settings.run.seed, epoch=epoch
+    )
     for state in buffer:
         loader = NodeFlowLoader(
-            NeighborSampler(state.graph, settings.sizes, seed=state.seed), state.seeds, settings.batch_size, True,
+            NeighborSampler(state.graph, sampler.fanouts, seed=state.seed), state.seeds, sampler.batch_size, True,
             seed=state.seed, ndata={0: ["feat"], -1: ["label"]},
         )  # fmt: skip
         for batch in loader:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from nodeflow import Graph, Sampler
-from nodeflow.sampling import Choice, Step
+from nodeflow.sampling.base import Choice, Step
 
 MODES = [{}, {"include_dst": False}, {"reuse": True}, {"direction": "out"}, {"direction": "out", "reuse": True}]
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from nodeflow import Graph
+from nodeflow._rows.rows import take_rows
 from nodeflow.distributed._graph import DistributedGraph
 from nodeflow.distributed._peers import PeerError, PeerGroup
 
@@ -118,7 +119,7 @@ class Parts:
         return SimpleNamespace(
             part=k, masters=masters, rows=rows, indptr=np.append(0, np.cumsum(counts)).astype(np.int64),
             src=src[here].astype(np.int32), edge_ids=here.astype(np.int32),
-            ndata={name: column[at[0]] for name, column in self.graph.ndata.items()},
+            ndata={name: take_rows(column, at[0]) for name, column in self.graph.ndata.items()},
             edata={name: column[at[1]] for name, column in self.graph.edata.items()},
         )  # fmt: skip
 
@@ -134,6 +135,8 @@ class Parts:
     def edge_places(self, eid: np.ndarray) -> np.ndarray:
         return self.edge_place[eid]
 
-    def on(self, transport: ThreadTransport) -> DistributedGraph:
-        """The graph as the rank of a transport holds it."""
+    def on(self, transport: ThreadTransport) -> Graph:
+        """The graph as the rank of a transport holds it; a rank alone holds the graph itself."""
+        if transport.size == 1:
+            return self.graph
         return DistributedGraph(self, self.all[transport.rank], PeerGroup(transport, self))

@@ -27,7 +27,7 @@ from nodeflow import (
     ShadowSampler,
     TemporalNeighborSampler,
 )
-from nodeflow.sampling import SamplerBase
+from nodeflow.sampling.base import SamplerBase
 
 NODES, EDGES = 60, 500
 
@@ -96,6 +96,19 @@ OTHERS: dict[str, Make] = {
 }
 
 FAMILIES = {**LAYERED, **OTHERS}
+
+MODES: list[dict[str, Any]] = [
+    {},
+    {"replace": True},
+    {"include_dst": False},
+    {"include_dst": False, "replace": True},
+    {"reuse": True},
+    {"reuse": True, "replace": True},
+    {"direction": "out"},
+    {"direction": "out", "reuse": True},
+    {"direction": "out", "include_dst": False},
+]
+"""Options that samplers of neighbours share, each together with those that take another path in the code with it."""
 
 CERTAIN = {"full", "temporal, recent", "cluster"}
 """Families that draw nothing at random: all batches of the same seeds are equal."""

@@ -12,6 +12,9 @@ import numpy as np
 import scipy.stats
 import torch
 
+from _support.graphs import ends_of as ends_of
+from _support.graphs import random_graph as random_graph
+from _support.graphs import star as star
 from nodeflow import Graph, NodeFlow
 
 MASK = 2**64 - 1
@@ -128,12 +131,6 @@ def fingerprint(batch: NodeFlow) -> str:
     return digest.hexdigest()
 
 
-def star(degree: int, hubs: int = 1) -> Graph:
-    """Nodes 0..hubs-1, each with in-edges from the same ``degree`` other nodes."""
-    src = np.tile(np.arange(hubs, hubs + degree), hubs)
-    return Graph.from_edges(src, np.repeat(np.arange(hubs), degree), num_nodes=hubs + degree)
-
-
 def chi_square(observed: np.ndarray, expected: np.ndarray | float | None = None) -> float:
     """The chi-square statistic divided by its critical value at a false-alarm rate of 1e-6; below 1 passes."""
     observed = np.asarray(observed, np.float64).ravel()
@@ -143,20 +140,10 @@ def chi_square(observed: np.ndarray, expected: np.ndarray | float | None = None)
     return statistic / float(scipy.stats.chi2.isf(1e-6, observed.size - 1))
 
 
-def random_graph(seed: int, nodes: int = 40, edges: int = 200) -> Graph:
-    """A multigraph with self-loops, repeated edges and isolated nodes."""
-    rng = np.random.default_rng(seed)
-    return Graph.from_edges(rng.integers(nodes, size=edges), rng.integers(nodes, size=edges), num_nodes=nodes)
-
-
 def picked_positions(batch: NodeFlow, flow: int = -1) -> list[list[int]]:
     """Parent edge ids of every destination of a flow."""
     one = batch.flows[flow]
     return [part.tolist() for part in torch.split(one.parent_eid, one.in_degrees.tolist())]
-
-
-def ends_of(graph: Graph) -> list[tuple[int, int]]:
-    return list(zip(*(end.tolist() for end in graph.edges()), strict=True))
 
 
 def assert_equals_reference(batch: NodeFlow, graph: Graph, fanouts: list[int], seeds: list[int], /, **options) -> None:

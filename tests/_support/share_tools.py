@@ -8,7 +8,8 @@ import torch
 
 from _support.sampler_families import FAMILIES, NODES
 from nodeflow import ControlVariateSampler, Graph, History, NodeFlow, NodeFlowLoader
-from nodeflow.sampling import LaborSampler, NeighborSampler, SamplerBase, TemporalNeighborSampler
+from nodeflow.sampling import LaborSampler, NeighborSampler, TemporalNeighborSampler
+from nodeflow.sampling.base import SamplerBase
 
 SEEDS = [5, 11, 30, 2, 17, 44, 8, 23, 59, 51, 36, 0, 41]
 TIMES = [10, 10, 4, 19, 7, 4, 12, 19, 3, 10, 15, 6, 8]

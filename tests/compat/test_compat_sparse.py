@@ -71,11 +71,11 @@ def own_reduce(nodes: NodeBatch) -> dict[str, Tensor]:
 
 
 REFUSED: dict[str, tuple[Callable[[DGLGraph], object], str]] = {
-    "sum": (combine(fn.copy_src("x", "m"), fn.sum("m", "y")), "column 'x' of the graph's nodes is a sparse matrix"),
-    "own sum": (combine(fn.copy_src("x", "m"), own_reduce), "column 'x' of the graph's nodes is a sparse matrix"),
+    "sum": (combine(fn.copy_src("x", "m"), fn.sum("m", "y")), "column 'x' of layer 0 is a sparse matrix"),
+    "own sum": (combine(fn.copy_src("x", "m"), own_reduce), "column 'x' of layer 0 is a sparse matrix"),
     "own message": (combine(own_message, fn.sum("m", "y")), r"message 'm' is a sparse matrix.*\.to_dense\(\)"),
     "both own": (combine(own_message, own_reduce), r"message 'm' is a sparse matrix.*\.to_dense\(\)"),
-    "pull": (lambda g: g.pull([1], fn.copy_src("x", "m"), fn.sum("m", "y")), "column 'x' of the graph's nodes"),
+    "pull": (lambda g: g.pull([1], fn.copy_src("x", "m"), fn.sum("m", "y")), "column 'x' of layer 0"),
     "some rows": (
         lambda g: g.set_n_repr({"x": DENSE[:2]}, [0, 1]),
         "'x' of the graph's nodes is sparse: set the",

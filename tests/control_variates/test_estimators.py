@@ -19,7 +19,7 @@ from nodeflow.control_variates import (
     control_variate_dropout,
     neighbor_sampling,
 )
-from nodeflow.sampling import Choice, Step
+from nodeflow.sampling.base import Choice, Step
 from nodeflow.testing import graphs
 
 

@@ -83,8 +83,8 @@ class Run:
         torch.save({**state, "model": self.model.state_dict(), "history": self.history.state_dict()}, folder / "run.pt")
         save_file(self.model.state_dict(), folder / "model.safetensors")
         save_file(self.history.state_dict(), folder / "history.safetensors")
-        if self.history._files is not None:
-            shutil.copytree(self.history._files.folder, folder / "rows")
+        if self.history._store.folder is not None:
+            shutil.copytree(self.history._store.folder, folder / "rows")
 
     def load(self, folder: Path, *, safe: bool = False, history: bool = True) -> None:
         state = torch.load(folder / "run.pt")

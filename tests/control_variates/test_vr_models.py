@@ -5,13 +5,13 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
-import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support import graphs
+from _support.graphs import sparse_column
 
 from nodeflow import FullSampler, Graph, NodeFlowLoader, transform
-from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.rows import take_rows
 from nodeflow.control_variates import ControlVariateSampler, History
 from nodeflow.nn import VRGCN, VRGraphSAGE, VRModel
@@ -19,9 +19,7 @@ from nodeflow.propagation import Propagation
 
 
 def random_graph(seed: int = 0, nodes: int = 40, edges: int = 200) -> Graph:
-    rng = np.random.default_rng(seed)
-    ends = rng.integers(nodes, size=(2, edges))
-    graph = transform.add_self_loops(Graph.from_edges(*ends, num_nodes=nodes))
+    graph = transform.add_self_loops(graphs.random_graph(seed, nodes, edges))
     graph.edata["p"] = transform.edge_norm(graph)
     return graph
 
@@ -133,7 +131,7 @@ def test_mistakes() -> None:
 def test_sums_of_inputs_are_exact(aggregated: str, sparse: bool) -> None:
     graph = random_graph()
     x = torch.randn(40, 5).relu()
-    rows = from_scipy(scipy.sparse.csr_array(x.numpy())) if sparse else x
+    rows = sparse_column(scipy.sparse.csr_array(x.numpy())) if sparse else x
     history = History(graph, {1: 4}, weight="p", inputs=rows, aggregated=aggregated)
     batch = ControlVariateSampler(graph, [0, 1], history)([3, 7])
     found = batch.ldata[1]["agg_h_0"]
@@ -156,7 +154,7 @@ def test_after_as_many_epochs_as_layers_outputs_are_exact(shared_data: Path) -> 
     adjacency = scipy.sparse.load_npz(folder / "adjacency.npz").tocoo()
     graph = transform.add_self_loops(Graph.from_edges(adjacency.row, adjacency.col, num_nodes=adjacency.shape[0]))
     graph.edata["p"] = transform.edge_norm(graph)
-    x = Propagation(graph, weight="p")(from_scipy(scipy.sparse.load_npz(folder / "features.npz")))
+    x = Propagation(graph, weight="p")(sparse_column(scipy.sparse.load_npz(folder / "features.npz")))
     torch.manual_seed(0)
     model = VRGCN(x.shape[1], 16, 7, num_layers=3, precomputed=True)
     exact = model.inference(graph, x, weight="p")

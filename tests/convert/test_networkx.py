@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from _support.conversions import assert_same_graph, filled, types
+from _support.graphs import ends_of
 from hypothesis import given, settings
 
 from nodeflow import ALL, FullSampler, Graph, NeighborSampler, create_node_flow, flow_from_edges
@@ -17,30 +18,25 @@ from nodeflow.testing import graphs
 networkx = pytest.importorskip("networkx", reason="networkx is not installed")
 
 
-def pairs(graph: Graph) -> list[tuple[int, int]]:
-    src, dst = graph.edges()
-    return list(zip(src.tolist(), dst.tolist(), strict=True))
-
-
 @settings(max_examples=25)
 @given(graphs())
 def test_networkx_and_back_keeps_every_edge(graph: Graph) -> None:
     made = to_networkx(graph)
     assert type(made) is networkx.MultiDiGraph
     assert list(made.nodes) == list(range(graph.num_nodes))
-    assert {key: (u, v) for u, v, key in made.edges(keys=True)} == dict(enumerate(pairs(graph)))
+    assert {key: (u, v) for u, v, key in made.edges(keys=True)} == dict(enumerate(ends_of(graph)))
     back, nodes = from_networkx(made)
     assert nodes == list(range(graph.num_nodes))
-    assert sorted(pairs(back)) == sorted(pairs(graph))
+    assert sorted(ends_of(back)) == sorted(ends_of(graph))
 
 
 def test_networkx_directed_and_undirected() -> None:
     edges = [("a", "b"), ("c", "c"), ("b", "c")]
     one_way, nodes = from_networkx(networkx.DiGraph(edges))
     assert nodes == ["a", "b", "c"]
-    assert sorted(pairs(one_way)) == [(0, 1), (1, 2), (2, 2)]
+    assert sorted(ends_of(one_way)) == [(0, 1), (1, 2), (2, 2)]
     both_ways, nodes = from_networkx(networkx.Graph(edges))
-    named = [(nodes[u], nodes[v]) for u, v in pairs(both_ways)]
+    named = [(nodes[u], nodes[v]) for u, v in ends_of(both_ways)]
     assert sorted(named) == [("a", "b"), ("b", "a"), ("b", "c"), ("c", "b"), ("c", "c")]
     assert named.index(("a", "b")) // 2 == named.index(("b", "a")) // 2
 
@@ -50,7 +46,7 @@ def test_networkx_multigraphs_keep_repeated_edges_and_isolated_nodes() -> None:
     many.add_node("alone")
     graph, nodes = from_networkx(many)
     assert nodes == [3, 1, "alone"]
-    assert sorted(pairs(graph)) == [(0, 1), (0, 1), (1, 0), (1, 0), (1, 1), (1, 1)]
+    assert sorted(ends_of(graph)) == [(0, 1), (0, 1), (1, 0), (1, 0), (1, 1), (1, 1)]
     assert from_networkx(networkx.Graph())[0].num_nodes == 0
 
 
@@ -64,7 +60,7 @@ def test_networkx_attributes_become_columns() -> None:
     assert graph.ndata["x"].tolist() == [[1, 2], [3, 4]]
     assert graph.ndata["y"].tolist() == [4, 5]
     assert graph.ndata["y"].dtype == torch.int64
-    assert dict(zip(pairs(graph), graph.edata["w"].tolist(), strict=True)) == {(0, 1): 0.5, (1, 0): 0.5, (1, 1): 2.5}
+    assert dict(zip(ends_of(graph), graph.edata["w"].tolist(), strict=True)) == {(0, 1): 0.5, (1, 0): 0.5, (1, 1): 2.5}
     assert not from_networkx(given)[0].ndata
 
 

@@ -252,9 +252,31 @@ def test_hops_are_found_again_without_counts() -> None:
         from_pyg_batch(data, num_flows=1)
 
 
+@pytest.mark.parametrize("options", [{}, {"replace": True}, {"prob": "w", "weight": "w"}, {"direction": "out"}])
+def test_nodes_that_drew_anew_have_the_edges_of_all_draws(options: dict[str, Any]) -> None:
+    batch = NeighborSampler(GRAPH, [2, 3, 2], **options)([7, 3, 40])
+    batch.copy_from_parent({0: ["x"]}, ["w"])
+    data = to_pyg(batch)
+    estimates, draws = torch.zeros(batch.layer_sizes[0]), torch.zeros(batch.layer_sizes[0])
+    for flow in batch.flows:
+        estimates.index_add_(0, flow.edges()[1], batch.inputs["x"][flow.indices, 0] * flow.weight)
+        draws[: flow.num_dst] += 1
+    src, dst = data.edge_index
+    sums = torch.zeros(batch.layer_sizes[0]).index_add_(0, dst, data.x[src, 0] * data.edge_weight)
+    assert torch.allclose(sums, estimates / draws.clamp(min=1), atol=1e-5)
+    assert set(data.e_id.tolist()) == {e for flow in batch.flows for e in flow.parent_eid.tolist()}
+    assert len(set(data.e_id.tolist())) == len(data.e_id)
+    assert torch.equal(data.w, GRAPH.edata["w"][data.e_id])
+    ends = (GRAPH.edges()[1], GRAPH.edges()[0]) if "direction" in options else GRAPH.edges()
+    assert torch.equal(data.n_id[src], ends[0][data.e_id])
+    assert torch.equal(data.n_id[dst], ends[1][data.e_id])
+    assert "num_sampled_nodes" not in data  # an edge drawn last may end at a seed, so nothing can be trimmed
+
+
 def test_batches_that_one_graph_cannot_hold() -> None:
     anew = NeighborSampler(GRAPH, [2, 2])([7, 3])
-    with pytest.raises(ValueError, match=r"flow 1 is not a part of flow 0: .* Sample with reuse=True, or run"):
+    anew.fdata[1]["w"] = torch.ones(anew.flow_sizes[1])
+    with pytest.raises(ValueError, match=r"flow 0 has no column 'w', which another flow has"):
         to_pyg(anew)
     with pytest.raises(ValueError, match=r"layer 0 must begin with the nodes of layer 1, .* include_dst=True"):
         to_pyg(NeighborSampler(GRAPH, [2], include_dst=False)([7, 3]))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.graphs import ends_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,18 +17,13 @@ from nodeflow.testing import graphs
 FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr"]
 
 
-def pairs(graph: Graph) -> list[tuple[int, int]]:
-    src, dst = graph.edges()
-    return list(zip(src.tolist(), dst.tolist(), strict=True))
-
-
 @settings(max_examples=25)
 @given(graphs(edge_columns={"w": ()}))
 def test_scipy_and_back_keeps_every_edge_its_id_and_its_value(graph: Graph) -> None:
     matrix = to_scipy(graph, weight="w")
     assert matrix.shape == (graph.num_nodes, graph.num_nodes)
     back = from_scipy(matrix, weight="w")
-    assert pairs(back) == pairs(graph)
+    assert ends_of(back) == ends_of(graph)
     assert back.num_nodes == graph.num_nodes
     assert torch.equal(back.edata["w"], graph.edata["w"])
     assert not from_scipy(to_scipy(graph)).edata
@@ -41,7 +37,7 @@ def test_scipy_and_back_keeps_every_edge_its_id_and_its_value(graph: Graph) -> N
 def test_every_scipy_format_has_the_same_edges(graph: Graph, format: str) -> None:
     if graph.num_nodes == 0 and format == "bsr":
         format = "csr"  # which has no blocks of no rows
-    assert sorted(pairs(from_scipy(to_scipy(graph).asformat(format)))) == sorted(pairs(graph))
+    assert sorted(ends_of(from_scipy(to_scipy(graph).asformat(format)))) == sorted(ends_of(graph))
 
 
 def test_zeros_that_fill_up_blocks_are_no_edges() -> None:
@@ -50,14 +46,14 @@ def test_zeros_that_fill_up_blocks_are_no_edges() -> None:
     )
     assert matrix.data.size == 8
     graph = from_scipy(matrix, weight="w")
-    assert pairs(graph) == [(0, 1), (2, 3)]
+    assert ends_of(graph) == [(0, 1), (2, 3)]
     assert graph.edata["w"].tolist() == [1, 2]
 
 
 def test_scipy_entry_i_j_is_the_edge_from_i_to_j_and_columns_come_along() -> None:
     matrix = scipy.sparse.csr_array(np.array([[0, 5, 0], [0, 0, 0], [7, 0, 9]]))
     graph = from_scipy(matrix, weight="w", ndata={"x": np.arange(3)})
-    assert pairs(graph) == [(0, 1), (2, 0), (2, 2)]
+    assert ends_of(graph) == [(0, 1), (2, 0), (2, 2)]
     assert graph.edata["w"].tolist() == [5, 7, 9]
     assert graph.ndata["x"].tolist() == [0, 1, 2]
     matrix.data[:] = 0
@@ -67,7 +63,7 @@ def test_scipy_entry_i_j_is_the_edge_from_i_to_j_and_columns_come_along() -> Non
 def test_scipy_entries_stored_twice_and_stored_zeros_are_edges() -> None:
     coo = scipy.sparse.coo_array((np.array([1.0, 2.0, 0.0]), ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
     graph = from_scipy(coo, weight="w")
-    assert pairs(graph) == [(0, 1), (0, 1), (1, 0)]
+    assert ends_of(graph) == [(0, 1), (0, 1), (1, 0)]
     assert graph.edata["w"].tolist() == [1, 2, 0]
     assert coo.nnz == 3
 
@@ -78,7 +74,7 @@ def test_a_matrix_shares_nothing_with_its_graph() -> None:
     matrix.data[:] = 9
     matrix.row[:] = 1
     assert graph.edata["w"].tolist() == [1, 2]
-    assert pairs(graph) == [(0, 1), (0, 1)]
+    assert ends_of(graph) == [(0, 1), (0, 1)]
 
 
 def test_scipy_mistakes() -> None:

@@ -319,3 +319,26 @@ def test_missing(folder: Path) -> None:
     (folder / "adjacency.npz").unlink()
     with pytest.raises(FileNotFoundError, match=r"has neither adjacency\.npz nor edges\.npz"):
         read_folder(folder)
+
+
+def test_files_under_the_names_of_columns_are_read(tmp_path: Path) -> None:
+    np.savez(tmp_path / "edges.npz", src=[0, 1], dst=[1, 2])
+    np.save(tmp_path / "feat.npy", np.ones((3, 2), np.float32))
+    np.save(tmp_path / "label.npy", [0, 1, 0])
+    data = read_folder(tmp_path)
+    assert data.graph.ndata["feat"].tolist() == [[1, 1]] * 3
+    assert data.graph.ndata["label"].tolist() == [0, 1, 0]
+    assert data.unread_files == ()
+    assert "not read" not in data.info()
+
+
+def test_files_that_are_not_read_are_named(tmp_path: Path) -> None:
+    np.savez(tmp_path / "edges.npz", src=[0, 1], dst=[1, 2])
+    np.save(tmp_path / "x.npy", np.ones((3, 2)))
+    (tmp_path / "y.csv.gz").write_bytes(b"")
+    (tmp_path / "notes.txt").write_text("no data")
+    with pytest.raises(FileNotFoundError, match=r"has no labels.npy or labels.npz; .*; not read: x.npy, y.csv.gz"):
+        read_folder(tmp_path)
+    data = read_folder(tmp_path, labels=False)
+    assert data.unread_files == ("x.npy", "y.csv.gz")
+    assert data.info().endswith("not read    x.npy, y.csv.gz")

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from nodeflow import Graph
 from nodeflow._disk.manifest import MANIFEST
+from nodeflow.building import build_graph
 from nodeflow.datasets import Dataset, debian, read_folder
-from nodeflow.storage import build_graph
 
 
 def same(a: Dataset, b: Dataset) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from _support.sampler_families import NODES, graph_of_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeflow import Graph
+from nodeflow import Graph, NeighborSampler
 from nodeflow.nn import GAT, GCN, GIN, GraphSAGE
-from nodeflow.propagation import ExchangePlan, PartPropagation, Propagation
+from nodeflow.propagation import ExchangePlan, Propagation
 from nodeflow.testing import graphs
 
 WHOLE = graph_of_all()
@@ -34,14 +35,17 @@ def test_sums_are_those_of_one_process_wherever_edges_lie(graph: Graph, data: st
     h = torch.from_numpy(np.random.default_rng(1).normal(size=(graph.num_nodes, 3)))
     graph.edata["p64"] = torch.from_numpy(np.random.default_rng(2).normal(size=graph.num_edges))
     parts = Parts(graph, owner, size, lie)
-    weight = data.draw(st.sampled_from([None, "p64"]))
+    weight, direction = data.draw(st.sampled_from([None, "p64"])), data.draw(st.sampled_from(["in", "out"]))
 
     def summed(transport: ThreadTransport) -> None:
         held = parts.on(transport)
-        propagation = PartPropagation(held, weight=weight)
-        sums, whole = propagation(h[held.masters]), Propagation(graph, weight=weight)(h)[held.masters]
+        propagation = Propagation(held, weight=weight, direction=direction)
+        sums, whole = (
+            propagation(h[held.masters]),
+            Propagation(graph, weight=weight, direction=direction)(h)[held.masters],
+        )
         torch.testing.assert_close(sums, whole, rtol=1e-12, atol=1e-12)
-        if lie == "in":
+        if lie == direction:
             assert torch.equal(sums, whole)
 
     run_ranks(size, summed)
@@ -84,7 +88,7 @@ def test_inference_with_weights_filters_and_edge_columns() -> None:
     def computed(transport: ThreadTransport) -> None:
         graph = parts.on(transport)
         torch.testing.assert_close(model.inference(graph, X, **options), whole[graph.masters], rtol=1e-12, atol=1e-12)
-        flow = PartPropagation(graph, weight="p64").flow(0, len(graph.masters))
+        flow = Propagation(graph, weight="p64").flow(0, len(graph.masters))
         assert torch.equal(flow.data["time"], WHOLE.edata["time"][flow.parent_eid])
         assert torch.equal(flow.weight, WHOLE.edata["p64"][flow.parent_eid])
         src, dst = WHOLE.find_edges(flow.parent_eid)
@@ -123,9 +127,8 @@ def test_plans_send_rows_without_ids_and_only_those_that_changed() -> None:
     run_ranks(3, exchanged)
 
 
-def test_mistakes() -> None:
-    with pytest.raises(TypeError, match="for a graph that lies on several processes, as Dist"):
-        ExchangePlan(WHOLE)
+def test_mistakes_and_out(tmp_path: Path) -> None:
+    folder = tmp_path
     parts = {lie: Parts(WHOLE, OWNER, 3, lie) for lie in ("in", "any")}
     model = GraphSAGE(4, 6, 3).double()
 
@@ -136,9 +139,37 @@ def test_mistakes() -> None:
             plan.broadcast(torch.zeros(NODES + 1, 2))
         with pytest.raises(ValueError, match="changed and into belong together"):
             plan.broadcast(torch.zeros(plan.num_masters, 2), into=torch.zeros(plan.num_mirrors, 2))
-        with pytest.raises(ValueError, match="out and folder must be None"):
-            model.inference(graph, X, out=torch.zeros(NODES, 3))
+        with pytest.raises(ValueError, match="folder must be None"):
+            model.inference(graph, X, folder=folder)
+        out = torch.zeros(len(graph.masters), 3, dtype=torch.float64)
+        assert model.inference(graph, X, out=out) is out
+        assert torch.equal(out, model.inference(graph, X, nodes=graph.masters))
         with pytest.raises(ValueError, match="the in-edges of a node do not lie together"):
             model.inference(parts["any"].on(transport), X)
 
     run_ranks(3, mistaken)
+
+
+def test_sparse_rows_stay_sparse_between_processes() -> None:
+    dense = (torch.arange(NODES * 5).view(NODES, 5) % 3).float()
+    whole = graph_of_all()
+    whole.ndata["s"] = dense.to_sparse_csr()
+    parts = Parts(whole, OWNER, 3)
+    model = GraphSAGE(5, 4, 3, num_layers=2)
+
+    def computed(transport: ThreadTransport) -> None:
+        graph = parts.on(transport)
+        column = graph.ndata["s"]
+        ids = torch.tensor([3, 0, 3, NODES - 1])
+        rows = column.fetch(ids if transport.rank else ids[:0])
+        assert rows.layout == torch.sparse_csr
+        assert rows.to_dense().equal(dense[ids] if transport.rank else dense[:0])
+        batch = NeighborSampler(graph, [2, 2])([transport.rank, 7])
+        batch.copy_from_parent({0: ["s"]}, None)
+        assert batch.ldata[0]["s"].to_dense().equal(dense[batch.layers[0].parent_nid])
+        outputs = model.inference(graph, column)
+        torch.testing.assert_close(outputs, model.inference(whole, whole.ndata["s"])[graph.masters])
+        sums = Propagation(graph).sums_of_column(column)
+        torch.testing.assert_close(sums.to_dense(), Propagation(whole)(dense)[graph.masters])
+
+    run_ranks(3, computed)

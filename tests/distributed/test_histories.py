@@ -17,9 +17,9 @@ from _support.ranks import Parts, ThreadTransport, run_ranks
 from _support.sampler_families import NODES, fingerprint, graph_of_all
 from torch import Tensor
 
-from nodeflow import ControlVariateSampler, Graph, History, NodeFlowLoader, Updater
+from nodeflow import ControlVariateSampler, Graph, History, NeighborSampler, NodeFlowLoader, Updater
 from nodeflow._rows.csr import csr_tensor
-from nodeflow.control_variates import _apart
+from nodeflow._store import store
 from nodeflow.distributed import DistributedGraph, PeerError
 from nodeflow.nn import VRGCN, VRModel
 from nodeflow.sampling._base import Call
@@ -221,7 +221,7 @@ class Thread:
 def test_a_rank_that_fails_in_a_commit_leaves_the_old_rows_on_all(
     files: bool, fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    parts, copied = Parts(WHOLE, owners(3)[::-1], 3), _apart.copy_rows
+    parts, copied = Parts(WHOLE, owners(3)[::-1], 3), store.copy_rows
 
     def failing(arrays: Any, changes: Any) -> None:
         names = list(changes)
@@ -231,7 +231,7 @@ def test_a_rank_that_fails_in_a_commit_leaves_the_old_rows_on_all(
             raise MemoryError("a fault of the test")
         copied(arrays, changes)
 
-    monkeypatch.setattr(_apart, "copy_rows", failing)
+    monkeypatch.setattr(store, "copy_rows", failing)
 
     def failed(transport: ThreadTransport) -> None:
         Thread.ranks.fails = False
@@ -255,7 +255,7 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Whatever moments of a commit the folders of two ranks are of: both have it, or neither does."""
-    parts, copied = Parts(WHOLE, owners(2), 2), _apart.copy_rows
+    parts, copied = Parts(WHOLE, owners(2), 2), store.copy_rows
     moments = ["before", "begun", "half", "written", "ended"]
 
     def keep(rank: int, moment: str) -> None:
@@ -271,7 +271,7 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
         copied(arrays, {name: changes[name] for name in names[2:]})
         return keep(rank, "written")
 
-    monkeypatch.setattr(_apart, "copy_rows", slowly)
+    monkeypatch.setattr(store, "copy_rows", slowly)
 
     def committed(transport: ThreadTransport) -> list[dict[str, Any]]:
         Thread.ranks.rank, Thread.ranks.keeps = transport.rank, False
@@ -328,8 +328,7 @@ def test_ranks_that_cannot_know_the_end_keep_it_open(tmp_path: Path) -> None:
         transport.send = lost  # type: ignore[method-assign]
         with pytest.raises(PeerError, match="another rank ended"):
             second(history)
-        assert history._files is not None
-        assert history._files.interrupted
+        assert history._store.interrupted
         with pytest.raises((RuntimeError, PeerError)):
             history.commit()
         history.close()
@@ -354,10 +353,10 @@ def test_a_renewal_that_one_rank_has_made_is_made_on_all(tmp_path: Path) -> None
             for tensor in new.values():
                 tensor.fill_(7)
             if transport.rank == 1:  # killed after all have agreed, and before it replaced its arrays
-                replaced = history._files.replace  # type: ignore[union-attr]
-                history._files.replace = lambda name: shutil.copytree(folder, tmp_path / "1-killed")  # type: ignore
+                replaced = history._store._replace
+                history._store._replace = lambda new: shutil.copytree(folder, tmp_path / "1-killed")  # type: ignore
         if transport.rank == 1:
-            history._files.replace = replaced  # type: ignore
+            history._store._replace = replaced  # type: ignore
         history.close()
 
     def opened(transport: ThreadTransport) -> None:
@@ -399,12 +398,15 @@ def test_mistakes() -> None:
             History(graph, {1: 2 + rank // 2})
         with pytest.raises((ValueError, PeerError), match=r"widths\[1\] must be|rank 1 failed .* widths\[1\] must be"):
             History(graph, {1: int(rank != 1)})
-        with pytest.raises(ValueError, match="direction must be 'in' for a history of a graph that lies on several"):
+        with pytest.raises(ValueError, match="the out-edges of a node do not lie together"):
             History(graph, {1: 2}, direction="out")
         with pytest.raises(ValueError, match="the in-edges of a node do not lie together"):
             History(out.on(transport), {1: 2})
-        with pytest.raises(TypeError, match="inputs must be dense for a graph that lies on several processes"):
-            History(graph, {1: 2}, inputs=SPARSE)
+        sums, whole = (History(one, {1: 2}, inputs=SPARSE) for one in (graph, WHOLE))
+        batch, other = (NeighborSampler(one, [2, 2])([3, rank]) for one in (graph, WHOLE))
+        sums.pull(batch)
+        whole.pull(other)
+        assert batch.ldata[1]["agg_h_0"].to_dense().allclose(other.ldata[1]["agg_h_0"].to_dense())
         history = history_of(graph, {1: 2})
         with pytest.raises((IndexError, PeerError), match=r"nodes\[0\] is 60|rank 0 failed"):
             history.rows(1, [NODES] if rank == 0 else [])

@@ -12,7 +12,7 @@ from nodeflow.distributed import partition_graph
 
 SCRIPT = """
 import os, signal
-import nodeflow.control_variates._apart as apart
+import nodeflow._store.store as apart
 from nodeflow import History
 from nodeflow.distributed import DistributedGraph
 

@@ -13,7 +13,7 @@ from _support.sampler_families import EDGES, NODES, fingerprint, graph_of_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeflow import Graph, LadiesSampler, LinkSampler, NeighborSampler, RandomWalkSampler, TemporalNeighborSampler
+from nodeflow import Graph, LinkSampler, NeighborSampler, RandomWalkSampler, TemporalNeighborSampler
 from nodeflow.distributed._peers import PeerError
 from nodeflow.sampling._base import Call, StepSeeds
 from nodeflow.testing import assert_same_node_flow, graphs
@@ -90,8 +90,8 @@ def read(links: LinkSampler, batch: Any) -> list[Any]:
     parts: list[Any] = [batch.seed_index, batch.seed_ids, *batch.seed_data.values(), *links.pairs_of(batch)]
     if not links.takes_times and links.num_negatives > 0:
         parts.append(links.log_proposal(batch))
-    for chunk in links.chunks_of(batch):
-        parts += [chunk.side, chunk.src, chunk.rel, chunk.dst, chunk.negatives, chunk.known]
+    for chunk in batch.chunks:
+        parts += [chunk.side, chunk.src, chunk.relation, chunk.dst, chunk.negatives, chunk.known]
     return [fingerprint(batch), *(part.tolist() if isinstance(part, torch.Tensor) else part for part in parts)]
 
 
@@ -177,10 +177,10 @@ def test_one_edge_between_nodes() -> None:
             graph.edge_ids([0], [missing])
 
     run_ranks(3, asked)
-    grid = Parts(WHOLE, [0] * NODES, 1)
+    grid = Parts(WHOLE, [0] * NODES, 2)
     grid.edges = "grid"
     with pytest.raises(ValueError, match="any process may hold an edge between two nodes"):
-        run_ranks(1, lambda t: grid.on(t).edge_ids([0], [1]))
+        run_ranks(2, lambda t: grid.on(t).edge_ids([0], [1]))
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,6 @@ def test_one_edge_between_nodes() -> None:
         (lambda g: LinkSampler(near(g), filter_known=True), TypeError, "all edges of the graph, .* pass known="),
         (lambda g: LinkSampler(near(g), filter_known="mark", relation="type"), TypeError, "pass known="),
         (lambda g: LinkSampler(near(g), relation="w"), TypeError, "relation: the edge column 'w' must hold an integer"),
-        (lambda g: LinkSampler(LadiesSampler(g, [2])), TypeError, "LadiesSampler cannot draw from a graph that lies"),
         (
             lambda g: LinkSampler(near(g), num_negatives=1 + g.peers.rank), ValueError,
             "settings of LinkSampler must be the same on all processes, but num_negatives is 1 on rank 0 and 2",
@@ -202,11 +201,6 @@ def test_what_is_refused_is_refused_on_all_ranks(make: Make, error: type[Excepti
             make(THREE.on(transport))
 
     run_ranks(3, refused)
-
-
-def test_the_reason_is_that_of_the_sampler_of_nodes() -> None:
-    assert LinkSampler(LadiesSampler(WHOLE, [2])).needs_whole_graph() == LadiesSampler(WHOLE, [2]).needs_whole_graph()
-    assert LinkSampler(near(WHOLE)).needs_whole_graph() is None
 
 
 def test_a_failure_on_one_rank_reaches_the_others() -> None:

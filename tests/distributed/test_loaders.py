@@ -10,7 +10,8 @@ from _support.ranks import Parts, ThreadTransport, run_ranks
 from _support.sampler_families import EDGES, NODES, graph_of_all
 
 from nodeflow import Graph, LaborSampler, LinkSampler, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler, storage
-from nodeflow.sampling import SamplerBase
+from nodeflow._rows.rows import row_bytes
+from nodeflow.sampling.base import SamplerBase
 
 WHOLE = graph_of_all()
 OWNER = [0 if v % 5 else 2 for v in range(NODES)]  # rank 1 owns nothing
@@ -38,9 +39,8 @@ def test_every_rank_gets_its_share_of_the_batches_of_one_process(kind: str, shar
         assert (loader.rank, loader.world_size) == (transport.rank, 3)
         return [[fingerprint(batch) for batch in loader] for _ in range(2)]
 
-    owner = OWNER if share == "owned" else None
     for rank, epochs in enumerate(run_ranks(3, drawn)):
-        whole = made(WHOLE, kind=kind, share=share, owner=owner, rank=rank, world_size=3)
+        whole = made(WHOLE, kind=kind, share=OWNER if share == "owned" else share, rank=rank, world_size=3)
         assert epochs == [[fingerprint(batch) for batch in whole] for _ in range(2)]
         assert [len(epoch) for epoch in epochs] == [4, 4]
 
@@ -77,7 +77,7 @@ def test_a_hot_set_on_every_rank_saves_rows_that_travel() -> None:
         rows = graph.ndata["x"]
         for cached in (False, True):
             if cached:
-                graph.ndata["x"] = storage.Cached(rows, heat, memory=kept)
+                graph.ndata["x"] = storage.Cached(rows, heat, memory=kept * row_bytes(rows))
             begun = graph.peers.counters.by_kind.get("rows of node column x", 0)
             found = [fingerprint(batch) for batch in made(graph)]
             sent = graph.peers.counters.by_kind["rows of node column x"] - begun
@@ -129,8 +129,8 @@ def test_loaders_that_differ_between_ranks_are_refused() -> None:
 def test_link_batches(share: str) -> None:
     def links(graph: Graph, **options: int) -> NodeFlowLoader:
         sampler = LinkSampler(NeighborSampler(graph, [2, 3]), exclude="reverse", chunk=2, relation="type")
-        owned = {"owner": np.arange(EDGES) % 3} if share == "owned" else {}
-        return NodeFlowLoader(sampler, np.arange(0, 90, 4), 4, shuffle=True, share=share, **owned, **options)
+        whose = np.arange(EDGES) % 3 if share == "owned" else share
+        return NodeFlowLoader(sampler, np.arange(0, 90, 4), 4, shuffle=True, share=whose, **options)
 
     found = run_ranks(3, lambda t: [fingerprint(batch) for batch in links(PARTS.on(t))])
     assert found == [[fingerprint(batch) for batch in links(WHOLE, rank=r, world_size=3)] for r in range(3)]

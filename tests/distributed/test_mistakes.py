@@ -15,7 +15,7 @@ from _support.sampler_families import NODES, fingerprint, graph_of_all
 
 from nodeflow import NeighborSampler, NodeFlowLoader, TemporalNeighborSampler
 from nodeflow.distributed import PeerError
-from nodeflow.propagation import ExchangePlan, PartPropagation, Propagation
+from nodeflow.propagation import ExchangePlan, Propagation
 from nodeflow.sampling import Sampler
 
 WHOLE = graph_of_all()
@@ -39,7 +39,7 @@ def with_a_fault() -> Parts:
         (lambda g, one: g.find_edges([9999] if one else [1]), r"IndexError: eid\[0\] is 9999"),
         (lambda g, one: g.in_degrees([9999] if one else [1]), r"IndexError: v\[0\] is 9999"),
         (lambda g, one: g.ndata["x"].fetch(torch.tensor([9999 * one])), r"IndexError: ids\[0\] is 9999"),
-        (lambda g, one: PartPropagation(g, weight="zz" if one else "w"), "KeyError"),
+        (lambda g, one: Propagation(g, weight="zz" if one else "w"), "KeyError"),
     ],
     ids=["seeds", "times", "edges", "degrees", "rows", "sums"],
 )
@@ -96,11 +96,9 @@ def fingerprint_of(batch: Any) -> str:
     return fingerprint(batch)
 
 
-def test_whole_sums_and_a_second_thread_are_refused() -> None:
+def test_a_second_thread_is_refused() -> None:
     def refused(transport: Any) -> None:
         graph = PARTS.on(transport)
-        with pytest.raises(TypeError, match=r"is summed over by nodeflow\.propagation\.PartProp"):
-            Propagation(graph)
         loader = NodeFlowLoader(NeighborSampler(graph, [2]), range(20), 2, num_workers=1)
         first = iter(loader)
         next(first)
@@ -109,7 +107,7 @@ def test_whole_sums_and_a_second_thread_are_refused() -> None:
         first.close()
         assert sum(1 for _ in loader) == len(loader)
         with pytest.raises(ValueError, match=r"owner is .hash"):
-            NodeFlowLoader(NeighborSampler(graph, [2]), range(20), 2, share="owned", owner=[transport.rank] * NODES)
+            NodeFlowLoader(NeighborSampler(graph, [2]), range(20), 2, share=[transport.rank] * NODES)
 
     run_ranks(2, refused)
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from nodeflow import Graph
 from nodeflow._rows.csr import csr_tensor
 from nodeflow.distributed import GraphParts, _part_edges, _partition_graph
-from nodeflow.distributed._balance import balanced
 from nodeflow.distributed._grid import grid_of
-from nodeflow.distributed._masters import assign_masters
+from nodeflow.partitions._balance import balanced
+from nodeflow.partitions._cut import cut_nodes
 from nodeflow.storage import open as open_rows
 
 METHODS = ["random", "ranges", "hash", "given", "metis"]
@@ -107,7 +107,7 @@ def test_metis_cuts_fewer_edges(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("num_parts", "kind"), [(256, np.uint8), (257, np.int16), (40_000, np.int32)])
 def test_numbers_of_parts_are_narrow(num_parts: int, kind: type) -> None:
     owner = np.full(10, num_parts - 1)
-    masters = assign_masters(random_graph(10, 20), num_parts, owner, None, False, 0)
+    masters = cut_nodes(random_graph(10, 20), num_parts, owner, None, 0)
     assert masters.owner.dtype == kind
     assert masters.owner.tolist() == owner.tolist()
 
@@ -208,7 +208,7 @@ def test_mistakes(tmp_path: Path) -> None:
         cut_into(folder, folder, 2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="num_parts must be at least 1, got 0"):
         cut_into(graph, folder, 0)
-    with pytest.raises(ValueError, match="method must be 'metis', 'random', 'ranges' or 'hash', got 'best'"):
+    with pytest.raises(ValueError, match=r"method must be 'random', 'train-first', .* or 'hash', got 'best'"):
         cut_into(graph, folder, 2, method="best")
     with pytest.raises(ValueError, match="edges must be 'in', 'out' or 'grid', got 'all'"):
         cut_into(graph, folder, 2, edges="all")
@@ -227,12 +227,24 @@ def test_mistakes(tmp_path: Path) -> None:
         cut_into(graph, folder, 2, edata=["x"])
     with pytest.raises(ValueError, match=r"columns\['y'\] must have 20 rows, one per node, got shape \(3,\)"):
         cut_into(graph, folder, 2, columns={"y": torch.zeros(3)})
-    graph.ndata["s"] = csr_tensor(torch.arange(21), torch.arange(20), torch.ones(20), (20, 20))
-    with pytest.raises(TypeError, match="column 's' is sparse, and partitions hold dense rows"):
-        cut_into(graph, folder, 2)
     with pytest.raises(ZeroDivisionError):
         cut_into(graph, folder, 2, ndata=[], columns={"h": lambda ids: ids / (1 // 0)})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_sparse_columns_stay_sparse(tmp_path: Path) -> None:
+    graph = random_graph(20, 50)
+    graph.ndata["s"] = csr_tensor(torch.arange(21), torch.arange(20), torch.ones(20), (20, 20))
+    graph.edata["t"] = (torch.arange(150).view(50, 3) % 4 == 0).float().to_sparse_csr()
+    for renumber in (False, True):
+        parts = cut_into(graph, tmp_path / str(renumber), 3, renumber=renumber, edges="out")
+        for k in range(3):
+            part = parts.part(k)
+            masters = np.array(part.masters) if not renumber else parts.original_nodes[part.masters]
+            assert part.ndata["s"].layout == torch.sparse_csr
+            assert part.ndata["s"].to_dense().equal(torch.eye(20)[masters])
+            ids = part.edge_ids if not renumber else parts.original_edges[part.edge_ids]
+            assert part.edata["t"].to_dense().equal(graph.edata["t"].to_dense()[np.array(ids)])
 
 
 def test_metis_takes_no_more_parts_than_nodes(tmp_path: Path) -> None:

@@ -12,19 +12,26 @@ from _support.sampler_families import EDGES, FAMILIES, LAYERED, NODES, fingerpri
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeflow import Graph, LaborSampler, NeighborSampler
-from nodeflow.sampling import Sampler, SamplerBase
+from nodeflow import FastGCNSampler, Graph, LaborSampler, LadiesSampler, NeighborSampler, ShadowSampler
+from nodeflow.sampling import Sampler, induced
+from nodeflow.sampling.base import SamplerBase
 from nodeflow.testing import graphs
 
 WHOLE = graph_of_all()
-BY_ROW = ("full", "neighbor", "bernoulli", "labor", "temporal", "random walk", "link")
-APART = [name for name in FAMILIES if name.startswith(BY_ROW) and "labor, 1" not in name]
+DISTRIBUTED = sorted({*FAMILIES} - {"saint, edge", "saint, walk"})
 SEEDS = st.lists(st.integers(0, NODES - 1), max_size=8)
 
 
 def called(sampler: SamplerBase, seeds: list[int], **which: int) -> str:
     more = {"times": [(7 * seed) % 23 for seed in seeds]} if sampler.takes_times else {}
     return fingerprint(sampler(seeds, **more, **which))
+
+
+def seeds_of(name: str, nodes: list[int]) -> list[int]:
+    """Seeds of the kind that a family takes."""
+    if name.startswith("saint"):
+        return [sum(nodes)]
+    return sorted({node % 7 for node in nodes}) if name == "cluster" else nodes
 
 
 @st.composite
@@ -35,7 +42,7 @@ def cuts(draw: Any, nodes: int = NODES) -> tuple[int, list[int]]:
     return size, [few[(7 * v) % len(few)] for v in range(nodes)]
 
 
-@pytest.mark.parametrize("name", APART)
+@pytest.mark.parametrize("name", DISTRIBUTED)
 @settings(max_examples=6)
 @given(cut=cuts(), seeds=st.lists(SEEDS, min_size=4, max_size=4), epoch=st.integers(0, 3))
 def test_every_family_draws_as_in_one_process(
@@ -45,6 +52,7 @@ def test_every_family_draws_as_in_one_process(
     parts = Parts(WHOLE, owner, size)
     options = {"weight": "w"} if name in LAYERED and epoch % 2 else {}
     whole = FAMILIES[name](WHOLE, **options)
+    seeds = [seeds_of(name, one) for one in seeds]
     expected = [called(whole, seeds[r], epoch=epoch) for r in range(size)]
 
     def drawn(transport: ThreadTransport) -> str:
@@ -69,6 +77,15 @@ def test_any_graph_any_cut_both_directions(graph: Graph, data: st.DataObject) ->
     assert found == expected
 
 
+class HalfOfAll(Sampler):
+    """A user's sampler whose draw depends on all destinations: half of all their edges, in one order."""
+
+    def choose(self, dst, step):
+        edges = self.candidates(dst)
+        order = step.random.uniform(edges.eid).argsort()
+        return edges.select(order[: len(edges) // 2].sort().values, weight=2.0)
+
+
 class Half(Sampler):
     """A user's sampler: every edge with probability one half, with a column."""
 
@@ -84,21 +101,34 @@ THREE = Parts(WHOLE, OWNER, 3)
 BATCHES = [[1, 2, 3, 40], [], [7, 7, 9]]
 
 
+@pytest.mark.parametrize("kind", [Half, HalfOfAll])
 @pytest.mark.parametrize("weight", [None, "w"])
-def test_a_sampler_of_the_users_own(weight: str | None) -> None:
-    expected = [called(Half(WHOLE, 2, weight=weight), seeds) for seeds in BATCHES]
-    assert run_ranks(3, lambda t: called(Half(THREE.on(t), 2, weight=weight), BATCHES[t.rank])) == expected
+def test_a_sampler_of_the_users_own(kind: type[Sampler], weight: str | None) -> None:
+    expected = [called(kind(WHOLE, 2, weight=weight), seeds) for seeds in BATCHES]
+    assert run_ranks(3, lambda t: called(kind(THREE.on(t), 2, weight=weight), BATCHES[t.rank])) == expected
+
+
+def test_induced_edges_come_from_their_owners() -> None:
+    def drawn(graph: Graph, rank: int) -> str:
+        sampler = NeighborSampler(graph, [2, 3], weight="w").without_edges([0, 5, 17])
+        return fingerprint(induced(sampler(BATCHES[rank]), sampler))
+
+    assert run_ranks(3, lambda t: drawn(THREE.on(t), t.rank)) == [drawn(WHOLE, rank) for rank in range(3)]
 
 
 def test_edges_left_out_and_filters() -> None:
     left = [[0, 5, 17, 400], [], list(range(0, EDGES, 2))]
     mask = np.arange(EDGES) % 3 > 0
 
-    def kinds(graph: Graph) -> list[NeighborSampler | LaborSampler]:
+    def kinds(graph: Graph) -> list[Any]:
         return [
             NeighborSampler(graph, [3, 3], edge_filter=mask),
             NeighborSampler(graph, [3, 3], edge_filter=lambda edata: edata["type"] > 0, prob="p"),
             LaborSampler(graph, [3, 3], edge_filter="old"),
+            LaborSampler(graph, [3, 3], iterations=1, edge_filter="old"),
+            LadiesSampler(graph, [5, 5], weight="w", normalize=True),
+            FastGCNSampler(graph, [15, 15], draw="poisson", weight="w"),
+            ShadowSampler(graph, 2, depth=2, fanout=3, weight="w"),
         ]
 
     def drawn(graph: Graph, rank: int) -> list[str]:
@@ -160,7 +190,7 @@ def test_questions_about_the_whole_graph() -> None:
     run_ranks(3, asked)
 
 
-@pytest.mark.parametrize("name", sorted({*FAMILIES} - {*APART}))
+@pytest.mark.parametrize("name", ["saint, edge", "saint, walk"])
 def test_others_say_why_they_cannot(name: str) -> None:
     def refused(transport: ThreadTransport) -> None:
         graph = THREE.on(transport)

@@ -1,4 +1,4 @@
-"""DistributedTable: the rows of one table whose batch is that of all ranks, and steps that all make or none."""
+"""EmbeddingTable: the rows of one table whose batch is that of all ranks, and steps that all make or none."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nodeflow.distributed import DistributedTable, PeerError
-from nodeflow.storage import EmbeddingTable, Pipeline, _embedding_table
+from nodeflow.distributed import PeerError
+from nodeflow.learned import EmbeddingTable, Pipeline, _embedding_table
 
 WHOLE = graph_of_all()
 OWNER = [0 if v % 5 else 2 for v in range(NODES)]  # rank 1 owns nothing
@@ -52,7 +52,7 @@ def test_steps_are_those_of_one_table(name: str, options: dict[str, Any], data: 
 
     def stepped(transport: ThreadTransport) -> None:
         graph, rank = parts.on(transport), transport.rank
-        table = DistributedTable(
+        table = EmbeddingTable(
             graph, 3, optimizer=name, dtype=torch.float64, seed=4, gradients="mean" if mean else "sum", **options
         )
         for pulls in steps:
@@ -81,7 +81,7 @@ def test_rows_are_read_written_and_a_column() -> None:
 
     def read(transport: ThreadTransport) -> None:
         graph, rank = THREE.on(transport), transport.rank
-        table = DistributedTable(graph, 4, lr=0.1)
+        table = EmbeddingTable(graph, 4, lr=0.1)
         ids = [[3, 5, 3], [], [5]][rank]
         assert torch.equal(table.fetch(ids), whole.fetch(ids))
         out = torch.empty(len(ids), 4)
@@ -96,7 +96,7 @@ def test_rows_are_read_written_and_a_column() -> None:
         assert torch.equal(graph.ndata["emb"].fetch(torch.tensor([7])), table.fetch([7]))
         assert (table.shape, table.dtype, table.version, table.lr) == ((NODES, 4), torch.float32, 1, 0.1)
         state = table.state_dict()
-        again = DistributedTable(graph, 4, lr=0.1)
+        again = EmbeddingTable(graph, 4, lr=0.1)
         again.load_state_dict(state)
         assert torch.equal(again.fetch([5, 7, 8]), table.fetch([5, 7, 8]))
         assert f"{[48, 0, 12][rank]} rows here" in repr(table)
@@ -107,7 +107,7 @@ def test_rows_are_read_written_and_a_column() -> None:
 def test_gradients_travel_once_per_row_and_process() -> None:
     def counted(transport: ThreadTransport) -> None:
         graph, rank = THREE.on(transport), transport.rank
-        table, counters = DistributedTable(graph, 2, lr=0.1), graph.peers.counters
+        table, counters = EmbeddingTable(graph, 2, lr=0.1), graph.peers.counters
         rows = table.pull([5, 1, 1, 5, 5])  # 5 is rank 2's, 1 is rank 0's
         rows.sum().backward()
         table.step()
@@ -147,7 +147,7 @@ def test_a_rank_that_fails_in_a_step_leaves_the_rows_of_the_last_step_on_all(
     def failed(transport: ThreadTransport) -> None:
         rank, Thread.here.fails = transport.rank, False
         graph = THREE.on(transport)
-        table = DistributedTable(graph, 2, lr=0.5, folder=tmp_path / str(rank) if files else None)
+        table = EmbeddingTable(graph, 2, lr=0.5, folder=tmp_path / str(rank) if files else None)
         whole = EmbeddingTable(NODES, 2, lr=0.5)
         for k in range(3):
             rows, others = table.pull(range(20)), [whole.pull(range(20)) for _ in range(3)]
@@ -165,7 +165,7 @@ def test_a_rank_that_fails_in_a_step_leaves_the_rows_of_the_last_step_on_all(
         close(table.fetch(range(NODES)), whole.fetch(range(NODES)))
         table.close()
         if files:
-            again = DistributedTable(graph, 2, lr=0.5, folder=tmp_path / str(rank))
+            again = EmbeddingTable(graph, 2, lr=0.5, folder=tmp_path / str(rank))
             assert again.version == 3
             assert torch.equal(again.fetch(range(NODES)), table.fetch(range(NODES)))
             again.close()
@@ -176,12 +176,12 @@ def test_a_rank_that_fails_in_a_step_leaves_the_rows_of_the_last_step_on_all(
 def test_a_step_whose_end_is_lost_on_some_is_undone_or_kept_on_all(tmp_path: Path) -> None:
     parts = Parts(WHOLE, [v % 2 for v in range(NODES)], 2)
 
-    def stepped(table: DistributedTable) -> None:
+    def stepped(table: EmbeddingTable) -> None:
         table.pull(range(NODES)).sum().backward()
         table.step()
 
     def lost(transport: ThreadTransport) -> None:
-        table = DistributedTable(parts.on(transport), 2, lr=0.5, folder=tmp_path / f"lost-{transport.rank}")
+        table = EmbeddingTable(parts.on(transport), 2, lr=0.5, folder=tmp_path / f"lost-{transport.rank}")
         stepped(table)
         send = transport.send
 
@@ -196,10 +196,10 @@ def test_a_step_whose_end_is_lost_on_some_is_undone_or_kept_on_all(tmp_path: Pat
         table.close()
 
     def kept(transport: ThreadTransport) -> None:
-        table = DistributedTable(parts.on(transport), 2, lr=0.5, folder=tmp_path / f"kept-{transport.rank}")
+        table = EmbeddingTable(parts.on(transport), 2, lr=0.5, folder=tmp_path / f"kept-{transport.rank}")
         stepped(table)
         if transport.rank == 1:  # killed after all have written, before it knows
-            table._own._store._journal.erase = lambda: None  # type: ignore[union-attr, method-assign]
+            table._store._journal.erase = lambda: None  # type: ignore[union-attr, method-assign]
         stepped(table)
         table.close()
 
@@ -213,7 +213,7 @@ def test_a_step_whose_end_is_lost_on_some_is_undone_or_kept_on_all(tmp_path: Pat
 
         def opened(transport: ThreadTransport, name: str = name, version: int = version) -> Tensor:
             folder = tmp_path / f"{name}-{transport.rank}"
-            table = DistributedTable(parts.on(transport), 2, lr=0.5, folder=folder)
+            table = EmbeddingTable(parts.on(transport), 2, lr=0.5, folder=folder)
             assert table.version == version
             return table.fetch(range(NODES))
 
@@ -222,21 +222,18 @@ def test_a_step_whose_end_is_lost_on_some_is_undone_or_kept_on_all(tmp_path: Pat
 
 
 def test_mistakes(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"graph must be what DistributedGraph.open gives"):
-        DistributedTable(WHOLE, 2, lr=0.1)  # type: ignore[arg-type]
-
     def mistaken(transport: ThreadTransport) -> None:
         graph, rank = THREE.on(transport), transport.rank
-        with pytest.raises(ValueError, match=r"arguments of DistributedTable must be the same .* seed is 0 on rank 0"):
-            DistributedTable(graph, 2, lr=0.1, seed=rank // 2)
+        with pytest.raises(ValueError, match=r"arguments of EmbeddingTable must be the same .* seed is 0 on rank 0"):
+            EmbeddingTable(graph, 2, lr=0.1, seed=rank // 2)
         with pytest.raises(ValueError, match="gradients must be"):
-            DistributedTable(graph, 2, lr=0.1, gradients="max")
+            EmbeddingTable(graph, 2, lr=0.1, gradients="max")
         with pytest.raises(ValueError, match="width must be at least 1"):
-            DistributedTable(graph, 0, lr=0.1)
-        table = DistributedTable(graph, 2, lr=0.1)
+            EmbeddingTable(graph, 0, lr=0.1)
+        table = EmbeddingTable(graph, 2, lr=0.1)
         with pytest.raises((IndexError, PeerError), match=r"ids\[0\] is 60|rank 1 failed .* ids\[0\] is 60"):
             table.pull([NODES] if rank == 1 else [])
-        with pytest.raises(ValueError, match="no row of any process has a gradient"):
+        with pytest.raises(ValueError, match="no row has a gradient"):
             table.step()
         rows = table.pull([1, 2])
         (rows * (torch.nan if rank == 1 else 1)).sum().backward()
@@ -247,23 +244,45 @@ def test_mistakes(tmp_path: Path) -> None:
         table.drop(rows)
         with pytest.raises((ValueError, PeerError), match=r"was not pulled from this table|rank 0 failed"):
             table.step(*([rows] if rank == 0 else []))
-        with pytest.raises((ValueError, PeerError), match=r"ids holds an id twice|rank 2 failed"):
+        with pytest.raises((ValueError, PeerError), match=r"ids holds 1 2 times|rank 2 failed"):
             table.write([1, 1][: 1 + rank // 2], torch.zeros(1 + rank // 2, 2))
         table.lr = 0.1 + rank
         with pytest.raises(ValueError, match=r"the lr of a table must be the same on all processes, got \[0.1, 1.1, 2"):
             table.write([], torch.zeros(0, 2))
         other = Parts(WHOLE, OWNER[::-1], 3).on(transport)
-        DistributedTable(graph, 2, lr=0.1, folder=tmp_path / str(rank)).close()
+        EmbeddingTable(graph, 2, lr=0.1, folder=tmp_path / str(rank)).close()
         with pytest.raises(
             (ValueError, PeerError), match=r"holds an embedding table of the nodes of another part|rank 0"
         ):
-            DistributedTable(other, 2, lr=0.1, folder=tmp_path / str(rank))
+            EmbeddingTable(other, 2, lr=0.1, folder=tmp_path / str(rank))
         with pytest.raises(ValueError, match=r"the state is of part . of 3, .*, this is part"):
             table.load_state_dict(table.state_dict() | {"nodes": "part 9 of 3, 0x0"})
-        with pytest.raises(TypeError, match="an EmbeddingTable and a function"):
-            Pipeline([], (table, lambda batch: batch), lambda *_: None)  # type: ignore[arg-type]
 
     run_ranks(3, mistaken)
+
+
+@pytest.mark.parametrize("staleness", [1, 2, 3])
+def test_a_pipeline_runs_on_all_processes(staleness: int) -> None:
+    """The tables of all processes are those of one whose batch is theirs together."""
+    batches = [[[k, 3 * k + r, NODES - 1 - k] for k in range(6)] for r in range(3)]
+
+    def compute(_: object, rows: Tensor) -> float:
+        loss = (rows - 1).square().sum()
+        loss.backward()
+        return loss.item()
+
+    whole = EmbeddingTable(NODES, 2, lr=0.1)
+    together = [[ids for rank in range(3) for ids in batches[rank][k]] for k in range(6)]
+    expected = list(Pipeline(together, (whole, lambda batch: batch), compute, staleness=staleness))
+
+    def run(transport: ThreadTransport) -> list[float]:
+        table = EmbeddingTable(THREE.on(transport), 2, lr=0.1)
+        pipeline = Pipeline(batches[transport.rank], (table, lambda batch: batch), compute, staleness=staleness)
+        losses = list(pipeline)
+        close(table.fetch(range(NODES)), whole.fetch(range(NODES)))
+        return losses
+
+    close(torch.tensor(run_ranks(3, run)).sum(0), torch.tensor(expected))
 
 
 def test_a_step_that_a_killed_rank_has_half_written_is_undone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -279,7 +298,7 @@ def test_a_step_that_a_killed_rank_has_half_written_is_undone(monkeypatch: pytes
 
     def stepped(transport: ThreadTransport) -> Tensor:
         Thread.here.keeps, folder = False, tmp_path / str(transport.rank)
-        table = DistributedTable(parts.on(transport), 2, lr=0.5, folder=folder)
+        table = EmbeddingTable(parts.on(transport), 2, lr=0.5, folder=folder)
         for ids in (range(20), range(40)):
             before = table.fetch(range(NODES))
             table.pull(ids).sum().backward()
@@ -291,8 +310,8 @@ def test_a_step_that_a_killed_rank_has_half_written_is_undone(monkeypatch: pytes
         return before
 
     def opened(transport: ThreadTransport) -> Tensor:
-        table = DistributedTable(parts.on(transport), 2, lr=0.5, folder=tmp_path / f"{transport.rank}-killed")
-        written = table.state_dict()["version"], bool(table._own._store.arrays["written"].sum() == 10)
+        table = EmbeddingTable(parts.on(transport), 2, lr=0.5, folder=tmp_path / f"{transport.rank}-killed")
+        written = table.state_dict()["version"], bool(table._store.arrays["written"].sum() == 10)
         assert written == (1, True)
         return table.fetch(range(NODES))
 

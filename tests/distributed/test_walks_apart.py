@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from _support.ranks import Parts, ThreadTransport, run_ranks
 from _support.sampler_families import NODES, fingerprint, graph_of_all
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from nodeflow import Graph, RandomWalkSampler
 from nodeflow.distributed._peers import PeerError
+from nodeflow.sampling.base import Choice
 from nodeflow.testing import graphs
 
 Make = Callable[[Graph], RandomWalkSampler]
@@ -103,12 +105,13 @@ def test_a_failure_on_one_rank_reaches_the_others() -> None:
     run_ranks(3, drawn)
 
 
-class Other(RandomWalkSampler):
+class Fewer(RandomWalkSampler):
     def choose(self, dst, step):
-        return super().choose(dst, step)
+        choice = super().choose(dst, step)
+        return Choice(choice.indptr, src=choice.take_sources(self.reader.edges), weight=torch.ones(choice.indptr[-1]))
 
 
-def test_a_choose_of_the_users_own_is_refused() -> None:
-    parts = Parts(graph_of_all(), [0] * NODES, 1)
-    with pytest.raises(TypeError, match="Other cannot draw from a graph that lies on several processes"):
-        run_ranks(1, lambda t: Other(parts.on(t), 1))
+def test_a_choose_of_the_users_own_walks_too() -> None:
+    parts = Parts(graph_of_all(), [v % 2 for v in range(NODES)], 2)
+    expected = fingerprint(Fewer(parts.graph, 1)([1, 2, 3]))
+    assert run_ranks(2, lambda t: fingerprint(Fewer(parts.on(t), 1)([1, 2, 3]))) == [expected, expected]

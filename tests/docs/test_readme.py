@@ -9,7 +9,6 @@ import pkgutil
 import re
 import subprocess
 import sys
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import pytest
 from _support.pages import ROOT, Block, blocks, environment
 
 import nodeflow
-from nodeflow import Graph, NeighborSampler, NodeFlow
 from nodeflow.datasets import debian
 
 README = ROOT / "README.md"
@@ -30,35 +28,13 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-_LONG = ("sampling", "link-prediction", "control-variates", "training", "samplers/link", "samplers/adaptive")
+_LONG = ("custom-samplers", "link-prediction", "control-variates", "samplers/adaptive", "training-large")
 LONG = {f"docs/{name}.md" for name in _LONG}
 """Pages that train models or average over many draws."""
 
 
 def marked(page: Path) -> Any:
     return pytest.param(page, marks=pytest.mark.slow) if name_of(page) in LONG else page
-
-
-def picture(batch: NodeFlow) -> str:
-    """The README's picture of layers and flows, in parent ids."""
-    columns: list[list[str]] = []
-    for i, layer in enumerate(batch.layers):
-        ends = {0: "(inputs)", batch.num_layers - 1: "(seeds)"}
-        columns.append([f"layer {i}", ends.get(i, ""), "", *(f"  {v}" for v in layer.parent_nid.tolist())])
-        if i < batch.num_flows:
-            src, dst = batch.flows[i].edges()
-            pairs = zip(layer.parent_nid[src].tolist(), batch.layers[i + 1].parent_nid[dst].tolist(), strict=True)
-            columns.append([f"flow {i}", "", "", *(f"{u} -> {v}" for u, v in pairs)])
-    rows = zip_longest(*columns, fillvalue="")
-    return "\n".join("".join(cell.ljust(17) for cell in row).rstrip() for row in rows)
-
-
-def test_the_picture_shows_a_real_node_flow() -> None:
-    text = next(block.text for block in blocks(README) if block.language == "text")
-    pairs = [(3, 8), (8, 5), (5, 7), (2, 7), (9, 2)]
-    assert text.startswith("parent graph: 3 -> 8 -> 5 -> 7 <- 2 <- 9 ")
-    graph = Graph.from_edges(*zip(*sorted(pairs), strict=True))
-    assert text.split("\n\n", 1)[1].rstrip() == picture(NeighborSampler(graph, fanouts=[2, 2])([7]))
 
 
 @pytest.mark.slow

@@ -15,15 +15,17 @@ sys.path.append(str(ROOT / "docs"))
 
 from _site.public_names import PublicName, public_names
 
-from nodeflow import Graph, NeighborSampler, NodeFlowLoader, Sampler, fn, metrics, nn, random, storage
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader, Sampler, fn, metrics, nn, partitions, random, storage
 from nodeflow.compat import dgl
 from nodeflow.control_variates import History, Updater
 from nodeflow.datasets import debian
-from nodeflow.distributed import DistributedGraph, partition_graph
+from nodeflow.learned import EmbeddingTable, Pipeline
 from nodeflow.ops import Structure
-from nodeflow.propagation import PartPropagation, Propagation
-from nodeflow.sampling import Candidates, Choice, Edges, LayerCandidates, LayerSampler
-from nodeflow.storage import EmbeddingTable, Lookahead, PartitionBuffer, Pipeline, write_partitions
+from nodeflow.partitions import PartitionBuffer, write_partitions
+from nodeflow.propagation import Propagation
+from nodeflow.sampling import LayerSampler
+from nodeflow.sampling.base import Candidates, Choice, Edges, LayerCandidates
+from nodeflow.storage import Lookahead
 from nodeflow.training import Settings, Trainer
 
 PROTOCOLS = [storage.Rows, metrics.LinkScorer, fn.BinaryMaker, fn.ReduceMaker]
@@ -50,7 +52,7 @@ def test_a_partition_buffer_says_what_it_holds(tmp_path: Path) -> None:
     for _ in buffer:
         pass
     assert "epoch 1)" in repr(buffer)
-    own = storage.Order(4, [[0, 1, 2, 3]])
+    own = partitions.Order(4, [[0, 1, 2, 3]])
     with PartitionBuffer(tmp_path / "parts", order=own, writable=["x"]) as buffer:
         assert repr(buffer).endswith(f"order {own!r}, epoch 0, writable: x)")
     buffer = PartitionBuffer(tmp_path / "parts", slots=4, order=lambda epoch: own)
@@ -72,9 +74,9 @@ def test_a_pipeline_and_a_lookahead_name_what_they_are_made_of() -> None:
     pipeline = Pipeline([[0]], {"ends": (table, lambda batch: batch)}, lambda batch, rows: None, staleness=2)
     shown(pipeline, f"Pipeline(rows of ends: {table!r}; staleness 2, 0 batches under way)")
     graph = Graph.from_edges([0, 1], [1, 0])
-    graph.ndata["x"] = storage.Cached(torch.eye(2), heat=[0, 0], memory=1)
+    graph.ndata["x"] = storage.Cached(torch.eye(2), heat=[0, 0], memory=8)
     loader = NodeFlowLoader(NeighborSampler(graph, [1]), [0, 1], batch_size=1, ndata={0: ["x"]})
-    shown(Lookahead(loader, memory=1), f"Lookahead({loader!r}, 2 batches ahead, columns x)")
+    shown(Lookahead(loader, memory=8), f"Lookahead({loader!r}, 2 batches ahead, columns x)")
 
 
 def test_a_trainer_names_its_model_and_where_it_is() -> None:
@@ -82,11 +84,8 @@ def test_a_trainer_names_its_model_and_where_it_is() -> None:
     shown(trainer, f"Trainer(GraphSAGE for accuracy, 0 of 1 epochs done, {trainer.batches!r})")
 
 
-def test_sums_say_what_they_sum(tmp_path: Path) -> None:
+def test_sums_say_what_they_sum() -> None:
     shown(Propagation(RING), f"Propagation({RING!r}, weight None, direction in)")
-    partition_graph(RING, tmp_path / "parts", 1, method="ranges", progress=False)
-    graph = DistributedGraph.open(tmp_path / "parts")
-    shown(PartPropagation(graph), f"PartPropagation({graph!r}, weight None)")
     shown(Structure(torch.tensor([0, 2]), torch.tensor([0, 1]), 2), "Structure(2 sources, 1 destinations, 2 edges)")
     model, history = nn.GCN(4, 2, 2), History(RING, {1: 2})
     shown(Updater(model, history, torch.eye(4), every=3), f"Updater(GCN, {history!r}, every 3 steps)")

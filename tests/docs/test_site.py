@@ -7,17 +7,21 @@ import re
 import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from _support.pages import ROOT
 
 sys.path.append(str(ROOT / "docs"))
 
+from _site import searching
 from _site.public_names import PublicName, lookup, members, public_bases, public_names, rooms
 from _site.reference_pages import page_of_name, page_of_room, reference_pages, type_aliases
 from _site.staging import OTHER_PAGES, entries, place_of, stage, with_links
 
 from nodeflow import NeighborSampler
+from nodeflow.training._fields import option_of
+from nodeflow.training._settings import FIELDS
 
 INDEX = ROOT / "docs" / "index.md"
 PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if p.name != "index.md")
@@ -55,12 +59,14 @@ def test_every_public_name_has_a_page_of_its_own() -> None:
         text = pages[f"{public.page}.rst"].decode()
         assert f".. auto{public.kind}:: {public.full}" in text
         assert public.purpose, public.full
-    assert len(pages) == len(public_names()) + len(rooms()) + 1
+    assert len(pages) == len(public_names()) + len(rooms()) + 3  # all names, types, settings
+    settings = pages["reference/settings.md"].decode()
+    assert all(f"| `{option_of(one)}` | `settings.{group}.{one.name}` | " in settings for group, one in FIELDS.values())
     assert len({name.casefold() for name in pages}) == len(pages)
 
 
 def test_rooms_within_rooms() -> None:
-    inner = ["contrib", "contrib.sampling", "contrib.sampling.sampler", "init", "random"]
+    inner = ["contrib", "contrib.sampling", "contrib.sampling.sampler", "init", "random", "utils"]
     assert [room for room in rooms() if "." in room] == ["compat.dgl", *(f"compat.dgl.{name}" for name in inner)]
     assert {p.name for p in public_names() if p.room == "compat.dgl"} == {
         "DGLGraph",
@@ -157,7 +163,9 @@ def anchors(page: Path) -> set[str]:
     return {slug(heading) for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
 
 
-@pytest.mark.parametrize("page", [INDEX, *PAGES, *(ROOT / p for p in OTHER_PAGES if p.endswith(".md"))], ids=str)
+@pytest.mark.parametrize(
+    "page", [INDEX, *PAGES, ROOT / "README.md", *(ROOT / p for p in OTHER_PAGES if p.endswith(".md"))], ids=str
+)
 def test_anchors_of_links_are_headings(page: Path) -> None:
     missing = []
     for target, anchor in _LINK.findall(_FENCED.sub("", page.read_text(encoding="utf-8"))):
@@ -168,15 +176,16 @@ def test_anchors_of_links_are_headings(page: Path) -> None:
 
 
 def test_links_lead_from_place_to_place() -> None:
-    assert with_links("[a](../README.md#two-commands)", "docs/samplers/labor.md").startswith("[a](")
-    assert with_links("[a](../../README.md#b)", "docs/samplers/labor.md") == "[a](../readme.md#b)"
-    assert with_links("[a](docs/nodeflow.md)", "README.md") == "[a](nodeflow.md)"
+    assert with_links("[a](../../README.md)", "docs/samplers/labor.md") == "[a](../index.md)"
+    assert with_links("[a](docs/nodeflow.md)", "CHANGELOG.md") == "[a](nodeflow.md)"
+    assert with_links("[a](../nodeflow/)", "docs/index.md") == "[a](reference.rst)"
+    assert with_links("[a](../nodeflow/nn)", "docs/layers.md") == "[a](reference/nodeflow.nn.rst)"
     assert with_links("[`x`](../nodeflow/nn/_conv.py)", "docs/custom-layers.md") == "`x`"  # is not on the site
     assert with_links("[a](../docs/sampling.md)", "notebooks/01-what-a-nodeflow-is.ipynb") == "[a](../sampling.md)"
     assert with_links("[d](decisions/)", "docs/index.md") == "[d](decisions/README.md)"
-    assert with_links("[a](https://example.org/x)", "README.md") == "[a](https://example.org/x)"
+    assert with_links("[a](https://example.org/x)", "CHANGELOG.md") == "[a](https://example.org/x)"
     code = "```text\n[a](docs/nodeflow.md)\n```"
-    assert with_links(code, "README.md") == code
+    assert with_links(code, "CHANGELOG.md") == code
     assert place_of("nodeflow/fn.py") is None
 
 
@@ -229,6 +238,45 @@ def test_figures_say_where_they_come_from(page: Path) -> None:
         if sum(_NUMBER.search(row) is not None for row in rows) >= len(rows) / 2 and not _FIGURES.fullmatch(after)
     ]
     assert silent == []
+
+
+def test_the_search_has_the_prose_of_every_section() -> None:
+    page = """<nav>menu</nav><article role="main" id="x"><section id="a"><h1>A<a class="headerlink" href="#a">#</a></h1>
+    <p>one &amp; <em>two</em></p><pre>code</pre><section id="b"><h2>B</h2>
+    <td><span class="column-name">x: </span>all</td>
+    </section></section></article>"""
+    assert searching.sections(page) == [("a", "A one & two"), ("b", "B all")]
+    assert searching.sections("<p>no article</p>") == []
+
+
+def test_tables_of_words_have_the_names_of_columns_in_their_cells() -> None:
+    publish = pytest.importorskip("docutils.core").publish_doctree
+    tables = pytest.importorskip("_site.tables")
+    words = "many words of a long cell"
+    text = f""".. list-table::
+   :header-rows: 1
+
+   * - sampler
+     - draws
+     - take it
+   * - one
+     - {words}
+     - {words}
+"""
+    doctree = publish(text, settings_overrides={"report_level": 5})
+    app = SimpleNamespace(builder=SimpleNamespace(format="html"))
+    tables.name_cells(app, doctree)
+    assert f"draws: {words}" in doctree.astext()
+    numbers = publish(text.replace(words, "1"), settings_overrides={"report_level": 5})
+    tables.name_cells(app, numbers)
+    assert "draws: 1" not in numbers.astext()
+
+
+def test_pages_of_modules_leave_out_what_is_for_those_who_change_them() -> None:
+    before = pytest.importorskip("_site.docstrings").before_private_files
+    assert before("Rows.\n\nA column.\n\nWhere to change:\n\n- ``_files``\n\nMore.") == "Rows.\n\nA column."
+    assert before("Rows.\n\nNames serve rooms above, not users.") == "Rows."
+    assert before("Rows, also of ``_x``.\n\nA column:\n\n>>> 1") == "Rows, also of ``_x``.\n\nA column:\n\n>>> 1"
 
 
 # --------------------------------------------------------------------------------------------------------- scripts

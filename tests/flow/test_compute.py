@@ -6,7 +6,7 @@ import torch
 from _support.compute_example import DST, SRC, make_batch
 from torch import nn
 
-from nodeflow import ALL, create_node_flow, flow_from_edges, fn
+from nodeflow import ALL, Graph, create_full_node_flow, create_node_flow, flow_from_edges, fn
 
 BUILT_IN = {
     "copy_u": fn.copy_u("h", "m"),
@@ -354,3 +354,11 @@ def test_batches_of_rows_describe_themselves():
         "EdgeBatch(7 edges; src from layer 0: h float64 [7, 3]; dst from layer 1: old; data from flow 0->1: w)",
         "NodeBatch(4 nodes; data from layer 1: old, out)",
     ]
+
+
+def test_edge_ids_of_a_flow():
+    batch = create_full_node_flow(Graph.from_edges([0, 1, 2], [1, 2, 1]), 1)
+    batch.apply_flows(0, lambda edges: {"id": edges.edge_ids()}, edges=[2, 0])
+    assert batch.fdata[0]["id"].tolist() == [0, 0, 2]
+    batch.flow_compute(0, lambda edges: {"m": edges.edge_ids()}, fn.max("m", "last"))
+    assert batch.ldata[1]["last"].tolist() == [0, 1, 2]

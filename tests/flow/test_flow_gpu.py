@@ -7,9 +7,9 @@ import itertools
 import pytest
 import scipy.sparse
 import torch
+from _support.graphs import sparse_column
 
 from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader, create_full_node_flow, fn
-from nodeflow._rows.csr import from_scipy
 from nodeflow.nn import GCN, GraphSAGE
 from nodeflow.transform import add_reverse_edges
 
@@ -105,7 +105,7 @@ def test_models(model: type[GraphSAGE] | type[GCN], sparse: bool) -> None:
     for device in ("cpu", "cuda"):
         net = net.to(device)
         net.zero_grad()
-        h = (from_scipy(scipy.sparse.csr_array(rows.numpy())) if sparse else rows).to(device)
+        h = (sparse_column(scipy.sparse.csr_array(rows.numpy())) if sparse else rows).to(device)
         out = net(found.to(device), h)
         out.square().sum().backward()
         results.append([out, *(parameter.grad.clone() for parameter in net.parameters())])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.graphs import random_graph
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow
@@ -25,12 +26,6 @@ def sampler(request):
     return SAMPLERS[request.param]
 
 
-def random_graph(seed: int, nodes: int = 60, edges: int = 150) -> Graph:
-    """Multi-edges, self-loops and isolated nodes."""
-    rng = np.random.default_rng(seed)
-    return Graph.from_edges(rng.integers(nodes, size=edges), rng.integers(nodes, size=edges), num_nodes=nodes)
-
-
 def adjacency(graph: Graph) -> scipy.sparse.csr_array:
     """Row v holds the in-edges of v, built from the edge list; repeated edges add up."""
     src, dst = (end.numpy() for end in graph.edges())
@@ -46,7 +41,7 @@ def sums(batch: NodeFlow, h: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("flows", [1, 2, 3, 4])
 def test_sum_is_the_sparse_product_layer_by_layer(sampler, flows):
-    graph = random_graph(flows)
+    graph = random_graph(flows, 60, 150)
     a = adjacency(graph)
     h = np.random.default_rng(1).normal(size=(60, 3))
     batch = sampler(graph, flows)([5, 17, 17, 0, 42])
@@ -58,7 +53,7 @@ def test_sum_is_the_sparse_product_layer_by_layer(sampler, flows):
 
 
 def test_out_direction_is_the_transposed_product():
-    graph = random_graph(7)
+    graph = random_graph(7, 60, 150)
     a = adjacency(graph)
     h = np.random.default_rng(2).normal(size=(60, 2))
     batch = FullSampler(graph, 2, direction="out")([5, 17, 0])
@@ -68,7 +63,7 @@ def test_out_direction_is_the_transposed_product():
 
 def test_full_graph_forward_pass_values_and_gradients(sampler):
     """A two-layer network: on the seeds, the batch and the whole graph agree in values and in every gradient."""
-    graph = random_graph(3)
+    graph = random_graph(3, 60, 150)
     src, dst = graph.edges()
     seeds = torch.tensor([4, 30, 8, 59, 4])
     generator = torch.Generator().manual_seed(0)
@@ -139,25 +134,10 @@ def test_neighbours_only_are_what_walks_of_one_length_reach(seed):
 
 
 def test_flow_as_scipy_matrix_is_the_submatrix(sampler):
-    graph = random_graph(5)
+    graph = random_graph(5, 60, 150)
     a = adjacency(graph)
     for flow in sampler(graph, 2)([1, 2, 3]).flows:
         rows, columns = flow.dst_layer.parent_nid.numpy(), flow.src_layer.parent_nid.numpy()
         # all in-edges of a destination are there, so whole rows agree, not only the columns of the batch
         np.testing.assert_array_equal(flow.to_scipy().toarray(), a[rows][:, columns].toarray())
         assert flow.num_edges == a[rows].sum()
-
-
-def test_sampled_estimate_approaches_the_full_sum():
-    """500 draws of 5 of up to 100 neighbours: the mean is within 5 standard errors of the exact product."""
-    rng = np.random.default_rng(0)
-    graph = Graph.from_edges(rng.integers(300, size=3000), rng.integers(30, size=3000), num_nodes=300)
-    h = torch.from_numpy(rng.normal(size=300))
-    exact = (adjacency(graph) @ h.numpy())[:30]
-    for replace in (False, True):
-        sampler = NeighborSampler(graph, [5], replace=replace)
-        estimates = np.array(
-            [sums(b, h[b.front.parent_nid]) for b in (sampler(range(30), epoch=k) for k in range(500))]
-        )
-        error = np.abs(estimates.mean(0) - exact) / (estimates.std(0) / np.sqrt(500))
-        assert error.max() < 5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -20,7 +19,8 @@ from nodeflow import (
     flow_from_edges,
     fn,
 )
-from nodeflow.sampling import Choice, Sampler
+from nodeflow.sampling import Sampler
+from nodeflow.sampling.base import Choice
 from nodeflow.testing import assert_same_node_flow, assert_valid, graphs, node_flows, seeds
 from nodeflow.transform import add_reverse_edges, add_self_loops
 
@@ -98,15 +98,6 @@ def test_a_sampler_of_ones_own_may_reuse_its_buffers(graph: Graph) -> None:
     assert snapshot(batch) == before
 
 
-def test_seeds_are_not_kept_by_reference(graph: Graph) -> None:
-    asked = torch.tensor([2, 1])
-    for sampler in (FullSampler(graph, 1), FullSampler(graph, 1, reuse=True), FullSampler(graph, 1, include_dst=False)):
-        batch = sampler(asked)
-        asked[:] = torch.tensor([0, 0])
-        assert batch.seeds.tolist() == [2, 1]
-        asked[:] = torch.tensor([2, 1])
-
-
 # ---- order
 
 
@@ -118,54 +109,6 @@ sampler_options = st.fixed_dictionaries(
         "seed": st.integers(0, 5),
     }
 )
-
-
-@given(graphs(min_nodes=1), st.data())
-def test_seeds_keep_their_order_and_repeats_collapse(graph: Graph, data: st.DataObject) -> None:
-    asked = data.draw(seeds(graph))
-    batch = NeighborSampler(graph, [1, 2], **data.draw(sampler_options))(asked)
-    assert batch.seeds.tolist() == list(dict.fromkeys(asked))
-    assert batch.seeds[batch.seed_index].tolist() == asked
-    assert (batch.seeds.dtype, batch.seed_index.dtype) == (torch.int64, torch.int64)
-    assert_valid(batch)
-
-
-@given(graphs(min_nodes=1), st.data())
-def test_layers_and_edges_are_in_the_promised_order(graph: Graph, data: st.DataObject) -> None:
-    options = data.draw(sampler_options)
-    reuse = options["include_dst"] and data.draw(st.booleans())
-    fanouts = data.draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=3))
-    batch = NeighborSampler(graph, fanouts, reuse=reuse, **options)(data.draw(seeds(graph)))
-    ends = graph.edges()
-    for i, flow in enumerate(batch.flows):
-        src, dst = flow.edges()
-        drawn = batch.layers[i].parent_nid[src].tolist()
-        near, far = (ends[0], ends[1]) if options["direction"] == "in" else (ends[1], ends[0])
-        assert near[flow.parent_eid].tolist() == drawn
-        assert torch.equal(far[flow.parent_eid], batch.layers[i + 1].parent_nid[dst])
-        assert dst.tolist() == sorted(dst.tolist())
-        later = batch.layers[i + 1].parent_nid.tolist()
-        if options["include_dst"]:  # the next layer, then first appearance
-            assert batch.layers[i].parent_nid.tolist() == list(dict.fromkeys([*later, *drawn]))
-            assert flow.dst_in_src.tolist() == list(range(len(later)))
-            h = torch.arange(flow.num_src)
-            assert flow.take_dst(h).data_ptr() == h.data_ptr()  # a prefix, not a copy
-        else:
-            assert batch.layers[i].parent_nid.tolist() == sorted(set(drawn))
-        # with reuse a node keeps the draw of the last flow that it is a destination of
-        whole = set(fanouts[i:]) == {-1} if reuse else fanouts[i] == -1
-        if whole and not options["replace"]:
-            if options["direction"] == "in":
-                assert torch.equal(flow.parent_eid, graph.in_edges(later)[2])  # the parent's order
-            else:
-                assert torch.equal(flow.parent_eid, graph.out_edges(later)[2])
-
-
-def test_fanouts_are_in_flow_order() -> None:
-    star = Graph.from_edges([*range(1, 9)] * 9, np.repeat(np.arange(9), 8))
-    batch = NeighborSampler(star, fanouts=[1, 3])([0])
-    assert batch.flows[1].in_degrees.tolist() == [3]  # the last one belongs to the seeds
-    assert set(batch.flows[0].in_degrees.tolist()) == {1}
 
 
 @given(graphs(min_nodes=1), st.data())
@@ -182,29 +125,6 @@ def test_self_terms_are_right_with_and_without_destinations(graph: Graph, data: 
             assert torch.equal(flow.take_dst(flow.src_layer.parent_nid), flow.dst_layer.parent_nid)
         with pytest.raises(ValueError, match=f"rows.* {flow.num_src + 1}|{flow.num_src} rows"):
             flow.take_dst(torch.zeros(flow.num_src + 1))
-
-
-@pytest.mark.parametrize("seeds", [[6], [-1], [0, 1.5], torch.ones(6, dtype=torch.bool), [True], [[[1]]], 3, "1", None])
-def test_bad_seeds(graph: Graph, seeds: Any) -> None:
-    for sampler in (
-        NeighborSampler(graph, [1]),
-        FullSampler(graph, 2, reuse=True),
-        FullSampler(graph, 1, include_dst=False),
-    ):
-        with pytest.raises((TypeError, ValueError, IndexError), match="seeds"):
-            sampler(seeds)
-        sampler([5]).validate()  # and the sampler goes on
-
-
-def test_no_seeds_and_isolated_seeds(graph: Graph) -> None:
-    for options in ({}, {"reuse": True}, {"include_dst": False}):
-        empty = FullSampler(graph, 2, **options)([])
-        assert (empty.layer_sizes, empty.flow_sizes) == ((0, 0, 0), (0, 0))
-        assert_valid(empty)
-        alone = FullSampler(graph, 2, **options)([5, 5])
-        assert alone.seed_index.tolist() == [0, 0]
-        assert alone.flow_sizes == (0, 0)
-        assert_valid(alone)
 
 
 # ---- slices and moves
@@ -269,13 +189,6 @@ def test_moving_to_where_it_is_changes_nothing(batch: NodeFlow) -> None:
     assert_valid(moved)
     assert moved.parent is batch.parent
     assert moved.device == torch.device("cpu")
-
-
-def test_a_move_keeps_what_is_shared_shared(graph: Graph) -> None:
-    moved = create_full_node_flow(graph, 5).to("cpu")
-    assert len({id(flow.structure) for flow in moved.flows}) == 1
-    assert len({layer.parent_nid.data_ptr() for layer in moved.layers}) == 1
-    assert len({flow.parent_eid.data_ptr() for flow in moved.flows}) == 1
 
 
 def test_weights_are_made_once_and_only_when_asked_for(graph: Graph) -> None:

@@ -392,3 +392,15 @@ def test_with_parent_looks_at_edges_and_types(mixed: NodeFlow) -> None:
         mixed.with_parent(Graph.from_edges([0], [0], num_nodes=9))
     with pytest.raises(TypeError, match=r"graph must be a nodeflow\.Graph, got int 3"):
         mixed.with_parent(3)  # type: ignore[arg-type]
+
+
+def test_names_of_the_frames_that_every_loop_reads():
+    graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": torch.arange(3.0)}, edata={"w": torch.ones(2)})
+    batch = NeighborSampler(graph, [1])([2])
+    batch.copy_from_parent({0: ["x"]})
+    assert (list(batch.inputs), list(batch.outputs), list(batch.fdata[0])) == (["x"], [], [])
+    batch.copy_from_parent(edata=["w"])
+    assert (list(batch.outputs), list(batch.fdata[0])) == ([], ["w"])
+    batch.copy_from_parent()
+    assert batch.outputs["x"].tolist() == [2.0]
+    assert batch.inputs is batch.ldata[0]

@@ -8,6 +8,7 @@ import multiprocessing
 import numpy as np
 import pytest
 import torch
+from _support.graphs import random_graph
 from _support.sampler_reference import fingerprint
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -17,11 +18,6 @@ from nodeflow import Graph, NeighborSampler, NodeFlowLoader
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker processes")
 
 START = [method for method in ("fork", "spawn") if method in multiprocessing.get_all_start_methods()]
-
-
-def random_graph(nodes: int = 40, edges: int = 300) -> Graph:
-    rng = np.random.default_rng(0)
-    return Graph.from_edges(rng.integers(nodes, size=edges), rng.integers(nodes, size=edges), num_nodes=nodes)
 
 
 def expected(sampler: NeighborSampler, seeds: list[int], size: int) -> list[str]:

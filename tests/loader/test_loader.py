@@ -12,8 +12,18 @@ import torch
 from _support.loader_tools import epoch, fingerprint, make, random_graph, seeds_of
 from torch import Tensor
 
-from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader, Sampler, TemporalNeighborSampler
-from nodeflow.sampling import Choice, Step
+from nodeflow import (
+    FullSampler,
+    Graph,
+    LinkSampler,
+    NeighborSampler,
+    NodeFlow,
+    NodeFlowLoader,
+    SaintSampler,
+    Sampler,
+    TemporalNeighborSampler,
+)
+from nodeflow.sampling.base import Choice, Step
 
 pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
 
@@ -398,3 +408,23 @@ def test_times_go_with_samplers_that_take_them():
         NodeFlowLoader(NeighborSampler(graph, [1]), [0], times=[1])
     with pytest.raises(TypeError, match="times is missing: TemporalNeighborSampler needs a time for every seed"):
         NodeFlowLoader(TemporalNeighborSampler(graph, [1]), [0])
+
+
+def test_all_seeds_by_default_and_by_a_mask():
+    graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    nodes = NeighborSampler(graph, [1])
+    links = LinkSampler(nodes)
+    assert torch.cat([batch.seed_ids for batch in NodeFlowLoader(links, batch_size=3)]).tolist() == [0, 1, 2, 3]
+    assert NodeFlowLoader(nodes, "all", 2).seeds.tolist() == [0, 1, 2, 3]
+    mask = torch.tensor([True, False, False, True])
+    for chosen in (mask, mask.numpy()):
+        assert NodeFlowLoader(nodes, chosen).seeds.tolist() == nodes(chosen).seeds.tolist() == [0, 3]
+        assert NodeFlowLoader(links, chosen).seeds.tolist() == links(chosen).seed_ids.tolist() == [0, 3]
+    with pytest.raises(ValueError, match=r"a mask of seeds must have one entry per node \(4\), got shape \(3,\)"):
+        nodes(mask[:3])
+    with pytest.raises(TypeError, match=r'seeds must be ids, .* or "all" for all nodes, got None'):
+        NodeFlowLoader(nodes)
+    with pytest.raises(TypeError, match=r"seeds must be ids, .* got 'every'"):
+        NodeFlowLoader(links, "every")
+    with pytest.raises(TypeError, match="SaintSampler has no last subgraph; pass range"):
+        NodeFlowLoader(SaintSampler(graph, 1, kind="node", budget=2), batch_size=1)

@@ -10,7 +10,7 @@ import torch
 from _support.loader_tools import epoch, fingerprint, make, random_graph
 
 from nodeflow import ControlVariateSampler, History, NodeFlow, NodeFlowLoader, Sampler
-from nodeflow.sampling import Choice
+from nodeflow.sampling.base import Choice
 
 pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
 

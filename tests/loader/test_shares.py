@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from nodeflow import LinkSampler, NeighborSampler, NodeFlowLoader
 from nodeflow.loader._shares import Shares
 from nodeflow.random import Random
-from nodeflow.sampling import LadiesSampler, RowSampler, Sampler, SamplerBase
+from nodeflow.sampling import LadiesSampler, Sampler
+from nodeflow.sampling.base import RowSampler, SamplerBase
 
 GRAPH = graph_of_all()
 OWNER = Random(3).integers(range(NODES), 4)
@@ -95,7 +96,7 @@ def test_weights_times_and_rows_go_with_their_seeds(share):
         "seeds": pairs, "times": when, "weights": when + 1,
         "seed_data": {"when": when},
     }  # fmt: skip
-    more = {} if share == "even" else {"share": share, "owner": OWNER % 2}
+    more = {} if share == "even" else {"share": OWNER % 2}
     (single,), ranks = epochs(sampler, 1, **given), epochs(sampler, 2, **given, **more)
     assert len({tuple(batch.seeds[batch.seed_index][:, 0].tolist()) for batch in single}) == 4
     for k, whole in enumerate(single):
@@ -134,7 +135,7 @@ def test_shares_together_are_the_batch_of_one_process(name, data):
     if sampler.takes_times:
         given["times"] = data.draw(st.lists(st.integers(0, 20), min_size=len(seeds), max_size=len(seeds)), "times")
     world_size = data.draw(st.integers(1, 4), "world_size")
-    more = {"share": "owned", "owner": lambda ids: ids % world_size} if data.draw(st.booleans(), "owned") else {}
+    more = {"share": lambda ids: ids % world_size} if data.draw(st.booleans(), "owned") else {}
     (single,), ranks = epochs(sampler, 1, **given), epochs(sampler, world_size, **given, **more)
     for k, whole in enumerate(single):
         parts = [batches[k] for batches in ranks]
@@ -172,7 +173,7 @@ def test_subgraphs_of_saint_are_those_of_one_process(kind):
     assert sum(empty.layer_sizes) == 0
     assert empty.back.data["loss_weight"].shape == (0,)
     with pytest.raises(ValueError, match="one subgraph"):
-        next(iter(NodeFlowLoader(sampler, [0, 1], 1, rank=0, world_size=2, share="owned", owner=lambda ids: ids * 0)))
+        next(iter(NodeFlowLoader(sampler, [0, 1], 1, rank=0, world_size=2, share=lambda ids: ids * 0)))
 
 
 def test_layers_that_draw_as_a_whole_draw_independently():
@@ -247,14 +248,14 @@ def test_negatives_are_those_of_one_process(name, share):
     given: dict[str, Any] = {"seeds": seeds, "total": 12}
     if links.takes_times:
         given["times"] = torch.arange(23) + 5
-    more = {} if share == "even" else {"share": share, "owner": Random(5).integers(range(links.num_seeds), 2)}
+    more = {} if share == "even" else {"share": Random(5).integers(range(links.num_seeds), 2)}
     (single,), ranks = epochs(links, 1, **given), epochs(links, 2, **given, **more)
     for *parts, whole in zip(*ranks, single, strict=True):
         of_seed = {}
         for batch in parts:
             nodes = batch.seeds[batch.seed_index].tolist()
             of_seed.update(zip(batch.seed_ids.tolist(), nodes, strict=True))
-            for chunk in links.chunks_of(batch):  # negatives that a group shares are those of each of its seeds
+            for chunk in batch.chunks:  # negatives that a group shares are those of each of its seeds
                 pairs = torch.stack([chunk.src, chunk.dst], -1).view(-1, 2).tolist()
                 shared = chunk.negatives.repeat_interleave(chunk.src.shape[1], 0).tolist()
                 table = {tuple(row[:2]): row[2:] for row in batch.seed_index.tolist()}

@@ -63,7 +63,7 @@ def test_states_are_those_of_before():
 
 
 def test_the_kind_of_share_is_a_setting():
-    owned = {"share": "owned", "owner": [0] * 60, "rank": 0, "world_size": 2, "batch_size": 8}
+    owned = {"share": [0] * 60, "rank": 0, "world_size": 2, "batch_size": 8}
     make(**owned).load_state_dict(make(**owned).state_dict())
     with pytest.raises(ValueError, match="share=even, this one has owned"):
         make(**owned).load_state_dict(make().state_dict())
@@ -133,7 +133,7 @@ def test_samplers_with_most_seeds_count_their_own():
     saint = SaintSampler(GRAPH, 1, kind="node", budget=5)
     assert len(NodeFlowLoader(saint, range(5), 1, rank=0, world_size=2)) == 3
     cluster = ClusterSampler(graph_of_all(), 1, np.arange(60) % 7)
-    owned = NodeFlowLoader(cluster, range(7), 2, rank=1, world_size=2, share="owned", owner=[0, 1, 0, 1, 0, 1, 0])
+    owned = NodeFlowLoader(cluster, range(7), 2, rank=1, world_size=2, share=[0, 1, 0, 1, 0, 1, 0])
     assert [batch.seed_ids.tolist() for batch in owned] == [[1, 3], [5]]
 
 
@@ -142,20 +142,20 @@ def test_chunks_stay_together():
     two = loaders(links, 2, 20, seeds=range(30))
     assert [[len(batch.seed_ids) for batch in loader] for loader in two] == [[12, 8], [8, 2]]
     owner = np.arange(500) % 4 % 2
-    owned = loaders(links, 2, 20, seeds=range(30), share="owned", owner=owner)
+    owned = loaders(links, 2, 20, seeds=range(30), share=owner)
     assert [[len(batch.seed_ids) for batch in loader] for loader in owned] == [[20, 10], [0, 0]]
 
 
 def test_rows_of_seeds_belong_to_the_owner_of_the_first():
     pairs = torch.tensor([[0, 1], [1, 0], [2, 1], [3, 2]])
     for owner in (torch.arange(60) % 2, lambda ids: ids % 2):
-        loader = NodeFlowLoader(sampler(), pairs, 2, rank=1, world_size=2, share="owned", owner=owner)
+        loader = NodeFlowLoader(sampler(), pairs, 2, rank=1, world_size=2, share=owner)
         assert [seeds_of(batch) for batch in loader] == [[[1, 0], [3, 2]]]
 
 
 @pytest.mark.parametrize(("kind", "wanted"), [("node", min), ("edge", max), ("pair", None)])
 def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
-    graph: Any = SimpleNamespace(peers=SimpleNamespace(owners=min, edge_owners=max))
+    graph: Any = SimpleNamespace(peers=SimpleNamespace(size=2, owners=min, edge_owners=max))
     assert _owners_of(SimpleNamespace(graph=graph, seed_kind=kind)) is wanted
     assert _owners_of(SimpleNamespace(graph=GRAPH, seed_kind=kind)) is None
 
@@ -173,17 +173,16 @@ def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
         ({"rank": 0, "world_size": 0}, ValueError, "world_size"),
         ({"rank": 0.0, "world_size": 1}, TypeError, "rank"),
         ({"share": "mine"}, ValueError, "share must be"),
-        ({"owner": [0] * 60}, ValueError, "owner says whose seeds are under share='owned'"),
-        ({"share": "owned"}, ValueError, "owner is missing: share='owned' needs the rank that owns each node"),
+        ({"share": "owned"}, ValueError, "share='owned' needs a graph that lies on several processes"),
         (
-            {"share": "owned", "owner": [0] * 59},
+            {"share": [0] * 59},
             ValueError,
-            "owner must have one rank per node, (60,), got shape (59,)",
+            "share must be even, owned, or have one rank per node, (60,), got shape (59,)",
         ),
-        ({"share": "owned", "owner": [0.0] * 60}, TypeError, "owner must be integers"),
-        ({"share": "owned", "owner": lambda ids: ids[1:]}, ValueError, "owner must return one rank per id, (60,)"),
-        ({"share": "owned", "owner": [0] * 59 + [1]}, ValueError, "since world_size is 1; got 1 for node 59"),
-        ({"share": "owned", "owner": [0] * 59 + [-1]}, ValueError, "got -1 for node 59"),
+        ({"share": [0.0] * 60}, TypeError, "share must be integers"),
+        ({"share": lambda ids: ids[1:]}, ValueError, "share must return one rank per id, (60,)"),
+        ({"share": [0] * 59 + [1]}, ValueError, "since world_size is 1; got 1 for node 59"),
+        ({"share": [0] * 59 + [-1]}, ValueError, "got -1 for node 59"),
     ],
 )
 def test_wrong_arguments(options, error, words):
@@ -198,6 +197,6 @@ def test_seed_weight_before_the_first_batch():
 
 
 def test_no_seeds_at_all():
-    loader = make(seeds=[], rank=1, world_size=2, share="owned", owner=[0] * 60)
+    loader = make(seeds=[], rank=1, world_size=2, share=[0] * 60)
     assert (len(loader), list(loader)) == (0, [])
     assert len(NodeFlowLoader(sampler_of("neighbor", GRAPH), torch.zeros(0, 2).long(), rank=0, world_size=2)) == 0

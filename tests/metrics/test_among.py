@@ -42,7 +42,7 @@ def test_ranks_are_those_of_the_definition(positive: list[float], k: int, data: 
 @given(st.lists(SCORES, min_size=1, max_size=8), st.lists(SCORES, min_size=1, max_size=8))
 def test_auc_and_average_precision_are_those_of_the_definition(positive: list[float], negative: list[float]) -> None:
     pairs = [(p > n) + (p == n) / 2 for p in positive for n in negative]
-    assert metrics.auc(np.array(positive), np.array(negative)) == pytest.approx(sum(pairs) / len(pairs))
+    assert metrics.auroc(np.array(positive), np.array(negative)) == pytest.approx(sum(pairs) / len(pairs))
     area, recall = 0.0, 0.0
     for bound in sorted({*positive, *negative}, reverse=True):
         hits, misses = sum(p >= bound for p in positive), sum(n >= bound for n in negative)
@@ -87,7 +87,7 @@ def test_scores_of_two_types_compare_as_they_are(kind: torch.dtype) -> None:
 def test_constant_scores_never_look_good() -> None:
     same = np.zeros(50)
     assert metrics.rank_among(same, np.zeros(99)).mean_rank == 50.5
-    assert metrics.auc(same, np.zeros(99)) == 0.5
+    assert metrics.auroc(same, np.zeros(99)) == 0.5
     assert metrics.average_precision(same, np.zeros(150)) == 0.25
 
 
@@ -107,7 +107,7 @@ def test_wrong_scores_are_named(positive: Any, negative: Any, error: type[Except
         metrics.rank_among(positive, negative)
 
 
-@pytest.mark.parametrize("metric", [metrics.auc, metrics.average_precision])
+@pytest.mark.parametrize("metric", [metrics.auroc, metrics.average_precision])
 def test_nothing_has_no_area(metric: Any) -> None:
     with pytest.raises(ValueError, match="negative is empty"):
         metric([0.1], [])

@@ -36,7 +36,7 @@ def test_metrics_of_classes(classes: int, rows: int, seed: int) -> None:
         "f1_micro": np.mean(first == targets),
         "f1_macro": np.nanmean(each),
     }
-    assert found == pytest.approx(wanted, rel=1e-6)
+    assert found == pytest.approx(wanted, rel=1e-12)
 
 
 @settings(max_examples=30, deadline=None)
@@ -51,10 +51,10 @@ def test_metrics_of_labels(labels: int, rows: int, positive: bool, seed: int) ->
     named = {name: metrics.named(name, task="multilabel") for name in ("f1_micro", "f1_macro")}
     outputs, wanted = torch.tensor(scores), torch.tensor(targets).float()
     if (predicted | targets).any():
-        assert named["f1_micro"](outputs, wanted) == pytest.approx(f1(predicted, targets), rel=1e-6)
-        assert named["f1_macro"](outputs, wanted) == pytest.approx(np.nanmean(each), rel=1e-6)
+        assert named["f1_micro"](outputs, wanted) == pytest.approx(f1(predicted, targets), rel=1e-12)
+        assert named["f1_macro"](outputs, wanted) == pytest.approx(np.nanmean(each), rel=1e-12)
     both = [i for i in range(labels) if 0 < targets[:, i].sum() < rows]
-    for name, value in (("average_precision", metrics.average_precision), ("auc", metrics.auc)):
+    for name, value in (("average_precision", metrics.average_precision), ("auroc", metrics.auroc)):
         if both:
             area = [value(scores[targets[:, i], i], scores[~targets[:, i], i]) for i in both]
             assert metrics.named(name)(outputs, wanted) == pytest.approx(np.mean(area))
@@ -81,15 +81,54 @@ def test_metrics_of_numbers(columns: int | None, offset: float) -> None:
         assert found == pytest.approx(value, rel=1e-9), name
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 6), st.integers(1, 8), st.integers(1, 7), st.booleans(), st.integers(0, 2**32 - 1))
+def test_metrics_of_candidates(rows: int, candidates: int, k: int, one_each: bool, seed: int) -> None:
+    """One row and one candidate at a time."""
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-2, 3, (rows, candidates)) * 1000.0
+    right = rng.random((rows, candidates)) < 0.4
+    targets = torch.tensor(right).long()
+    if one_each:
+        targets = torch.from_numpy(rng.integers(0, candidates, rows))
+        right = np.eye(candidates, dtype=bool)[targets.numpy()]
+    reciprocal, precision = [], []
+    for row, which in zip(scores.tolist(), right.tolist(), strict=True):
+        if not any(which):
+            continue
+        best = max(score for score, is_right in zip(row, which, strict=True) if is_right)
+        above, ties = sum(score > best for score in row), sum(score == best for score in row) - 1
+        reciprocal.append(1 / (1 + above + ties / 2))
+        order = sorted(range(candidates), key=lambda i: (-row[i], i))[:k]
+        hits = [which[i] for i in order]
+        total = sum(sum(hits[: i + 1]) / (i + 1) for i in range(len(hits)) if hits[i])
+        precision.append(total / min(k, sum(which)))
+    for name, values in (("mrr", reciprocal), (f"map@{k}", precision)):
+        if values:
+            assert metrics.named(name)(torch.tensor(scores), targets) == pytest.approx(np.mean(values), rel=1e-12)
+        else:
+            with pytest.raises(ValueError, match="no row has a right candidate"):
+                metrics.named(name)(torch.tensor(scores), targets)
+
+
+def test_scores_far_from_0_and_1_are_ordered_exactly() -> None:
+    """Also those that a sigmoid in float32 makes equal."""
+    scores, targets = torch.arange(1000.0, 1010), torch.tensor([0, 1] * 5)
+    assert metrics.named("auroc")(scores, targets) == 0.6
+    assert metrics.named("average_precision")(scores, targets) == metrics.average_precision(scores[1::2], scores[::2])
+
+
 def test_which_values_are_better() -> None:
     better = {
         name: metrics.named(name).larger_is_better
-        for name in ("accuracy", "f1_micro", "auc", "r2", "mae", "mse", "rmse")
+        for name in ("accuracy", "f1_micro", "auroc", "r2", "mae", "mse", "rmse", "mrr", "map@5")
     }
     assert better == {
         "accuracy": True,
         "f1_micro": True,
-        "auc": True,
+        "auroc": True,
+        "mrr": True,
+        "map@5": True,
         "r2": True,
         "mae": False,
         "mse": False,

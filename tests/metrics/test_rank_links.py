@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from nodeflow import Graph, metrics
 from nodeflow import nn as decoders
-from nodeflow.metrics._count import Part, compiled, count_above, with_torch
-from nodeflow.metrics._triples import as_triples, queries_of
+from nodeflow._links.links import as_links
+from nodeflow.metrics._count import Plan, compiled, count_above, with_torch
 
 
 class Product(nn.Module):
@@ -95,11 +95,11 @@ def test_ranks_are_those_of_the_definition(case: dict[str, Any], some: bool) -> 
 @settings(max_examples=60, deadline=None)
 @given(cases())
 def test_torch_counts_what_the_loop_counts(case: dict[str, Any]) -> None:
-    triples = as_triples(rows_of(case["triples"]), "triples", len(case["table"]))
-    known = [as_triples(rows_of(case["known"]), "known", len(case["table"]))]
-    queries = queries_of(triples, known, "destination", None, len(case["table"]))
-    part = Part.of(queries, 0, queries.node.size)
-    scores = case["table"][torch.from_numpy(queries.node)] @ case["table"].T
+    triples = as_links(rows_of(case["triples"]), "triples", len(case["table"]))
+    known = as_links(rows_of(case["known"]), "known", len(case["table"]))
+    plan = Plan(triples, known, "destination", None, len(case["table"]))
+    part = plan.part(0, len(plan.queries))
+    scores = case["table"][torch.from_numpy(plan.queries.node)] @ case["table"].T
     for ours, theirs in zip(compiled(scores, part), with_torch(scores, part), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -207,12 +207,12 @@ def test_pairs_without_relations() -> None:
 
 TABLE = torch.ones(4, 2)
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"triples": [[0, 0, 4]]}, IndexError, r"column 2 of triples\[0\] is 4, but node ids go from 0 to 3"),
-    ({"triples": [[0, -1, 1]]}, IndexError, r"column 1 of triples\[0\] is -1"),
-    ({"triples": [0, 1, 2]}, ValueError, "triples must have a row"),
-    ({"triples": [[0.5, 0.0, 1.0]]}, TypeError, "column 0 of triples must hold integer node ids"),
-    ({"known": [torch.zeros(3, 2, dtype=torch.int64)]}, ValueError, r"known\[0\] must have 3 columns"),
-    ({"known": [[0, 0, 7]]}, IndexError, "column 2 of known"),
+    ({"triples": [[0, 0, 4]]}, IndexError, r"triples\[:, 2\]\[0\] is 4, but node ids go from 0 to 3"),
+    ({"triples": [[0, -1, 1]]}, IndexError, r"triples\[:, 1\]\[0\] is -1"),
+    ({"triples": [0, 1, 2]}, ValueError, "triples must have shape"),
+    ({"triples": [[0.5, 0.0, 1.0]]}, TypeError, r"triples\[:, 0\] must hold integer node ids"),
+    ({"known": [torch.zeros(3, 2, dtype=torch.int64)]}, ValueError, r"known\[0\] must have shape \[n, 3\]"),
+    ({"known": [[0, 0, 7]]}, IndexError, r"known\[:, 2\]\[0\] is 7"),
     ({"candidates": [0, 2]}, ValueError, r"triples\[0\] has the destination 1, which is not among the candidates"),
     ({"candidates": {"dst": [0]}}, ValueError, "candidates has the key 'dst'"),
     ({"candidates": {"source": [9]}}, IndexError, r"candidates\['source'\]\[0\] is 9"),
@@ -248,6 +248,6 @@ def test_nan_has_no_rank(column: int, count: Any) -> None:
 
     with pytest.raises(ValueError, match=r"NaN among the candidates for the destination of triples\[0\], \(7, 0, 1\)"):
         metrics.rank_links(scorer, torch.ones(40, 1), [[7, 0, 1], [2, 0, 1]])
-    triples = as_triples([[7, 0, 1], [2, 0, 1]], "triples", 40)
-    part = Part.of(queries_of(triples, [], "destination", None, 40), 0, 2)
+    triples = as_links([[7, 0, 1], [2, 0, 1]], "triples", 40)
+    part = Plan(triples, triples.at(np.arange(0)), "destination", None, 40).part(0, 2)
     assert count(scorer(torch.ones(2), side=""), part)[2] == 1

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-
 import pytest
 import torch
 from _support.nn_reference import (
@@ -47,43 +44,10 @@ def test_values_and_gradients_are_those_of_dense_matrices(
         assert_near(one, other)
 
 
-@given(
-    kind=st.sampled_from([kind for kind in KINDS if kind not in GIN]),
-    flow=flows(),
-    widths=st.sampled_from(WIDTHS),
-    bias=st.booleans(),
-)
-def test_sparse_rows_equal_dense_rows(kind: str, flow: Flow, widths: tuple[int, int], bias: bool) -> None:
-    conv = make_conv(kind, *widths, bias)
-    h = values((flow.num_src, widths[0]), zeros=0.6)
-    from_sparse, from_dense = conv(flow, as_csr(h)), conv(flow, h)
-    assert from_sparse.layout == torch.strided
-    assert_near(from_sparse, from_dense)
-    for one, other in zip(
-        gradients(from_sparse, *conv.parameters()), gradients(from_dense, *conv.parameters()), strict=True
-    ):
-        assert_near(one, other)
-
-
 @pytest.mark.parametrize("kind", GIN)
 def test_rows_that_enter_a_mlp_are_dense(kind: str) -> None:
     with pytest.raises(TypeError, match=r"h is a sparse matrix.*sparse_linear"):
         make_conv(kind, 3, 2)(small_flow(), as_csr(values((4, 3))))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("widths", [(2, 3), (3, 2)])
-def test_gradients_are_numerical_ones(kind: str, widths: tuple[int, int]) -> None:
-    conv, flow = make_conv(kind, *widths), small_flow()
-    names = [name for name, _ in conv.named_parameters()]
-    h = values((4, widths[0]), 5).requires_grad_()
-
-    def call(h: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        return torch.func.functional_call(conv, dict(zip(names, parameters, strict=True)), (flow, h))
-
-    parameters = [parameter.detach().clone().requires_grad_() for parameter in conv.parameters()]
-    assert torch.autograd.gradcheck(call, (h, *parameters))
-    assert torch.autograd.gradgradcheck(call, (h, *parameters))
 
 
 @given(kind=st.sampled_from(KINDS), graph=graphs(min_nodes=1), seed=st.integers(0, 3))
@@ -95,16 +59,6 @@ def test_the_whole_graph_is_a_flow_like_any_other(kind: str, graph: Graph, seed:
     propagation = Propagation(graph)
     parts = [conv(propagation.flow(start, stop), h) for start, stop in propagation.ranges(2)]
     assert_near(torch.cat(parts), found)
-
-
-@given(kind=st.sampled_from(KINDS), flow=flows(), data=st.data())
-def test_the_order_of_the_edges_does_not_matter(kind: str, flow: Flow, data: st.DataObject) -> None:
-    conv, h = make_conv(kind, 3, 2), values((flow.num_src, 3))
-    order = data.draw(st.permutations(range(flow.num_edges)))
-    src, dst = (end[list(order)] for end in flow.edges())
-    other = flow_from_edges(src, dst, num_src=flow.num_src, num_dst=flow.num_dst)
-    moved = create_node_flow([other], [flow.src_layer.parent_nid, flow.dst_layer.parent_nid]).flows[0]
-    assert_near(conv(moved, h), conv(flow, h))
 
 
 @pytest.mark.parametrize(("kind", "name"), [("sage", "own"), ("sage pool", "own"), ("sage gcn", "neigh"),
@@ -131,32 +85,6 @@ def test_batches_without_destinations_are_refused_with_what_to_do(
         return
     with pytest.raises(ValueError, match=r"not in its source layer.*include_dst=True"):
         conv(batch.flows[0], rows)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_rows_that_do_not_fit_the_flow_are_refused(kind: str) -> None:
-    with pytest.raises(ValueError, match="4 rows"):
-        make_conv(kind, 3, 2)(small_flow(), values((5, 3)))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_convolutions_are_copied_and_pickled(kind: str) -> None:
-    conv, h = make_conv(kind, 3, 2), values((4, 3))
-    expected = conv(small_flow(), h)
-    for other in (copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))):
-        assert torch.equal(other(small_flow(), h), expected)
-
-
-@pytest.mark.parametrize("kind", [SAGEConv, GraphConv])
-def test_start_values_depend_on_the_seed_only(kind: type[nn.Module]) -> None:
-    torch.manual_seed(3)
-    first, second = kind(4, 6), kind(4, 6)
-    torch.manual_seed(3)
-    again = kind(4, 6)
-    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), again.parameters(), strict=True))
-    assert not any(
-        torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True) if a.ndim == 2
-    )
 
 
 @pytest.mark.parametrize(("aggregator", "fan_in"), [("mean", 16), ("gcn", 8), ("pool", 16)])

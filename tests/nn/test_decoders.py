@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 import math
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,16 +16,15 @@ from hypothesis import strategies as st
 from nodeflow import nn
 
 WIDTH, RELATIONS = 6, 3
+OPTIONS = {
+    "transe": [{"norm": 1}, {"norm": 2}],
+    "rotate": [{"norm": 1}, {"norm": 2}],
+    "mlp": [{"hidden": 4, "num_layers": 3}],
+}
 KINDS = {
-    "dot": lambda **o: nn.DotProduct(WIDTH, **o),
-    "bilinear": lambda **o: nn.Bilinear(WIDTH, **o),
-    "distmult": lambda **o: nn.DistMult(WIDTH, **o),
-    "complex": lambda **o: nn.ComplEx(WIDTH, **o),
-    "transe1": lambda **o: nn.TransE(WIDTH, norm=1, **o),
-    "transe2": lambda **o: nn.TransE(WIDTH, norm=2, **o),
-    "rotate1": lambda **o: nn.RotatE(WIDTH, norm=1, **o),
-    "rotate2": lambda **o: nn.RotatE(WIDTH, norm=2, **o),
-    "mlp": lambda **o: nn.MLPDecoder(WIDTH, hidden=4, num_layers=3, **o),
+    name + str(options.get("norm", "")): partial(decoder, WIDTH, **options)
+    for name, decoder in nn.DECODERS.items()
+    for options in OPTIONS.get(name, [{}])
 }
 SMOOTH = ["dot", "bilinear", "distmult", "complex", "transe2", "rotate2"]
 
@@ -315,13 +315,13 @@ def test_mistakes():
         decoder.score_all(torch.ones(4), 0, x)
     with pytest.raises(TypeError, match="dst must be a floating-point tensor"):
         decoder(x, torch.ones(2, 4, dtype=torch.int64), 0)
-    with pytest.raises(ValueError, match="rel is missing: ComplEx has 3 relations"):
+    with pytest.raises(ValueError, match="relation is missing: ComplEx has 3 relations"):
         decoder(x, x)
-    with pytest.raises(IndexError, match="rel holds relation 3, but ComplEx has relations 0 to 2"):
+    with pytest.raises(IndexError, match="relation holds 3, but ComplEx has relations 0 to 2"):
         decoder(x, x, torch.tensor([0, 3]))
-    with pytest.raises(IndexError, match="rel holds relation -1"):
+    with pytest.raises(IndexError, match="relation holds -1"):
         nn.TransE(4, inverse=True)(x, x, -1)
-    with pytest.raises(TypeError, match="rel must hold integer ids"):
+    with pytest.raises(TypeError, match="relation must hold integer ids"):
         decoder(x, x, torch.tensor([0.0, 1.0]))
     with pytest.raises(ValueError, match="side must be 'destination' or 'source', got 'head'"):
         decoder.score_all(x, 0, x, side="head")
@@ -331,6 +331,8 @@ def test_mistakes():
     for kind in (nn.TransE, nn.RotatE):
         with pytest.raises(ValueError, match="norm must be 1 or 2, got 3"):
             kind(4, norm=3)
+    with pytest.raises(TypeError, match=r"needs the width of the rows that it compares, as in DotProduct\(64\)"):
+        nn.DotProduct()
     with pytest.raises(ValueError, match="num_relations must be at least 1, got 0"):
         nn.DistMult(4, 0)
     with pytest.raises(ValueError, match="num_layers must be at least 2"):

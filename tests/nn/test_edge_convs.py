@@ -1,10 +1,14 @@
-"""Attention, typed and edge convolutions against their equations."""
+"""What holds for every convolution; attention, typed and edge convolutions against their equations."""
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 import torch
-from _support.edge_reference import CONVS, SPARSE, hub_flow, make, reference, small_flow, with_columns
+from _support.edge_reference import CONVS, EVERY, SPARSE, hub_flow, make, reference, small_flow, with_columns
+from _support.nn_reference import CONVS as KINDS
 from _support.nn_reference import as_csr, assert_near, flows, gradients, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -57,11 +61,12 @@ def test_sparse_rows_equal_dense_rows(name: str, flow: Flow, widths: tuple[int, 
         assert_near(one, other)
 
 
-@pytest.mark.parametrize("name", CONVS)
-def test_gradients_are_numerical_ones(name: str) -> None:
-    conv, flow = make(name, 2, 2), small_flow()
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("widths", [(2, 3), (3, 2)])
+def test_gradients_are_numerical_ones(name: str, widths: tuple[int, int]) -> None:
+    conv, flow = make(name, *widths), small_flow()
     names = [name for name, _ in conv.named_parameters()]
-    h = values((4, 2)).requires_grad_()
+    h = values((4, widths[0]), 5).requires_grad_()
 
     def call(h: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
         return torch.func.functional_call(conv, dict(zip(names, parameters, strict=True)), (flow, h))
@@ -71,7 +76,7 @@ def test_gradients_are_numerical_ones(name: str) -> None:
     assert torch.autograd.gradgradcheck(call, (h, *parameters), fast_mode=True)
 
 
-@pytest.mark.parametrize("name", CONVS)
+@pytest.mark.parametrize("name", EVERY)
 @few
 @given(flow=flows(), seed=st.integers(0, 99))
 def test_the_order_of_the_edges_does_not_matter(name: str, flow: Flow, seed: int) -> None:
@@ -113,7 +118,7 @@ def test_autocast(name: str) -> None:
     torch.testing.assert_close(found.float(), expected, rtol=0, atol=expected.abs().amax().item() / 16)
 
 
-@pytest.mark.parametrize("name", CONVS)
+@pytest.mark.parametrize("name", EVERY)
 @few
 @given(graph=graphs(min_nodes=1, edge_columns={"feat": (2,)}), seed=st.integers(0, 9))
 def test_batches_with_all_neighbours_equal_the_whole_graph(name: str, graph: Graph, seed: int) -> None:
@@ -152,20 +157,28 @@ def test_batches_without_destinations_are_refused_with_what_to_do(name: str) -> 
         conv(flow, values((batch.layer_sizes[0], 2)))
 
 
-@pytest.mark.parametrize("name", CONVS)
+@pytest.mark.parametrize("name", EVERY)
 def test_rows_that_do_not_fit_the_flow_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="4 rows"):
         make(name, 2, 3)(small_flow(), values((5, 2)))
 
 
-@pytest.mark.parametrize("name", CONVS)
+@pytest.mark.parametrize("name", EVERY)
 def test_start_values_depend_on_the_seed_only(name: str) -> None:
-    found = []
+    parameters = []
     for seed in (3, 3, 4):
         torch.manual_seed(seed)
-        found.append(list(CONVS[name](4, 6).parameters()))
-    assert all(map(torch.equal, found[0], found[1]))
-    assert not any(torch.equal(a, b) for a, b in zip(found[0], found[2], strict=True) if a.ndim > 1)
+        conv = CONVS[name](4, 6) if name in CONVS else KINDS[name][0](4, 6, True)
+        parameters.append(list(conv.parameters()))
+    assert all(map(torch.equal, parameters[0], parameters[1]))
+    assert not any(torch.equal(a, b) for a, b in zip(parameters[0], parameters[2], strict=True) if a.ndim > 1)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_convolutions_are_copied_and_pickled(name: str) -> None:
+    conv, h = make(name, 3, 2), values((4, 3))
+    for other in (copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))):
+        assert torch.equal(other(small_flow(), h), conv(small_flow(), h))
 
 
 @pytest.mark.parametrize("kind", [GATConv, GATv2Conv])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
+from _support.graphs import random_graph
 
 from nodeflow import Flow, Graph, NeighborSampler
 from nodeflow.control_variates import ControlVariateSampler, History
@@ -14,8 +14,7 @@ from nodeflow.transform import degrees, edge_norm
 
 @pytest.fixture
 def graph() -> Graph:
-    rng = np.random.default_rng(0)
-    graph = Graph.from_edges(rng.integers(0, 20, 100), rng.integers(0, 20, 100), num_nodes=20)
+    graph = random_graph(0, 20, 100)
     graph.edata["exact"] = edge_norm(graph, "right").double()
     graph.ndata.update(degrees(graph))
     graph.edata["single"] = graph.edata["exact"].float()

@@ -22,7 +22,7 @@ from nodeflow import (
     create_full_node_flow,
 )
 from nodeflow.nn import GIN, GINConv
-from nodeflow.sampling import SamplerBase
+from nodeflow.sampling.base import SamplerBase
 
 SRC = [1, 2, 3, 4, 5, 2, 3, 5, 0, 3]
 DST = [0, 0, 0, 0, 0, 1, 1, 1, 4, 4]

@@ -88,7 +88,7 @@ def test_the_mean_over_ranks_is_the_gradient_of_one_process(name, share):
     torch.manual_seed(0)
     model = MODELS[name]().double()
     wanted = gradients(model, of_nodes(model), loaders(sampler, 1, **given))
-    more = {} if share == "even" else {"share": share, "owner": Random(1).integers(range(NODES), 2)}
+    more = {} if share == "even" else {"share": Random(1).integers(range(NODES), 2)}
     for world_size in (2, 4):  # of four, two own nothing
         assert_equal(gradients(model, of_nodes(model), loaders(sampler, world_size, **given, **more)), wanted)
 
@@ -115,7 +115,7 @@ def test_links(kind, options):
 
     def loss(batch: NodeFlow, loader: NodeFlowLoader) -> Tensor:
         h = both["model"](batch, X[batch.front.parent_nid])
-        positive, negative = both["decoder"].score_chunks(h, links.chunks_of(batch))
+        positive, negative = both["decoder"].score_chunks(h, batch)
         return softmax_loss(positive, negative, reduction="sum") * loader.seed_weight
 
     given: dict[str, Any] = {"seeds": [3, 77, 140, 9, 400, 41, 18, 256, 30, 31, 32], "total": 8}

@@ -130,6 +130,10 @@ def test_models_are_stacks_of_the_stated_widths() -> None:
     for kind in (GraphSAGE, GCN):
         with pytest.raises(ValueError, match="num_layers must be at least 1, got 0"):
             kind(5, 4, 3, 0)
+        with pytest.raises(ValueError, match="in_features must be at least 1, got 0"):
+            kind(0, 4, 3)
+        with pytest.raises(TypeError, match=f"{kind.__name__} has no argument 'type'; beside its own it takes .*bias"):
+            kind(5, 4, 3, type="kind")
 
 
 def test_a_stack_takes_modules_of_ones_own(graph: Graph) -> None:

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.graphs import sparse_column
 from _support.ops_reference import MESSAGES, REDUCTIONS, SAMPLES, message_rows, pieces_of, reduced, some_edges, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeflow import ops
-from nodeflow._rows.csr import from_scipy
 from nodeflow.ops import Structure
 
 SHAPES = [
@@ -199,7 +199,7 @@ def test_wrong_words_and_types_are_named():
     with pytest.raises(ValueError, match="kind must be 'u', 'v' or 'e', got 'src'"):
         ops.message(structure, "copy", "src", h)
     with pytest.raises(TypeError, match=r"h is a sparse matrix.*multiply it by a weight matrix first"):
-        ops.aggregate(structure, from_scipy(scipy.sparse.eye(4, format="csr")))
+        ops.aggregate(structure, sparse_column(scipy.sparse.eye(4, format="csr")))
     with pytest.raises(TypeError, match="h must be a tensor with one row per source, got list"):
         ops.aggregate(structure, [[1.0]] * 4)
     with pytest.raises(TypeError, match="real numbers"):

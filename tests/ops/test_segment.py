@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.graphs import sparse_column
 from _support.ops_reference import REDUCTIONS, SAMPLES, Edges, reduced, some_edges, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeflow import ops
-from nodeflow._rows.csr import from_scipy
 
 SHAPES = st.sampled_from([(), (2,), (2, 3)])
 
@@ -105,7 +105,7 @@ def csr(n=40, k=13):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_sparse_linear_is_the_dense_one(bias, dtype):
     matrix = csr()
-    x, dense = from_scipy(matrix), torch.tensor(matrix.toarray(), dtype=dtype)
+    x, dense = sparse_column(matrix), torch.tensor(matrix.toarray(), dtype=dtype)
     results = []
     for rows in (x, dense):
         layer = torch.nn.Linear(13, 5, bias=bias, dtype=dtype)
@@ -119,19 +119,19 @@ def test_sparse_linear_is_the_dense_one(bias, dtype):
 
 
 def test_sparse_linear_of_nothing():
-    x = from_scipy(scipy.sparse.csr_array((3, 4)))
+    x = sparse_column(scipy.sparse.csr_array((3, 4)))
     weight = torch.ones(2, 4, requires_grad=True)
     ops.sparse_linear(x, weight).sum().backward()
     assert torch.equal(weight.grad, torch.zeros(2, 4))
 
 
 def test_sparse_linear_names_what_is_wrong():
-    x, weight = from_scipy(csr()), torch.ones(5, 13)
+    x, weight = sparse_column(csr()), torch.ones(5, 13)
     with pytest.raises(ValueError, match=r"x has 13 columns .* takes 40"):
         ops.sparse_linear(x, torch.ones(13, 40))
     with pytest.raises(TypeError, match=r"x must be a dense or a sparse CSR tensor, got layout torch\.sparse_coo"):
         ops.sparse_linear(torch.eye(13).to_sparse_coo(), weight)
     with pytest.raises(TypeError, match="requires a gradient"):
-        ops.sparse_linear(from_scipy(csr()).requires_grad_(), weight)
+        ops.sparse_linear(sparse_column(csr()).requires_grad_(), weight)
     with pytest.raises(ValueError, match="weight must be a tensor of shape"):
         ops.sparse_linear(x, torch.ones(13))

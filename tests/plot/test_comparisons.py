@@ -26,7 +26,8 @@ from nodeflow.plot import (
     plot_node_flow,
     plot_samplers,
 )
-from nodeflow.sampling import Choice, Sampler, Step
+from nodeflow.sampling import Sampler
+from nodeflow.sampling.base import Choice, Step
 
 figure = pytest.importorskip("matplotlib.figure")
 

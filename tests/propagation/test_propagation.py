@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.graphs import sparse_column
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph, nn
-from nodeflow._rows.csr import from_scipy
 from nodeflow.propagation import Propagation
-from nodeflow.propagation import _propagation as propagation
+from nodeflow.propagation import _edge_sums as propagation
 from nodeflow.testing import graphs
 
 
@@ -50,7 +50,7 @@ def test_sums_are_those_of_the_matrix(
     if size:
         import scipy.sparse
 
-        sparse = from_scipy(scipy.sparse.csr_array(np.where(h.numpy() > 0, h.numpy(), 0)))
+        sparse = sparse_column(scipy.sparse.csr_array(np.where(h.numpy() > 0, h.numpy(), 0)))
         torch.testing.assert_close(of(sparse).to_dense(), matrix @ sparse.to_dense())
         torch.testing.assert_close(of(sparse, rows).to_dense(), (matrix @ sparse.to_dense())[rows])
     assert torch.equal(of.degrees, (torch.ones(()) * (dense(graph, None, direction, mask)).sum(1)).long())

@@ -11,7 +11,7 @@ import torch
 
 from nodeflow import Graph
 from nodeflow.propagation import Propagation
-from nodeflow.propagation import _propagation as propagation
+from nodeflow.propagation import _edge_sums as propagation
 
 NARROW = [torch.bfloat16, torch.float16]
 NODES, EDGES = 60, 700
@@ -70,7 +70,7 @@ def test_types_and_widths(kind: torch.dtype, width: int) -> None:
 @pytest.mark.parametrize("wide", [False, pytest.param(True, marks=pytest.mark.slow)])  # the loop compiles again
 def test_types_of_weights_and_ids(weight: torch.dtype | None, wide: bool) -> None:
     of = example(weight, wide=wide)
-    assert of._edges.indices.dtype == (np.int64 if wide else np.int32)
+    assert of._sums.edges.indices.dtype == (np.int64 if wide else np.int32)
     for kind in (torch.float64, torch.bfloat16):
         check(of, rows_of(5, kind), [7, 8, 9, 7])
 

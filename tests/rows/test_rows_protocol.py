@@ -9,14 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from _support.graphs import random_graph
 from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader, create_full_node_flow, create_node_flow, nn, transform
-from nodeflow._disk.store import Store
-from nodeflow._rows.rows import Rows, fetch_rows, take_rows
+from nodeflow._rows.rows import fetch_rows, take_rows
+from nodeflow._store.files import FileStore
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
 from nodeflow.flow import flow_from_edges
 from nodeflow.propagation import Propagation
+from nodeflow.storage import Rows
 
 
 class InFile:
@@ -39,8 +41,7 @@ def in_file(path: Path, column: Tensor) -> InFile:
 
 @pytest.fixture
 def graph() -> Graph:
-    rng = np.random.default_rng(0)
-    graph = Graph.from_edges(rng.integers(0, 40, 300), rng.integers(0, 40, 300), num_nodes=40)
+    graph = random_graph(0, 40, 300)
     graph.ndata["x"] = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
     graph.edata["p"] = transform.edge_norm(graph, "right")
     graph.edata["e"] = torch.arange(600.0).view(300, 2)
@@ -157,10 +158,10 @@ def test_rows_in_a_file_are_those_of_their_tensor(dtype: torch.dtype, file: bool
     rows = values.clone()
     if file:
         shapes = {"x": ((10, 2), dtype)}
-        store = Store(tmp_path / "rows", "thing", 1, shapes, {})
+        store = FileStore(tmp_path / "rows", "thing", 1, shapes, {})
         assert not store.arrays["x"].any()
         store.arrays["x"].copy_(values)
-        rows = Store(tmp_path / "rows", "thing", 1, shapes, {}).arrays["x"]
+        rows = FileStore(tmp_path / "rows", "thing", 1, shapes, {}).arrays["x"]
     assert (rows.shape, rows.dtype) == ((10, 2), dtype)
     ids = torch.tensor([7, 0, 7])
     assert fetch_rows(rows, ids).equal(values[ids])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import pickle
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -23,13 +21,10 @@ from _support.sampler_reference import (
     star,
 )
 from _support.weighted_reference import crowd, subset_table
-from hypothesis import given
-from hypothesis import strategies as st
 
-from nodeflow import FullSampler, Graph, NodeFlowLoader
+from nodeflow import FullSampler, Graph
 from nodeflow._kernels.growing import reserve
 from nodeflow.sampling import BernoulliSampler
-from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds
 
 
 def chance(degree: int, fanout: int = 0, rate: float = 0.0) -> Fraction:
@@ -173,21 +168,6 @@ def test_unbiased_exactly_and_its_variance():
         assert set(batch.flows[0].weight.tolist()) == {np.float32(1 / p)}
 
 
-def test_unbiased_through_all_options():
-    rng = np.random.default_rng(0)
-    graph = random_graph(1, 40, 600)
-    graph.edata["a"] = torch.from_numpy(rng.normal(size=600).astype(np.float32))
-    graph.edata["keep"] = torch.from_numpy(rng.random(600) < 0.7)
-    for options in (
-        {"include_dst": False, "weight": "a"},
-        {"direction": "out", "weight": "a", "edge_filter": "keep"},
-        {"reuse": True},
-    ):
-        sizes = {"rates": [0.4, 0.2]} if "direction" in options else {"fanouts": [2, 4]}
-        assert_unbiased(BernoulliSampler(graph, **sizes, **options), [0, 7, 21], draws=250)
-        assert_reproducible(BernoulliSampler(graph, [2, 4], **options), [0, 7, 21])
-
-
 # ---- sizes
 
 
@@ -227,26 +207,6 @@ def test_more_edges_than_expected_find_room():
     assert len(reserve(full, 2, 1)) == 3
 
 
-@given(st.data())
-def test_structure(data):
-    graph = data.draw(graphs())
-    ids = data.draw(seeds(graph))
-    include_dst = data.draw(st.booleans())
-    options = {
-        "direction": data.draw(st.sampled_from(["in", "out"])),
-        "include_dst": include_dst,
-        "reuse": include_dst and data.draw(st.booleans()),
-    }
-    batch = BernoulliSampler(graph, [2, 1], **options)(ids)
-    batch.validate()
-    ends = torch.stack(graph.edges())
-    for flow in batch.flows:
-        src, dst = flow.edges()
-        found = torch.stack([flow.src_layer.parent_nid[src], flow.dst_layer.parent_nid[dst]])
-        assert ends[:, flow.parent_eid].equal(found if options["direction"] == "in" else found.flip(0))
-        assert max(Counter(zip(dst.tolist(), flow.parent_eid.tolist(), strict=True)).values(), default=1) == 1
-
-
 def test_left_out_edges_and_filters_count_before_the_degree():
     graph = star(5)
     sampler = BernoulliSampler(graph, [2]).without_edges([1, 3])
@@ -256,30 +216,6 @@ def test_left_out_edges_and_filters_count_before_the_degree():
     seen = [picked_positions(sampler([0], epoch=epoch))[0] for epoch in range(100)]
     assert set(map(tuple, seen)) == {(), (0,), (1,), (0, 1)}
     assert sampler.estimand().tolist() == [1, 1, 0, 0, 0]
-
-
-def test_pickles_and_loads_on_threads():
-    graph = random_graph(7, 60, 900)
-    for sampler in (BernoulliSampler(graph, [3, 2], seed=3), BernoulliSampler(graph, rates=[0.2, 0.1], reuse=True)):
-        copied = pickle.loads(pickle.dumps(sampler))
-        assert repr(copied) == repr(sampler)
-        alone = [fingerprint(copied(ids)) for ids in torch.arange(60).split(16)]
-        for workers in (0, 2):
-            loader = NodeFlowLoader(sampler, range(60), 16, num_workers=workers)
-            assert [fingerprint(batch) for batch in loader] == alone
-
-
-def test_repr_and_settings():
-    graph = Graph.from_edges([0], [1])
-    assert repr(BernoulliSampler(graph, [2, -1])) == (
-        "BernoulliSampler(Graph(2 nodes, 1 edges), fanouts=(2, -1), direction='in', include_dst=True, reuse=False, "
-        "seed=0)"
-    )
-    sampler = BernoulliSampler(graph, rates=np.array([0.5]))
-    assert "Graph(2 nodes, 1 edges), rates=(0.5,), direction" in repr(sampler)
-    for name in ("fanouts", "rates"):
-        with pytest.raises(AttributeError, match=f"{name} of a sampler is fixed"):
-            setattr(sampler, name, None)
 
 
 @pytest.mark.parametrize(

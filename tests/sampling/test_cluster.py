@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 import sys
 from fractions import Fraction
 
 import numpy as np
 import pytest
 import torch
-from _support.sampler_reference import chi_square, ends_of, fingerprint, random_graph
+from _support.sampler_reference import chi_square, ends_of, random_graph
 from _support.subgraph_reference import assert_is_induced, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph, NodeFlowLoader
 from nodeflow.sampling import ClusterSampler, partition
-from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs
+from nodeflow.testing import assert_same_node_flow, graphs
 
 
 @given(graphs(), st.data())
@@ -121,24 +120,6 @@ def test_a_shuffled_loader_joins_every_pair_of_parts_equally_often():
     src, dst = graph.edges()
     exact = torch.zeros(12, dtype=torch.float64).index_add_(0, dst, x[src])
     assert bool(((found.mean(0) - exact).abs() <= 5 * found.std(0) / 3000**0.5 + 1e-5).all())
-
-
-def test_loader_pickle_and_settings():
-    graph = random_graph(3)
-    sampler = ClusterSampler(graph, 2, torch.arange(40) % 7)
-    assert_reproducible(sampler, [3, 5])
-    assert_same_node_flow(sampler([3, 5]), sampler([3, 5], epoch=4, batch_number=2))
-    copy = pickle.loads(pickle.dumps(sampler))
-    assert_same_node_flow(copy([3, 5]), sampler([3, 5]))
-    assert repr(copy) == repr(sampler)
-    assert repr(sampler).startswith(f"ClusterSampler({graph}, num_flows=2, parts=Parts(7 parts of 40 nodes, 0x")
-    assert repr(sampler) != repr(ClusterSampler(graph, 2, torch.arange(40) // 6))
-    with pytest.raises(AttributeError, match="parts of a sampler is fixed"):
-        sampler.parts = None
-    loaders = [NodeFlowLoader(sampler, range(7), 2, shuffle=True, num_workers=n) for n in (0, 2)]
-    one, two = ([fingerprint(batch) for batch in loader] for loader in loaders)
-    assert one == two
-    assert len(one) == 4
 
 
 def test_the_parts_given_are_copied():

@@ -124,7 +124,7 @@ def test_the_graph_of_the_fixture(batch):
 
 def test_validate_knows_contexts(graph):
     def with_context(context: torch.Tensor) -> NodeFlow:
-        return NodeFlow.trusted([Layer.trusted(3, torch.tensor([4, 4, 1]), context=context)], [], parent=graph)
+        return NodeFlow._trusted([Layer._trusted(3, torch.tensor([4, 4, 1]), context=context)], [], parent=graph)
 
     with_context(torch.tensor([0, 1, 0])).validate()
     with pytest.raises(ValueError, match="layer 0 holds parent node 4 twice in one context"):

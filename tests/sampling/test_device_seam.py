@@ -9,7 +9,7 @@ from _support.sampler_reference import random_graph
 from nodeflow import FullSampler, NodeFlow, NodeFlowLoader
 from nodeflow.flow import Flow, Layer
 from nodeflow.ops import Structure
-from nodeflow.sampling import SamplerBase
+from nodeflow.sampling.base import SamplerBase
 
 
 class TorchFull(SamplerBase):

@@ -135,9 +135,3 @@ def test_it_is_a_setting_and_joint_samplers_are_what_they_were():
     assert_same_node_flow(pickle.loads(pickle.dumps(apart))([1, 2]), apart([1, 2]))
     with pytest.raises(ValueError, match="the state is of another sampler: disjoint"):
         NodeFlowLoader(joint, [1]).load_state_dict(NodeFlowLoader(apart, [1]).state_dict())
-
-
-def test_no_seeds():
-    batch = NeighborSampler(random_graph(2), [2, 2], disjoint=True)([])
-    batch.validate()
-    assert batch.layer_sizes == (0, 0, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from _support.sampler_reference import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow import Graph, NeighborSampler, NodeFlowLoader
+from nodeflow import Graph, NeighborSampler
 from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds
 
 
@@ -206,18 +205,6 @@ def test_structure(data):
                 every = [e for e in rows if kinds[e] == kind]
                 size = len(list(group))
                 assert size == (len(every) if number < 0 else number if options["replace"] else min(number, len(every)))
-
-
-def test_pickles_and_loads_on_threads():
-    graph = typed_graph(7, [0, 3], 60, 900)
-    sampler = NeighborSampler(graph, [{3: 2}, {0: 2, 3: -1}], edge_type="t", prob="w", seed=3)
-    copied = pickle.loads(pickle.dumps(sampler))
-    assert repr(copied) == repr(sampler)
-    assert "fanouts=({3: 2}, {0: 2, 3: -1}), replace=False, prob='w', edge_type='t', direction" in repr(sampler)
-    alone = [fingerprint(copied(ids)) for ids in torch.arange(60).split(16)]
-    for workers in (0, 2):
-        loader = NodeFlowLoader(sampler, range(60), 16, num_workers=workers)
-        assert [fingerprint(batch) for batch in loader] == alone
 
 
 def test_graph_without_edges():

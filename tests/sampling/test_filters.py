@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from _support.sampler_families import MODES
 from _support.sampler_reference import (
     assert_equals_reference,
     chi_square,
@@ -21,20 +22,9 @@ from _support.sampler_reference import (
     star,
 )
 from _support.weighted_reference import draw_weighted
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader
-from nodeflow.testing import assert_reproducible, assert_unbiased, graphs, seeds
-
-OPTIONS = [
-    {},
-    {"replace": True},
-    {"include_dst": False},
-    {"reuse": True},
-    {"direction": "out"},
-    {"direction": "out", "replace": True},
-]
+from nodeflow.testing import assert_reproducible, assert_unbiased
 
 
 def part_of(graph: Graph, mask: torch.Tensor) -> Graph:
@@ -46,7 +36,7 @@ def part_of(graph: Graph, mask: torch.Tensor) -> Graph:
 # ---- edge_filter
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", MODES, ids=str)
 def test_a_filter_gives_what_the_graph_of_the_edges_left_gives(options):
     for number in range(3):
         graph = random_graph(number, 30, 300)
@@ -88,7 +78,7 @@ def test_a_filter_is_read_once():
 
 def test_nothing_and_everything_filtered():
     graph = random_graph(5)
-    for options in OPTIONS:
+    for options in MODES:
         none = NeighborSampler(graph, [2, -1], edge_filter=torch.zeros(200, dtype=torch.bool), **options)([3, 4])
         assert none.flow_sizes == (0, 0)
         none.validate()
@@ -146,7 +136,7 @@ def test_bad_filters(value, error, words):
 # ---- weight
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", MODES, ids=str)
 def test_estimator_weights_are_those_of_the_column_times_those_without(options):
     graph = random_graph(6)
     graph.edata["a"] = torch.linspace(-2, 2, 200)
@@ -255,7 +245,7 @@ def test_left_out_edges_are_left_out_of_every_flow_in_every_mode():
     graph = random_graph(8, 30, 500)
     graph.edata["w"] = torch.rand(500, generator=torch.Generator().manual_seed(0))
     out = torch.arange(0, 500, 3)
-    for options, prob in itertools.product(OPTIONS, [None, "w"]):
+    for options, prob in itertools.product(MODES, [None, "w"]):
         sampler = NeighborSampler(graph, [3, -1, 2], prob=prob, seed=2, **options)
         batch = sampler.without_edges(out)([1, 5, 9])
         batch.validate()
@@ -312,28 +302,6 @@ def test_the_weighted_sum_is_unbiased_for_the_edges_that_remain():
             flow = sampler([0], epoch=epoch).flows[0]
             sums.append(float((flow.weight.double().numpy() * x[flow.parent_eid.numpy() + 1]).sum()))
         assert abs(np.mean(sums) - x[2:6].sum()) < 5 * np.std(sums) / np.sqrt(1000)
-
-
-@given(st.data())
-def test_structure(data):
-    graph = data.draw(graphs(edge_columns={"w": ()}))
-    graph.edata["w"] = graph.edata["w"].abs()
-    ids = data.draw(seeds(graph))
-    mask = torch.tensor(data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges))).bool()
-    out = data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=5)) if graph.num_edges else []
-    include_dst = data.draw(st.booleans())
-    options = {
-        "prob": data.draw(st.sampled_from([None, "w"])),
-        "replace": data.draw(st.booleans()),
-        "direction": data.draw(st.sampled_from(["in", "out"])),
-        "include_dst": include_dst,
-        "reuse": include_dst and data.draw(st.booleans()),
-    }
-    batch = NeighborSampler(graph, [2, -1], edge_filter=mask, weight="w", **options).without_edges(out)(ids)
-    batch.validate()
-    for flow in batch.flows:
-        assert mask[flow.parent_eid].all()
-        assert not set(flow.parent_eid.tolist()) & set(out)
 
 
 def test_bad_ids_of_edges():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow.sampling import inclusion_probabilities
+from nodeflow.sampling.base import inclusion_probabilities
 
 rows_of_weights = st.lists(st.lists(st.integers(0, 40) | st.integers(0, 10**9), max_size=12), max_size=6)
 wild = st.lists(st.floats(0, 1.7e308) | st.sampled_from([0.0, 1.0, 1e-300, 5e-324, 1.7e308]), min_size=1, max_size=30)

@@ -10,15 +10,8 @@ from _support.sampler_families import FAMILIES, graph_of_all
 from _support.sampler_reference import picked_positions, star
 
 from nodeflow.random import Random, derive_key
-from nodeflow.sampling import (
-    FastGCNSampler,
-    LaborSampler,
-    LadiesSampler,
-    NeighborSampler,
-    RandomWalkSampler,
-    Sampler,
-    SamplerBase,
-)
+from nodeflow.sampling import FastGCNSampler, LaborSampler, LadiesSampler, NeighborSampler, RandomWalkSampler, Sampler
+from nodeflow.sampling.base import SamplerBase
 
 GRAPH = graph_of_all()
 EXTREME = [0, 1, -1, 2**63, -(2**63), 2**64 - 1, 2**64, 2**64 + 1, -(2**64), -(2**64) - 1, 2**128]

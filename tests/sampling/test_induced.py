@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from nodeflow import FullSampler, Graph, LinkSampler, NeighborSampler, NodeFlow, NodeFlowLoader, ShadowSampler
 from nodeflow import TemporalNeighborSampler as Temporal
-from nodeflow.sampling import BoundSampler, induced
+from nodeflow.sampling import induced
+from nodeflow.sampling.base import BoundSampler
 from nodeflow.testing import assert_same_node_flow, graphs
 
 

@@ -6,13 +6,16 @@ import itertools
 import pickle
 
 import numpy as np
+import pytest
 import torch
+from _support.sampler_families import LAYERED
 from _support.sampler_reference import fingerprint, picked_positions, sample
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nodeflow import Graph, NeighborSampler, Sampler
-from nodeflow.sampling import Choice
+from nodeflow.sampling.base import Choice
+from nodeflow.testing import graphs, seeds
 
 
 @st.composite
@@ -66,6 +69,7 @@ def test_every_batch_is_valid(case):
         if options["include_dst"]:
             assert below[: len(above)].equal(above)
             assert flow.take_dst(below).equal(above)
+            assert flow.take_dst(below).data_ptr() == below.data_ptr()  # a prefix, not a copy
         else:
             assert below.equal(below.unique())
         for v, picked in zip(above.tolist(), picked_positions(batch, i), strict=True):
@@ -129,3 +133,30 @@ def test_any_choice_is_assembled_right(case, numbers):
         src, dst = flow.edges()
         assert flow.src_layer.parent_nid[src].tolist() == [edges[e][near] for e in flow.parent_eid.tolist()]
         assert flow.dst_layer.parent_nid[dst].tolist() == [edges[e][end] for e in flow.parent_eid.tolist()]
+
+
+@pytest.mark.parametrize("name", LAYERED)
+@settings(max_examples=15)
+@given(data=st.data())
+def test_the_edges_of_every_family_are_those_of_the_graph(name, data):
+    graph = data.draw(graphs(edge_columns={"w": ()}))
+    graph.edata["w"] = graph.edata["w"].abs() * (graph.edata["w"] > -4)
+    numbers = torch.tensor(data.draw(st.lists(st.integers(0, 5), min_size=graph.num_edges, max_size=graph.num_edges)))
+    graph.edata["p"], graph.edata["type"], graph.edata["old"] = graph.edata["w"], numbers.long() % 3, numbers > 1
+    assume(name != "neighbor, types" or {0, 1, 2} <= set(graph.edata["type"].tolist()))
+    options = {"direction": data.draw(st.sampled_from(["in", "out"]))}
+    if not any(word in name for word in ("reuse", "disjoint", "dependent")):
+        options["include_dst"] = data.draw(st.booleans())
+    batch = LAYERED[name](graph, **options)(data.draw(seeds(graph)))
+    batch.validate()
+    ends = torch.stack(graph.edges())
+    for flow in batch.flows:
+        src, dst = flow.edges()
+        pairs = torch.stack([flow.src_layer.parent_nid[src], flow.dst_layer.parent_nid[dst]])
+        assert ends[:, flow.parent_eid].equal(pairs if options["direction"] == "in" else pairs.flip(0))
+        if "replace" not in name:
+            assert len(set(zip(dst.tolist(), flow.parent_eid.tolist(), strict=True))) == flow.num_edges
+        if "prob" in name:
+            assert (graph.edata["p"][flow.parent_eid] > 0).all()
+        if "filter" in name:
+            assert graph.edata["old"][flow.parent_eid].all()

@@ -12,7 +12,7 @@ from _support.sampler_families import FAMILIES, LAYERED, fingerprint, graph_of_a
 from _support.sampler_reference import star
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, TemporalNeighborSampler
-from nodeflow.sampling import BoundSampler
+from nodeflow.sampling.base import BoundSampler
 from nodeflow.testing import assert_unbiased
 
 RARER = [name for name in LAYERED if "," in name and name not in ("neighbor, prob", "labor, 1")]

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader
-from nodeflow.sampling import LinkSampler, SamplerBase, TemporalNeighborSampler
-from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs
+from nodeflow.sampling import LinkSampler, TemporalNeighborSampler
+from nodeflow.sampling.base import SamplerBase
+from nodeflow.testing import assert_same_node_flow, graphs
 
 GRAPH = random_graph(0)
 OPTIONS = [
@@ -168,32 +169,19 @@ def test_draws_are_told_apart_by_edges_epoch_batch_and_seeds():
     assert picked_positions(LinkSampler(sampler, seed=9)([0]))[1] == list(positives["plain"])
 
 
-def test_draws_are_reproducible():
-    for options in ({}, {"exclude": "reverse", "negatives": "degree"}, {"filter_known": True, "exclude": "self"}):
-        assert_reproducible(LinkSampler(NeighborSampler(GRAPH, [2, 3]), num_negatives=3, **options), [5, 9, 5])
-
-
 def test_pickled_samplers_draw_the_same():
     for options in ({}, {"exclude": "reverse", "negatives": "degree"}, {"filter_known": True, "negatives": "degree"}):
         links = LinkSampler(NeighborSampler(GRAPH, [2, 3], seed=5), num_negatives=3, seed=6, **options)
         data = pickle.dumps(links)
         again = pickle.loads(data)
         assert len(data) < len(pickle.dumps(GRAPH)) + 2_000  # what is derived from the graph does not travel
-        assert repr(again) == repr(links)
         assert again.graph is again.sampler.graph
         assert_same_node_flow(again([3, 4]), links([3, 4]))
 
 
-def test_loader_gives_the_same_batches_for_any_number_of_threads():
+def test_a_loader_takes_ids_of_edges():
     graph = random_graph(1)
-    graph.ndata["x"] = torch.arange(40.0)
     links = LinkSampler(NeighborSampler(graph, [2, 3]), num_negatives=2, exclude="reverse")
-    batches = []
-    for workers in (0, 1, 2):
-        loader = NodeFlowLoader(links, range(100), 16, shuffle=True, num_workers=workers, ndata={0: ["x"]})
-        batches.append([fingerprint(batch) for _ in range(2) for batch in loader])
-        assert len(loader) == 7
-    assert batches[0] == batches[1] == batches[2]
     src, dst = (end.tolist() for end in graph.edges())
     for ids, batch in zip(torch.arange(100).split(16), NodeFlowLoader(links, range(100), 16), strict=True):
         assert fingerprint(batch) == fingerprint(links(ids))
@@ -329,17 +317,12 @@ BASE = NeighborSampler(GRAPH, [2])
         (lambda: LinkSampler(BASE, exclude="both"), ValueError, "exclude must be 'self', 'reverse' or None, got 'both"),
         (lambda: LinkSampler(BASE, exclude=True), ValueError, "exclude must be 'self', 'reverse' or None, got True"),
         (lambda: LinkSampler(Named(GRAPH, None), exclude="self"), TypeError, "Named has no without_edges"),
-        (
-            lambda: LinkSampler(BASE, chunk=2, filter_known=True),
-            ValueError,
-            "chunk and filter_known=True cannot go tog",
-        ),
         (lambda: LinkSampler(BASE, seed=None), TypeError, "seed must be an integer"),
         (lambda: LinkSampler(BASE)([200]), IndexError, r"seeds\[0\] is 200, but edge ids go from 0 to 199"),
         (lambda: LinkSampler(BASE)([3, -1]), IndexError, r"seeds\[1\] is -1, but edge ids"),
         (lambda: LinkSampler(BASE)([0.5]), TypeError, "seeds must hold integer edge ids"),
         (lambda: LinkSampler(BASE)([True]), TypeError, "seeds must be integers, got a list with a bool"),
-        (lambda: LinkSampler(BASE)(torch.ones(200, dtype=torch.bool)), TypeError, "seeds must hold edge ids, got a b"),
+        (lambda: LinkSampler(BASE)(torch.ones(9, dtype=torch.bool)), ValueError, "a mask of seeds must have one entry"),
         (lambda: LinkSampler(BASE)([[1, 2]]), ValueError, "seeds must be edge ids, one-dimensional"),
         (
             lambda: LinkSampler(BASE)(torch.zeros(3, 2, dtype=torch.int64)),
@@ -353,15 +336,3 @@ BASE = NeighborSampler(GRAPH, [2])
 def test_bad_arguments(make, error, words):
     with pytest.raises(error, match=words):
         make()
-
-
-def test_settings_stay_and_show():
-    links = LinkSampler(BASE, num_negatives=2, negatives="degree")
-    assert repr(links) == (
-        f"LinkSampler({BASE!r}, num_negatives=2, negatives='degree', power=0.75, chunk=None, exclude=None, "
-        "filter_known=False, seed=0)"
-    )
-    assert "power" not in repr(LinkSampler(BASE))
-    for name in links.settings:
-        with pytest.raises(AttributeError, match=f"{name} of a sampler is fixed"):
-            setattr(links, name, None)

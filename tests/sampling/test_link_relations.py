@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import FullSampler, Graph, LinkSampler, NeighborSampler, TemporalNeighborSampler, nn
-from nodeflow.sampling._known import Known, Links
+from nodeflow._links.links import Links
+from nodeflow.sampling._known import Known
 from nodeflow.testing import graphs
 
 SRC = [0, 0, 0, 0, 5, 5, 6, 2, 2, 4]
@@ -61,20 +62,21 @@ def test_collected_answers_are_those_of_a_search_through_the_links(data):
         rows = np.array(data.draw(st.lists(triple, max_size=12), label=name), np.int64).reshape(-1, 3)
         return Links(rows[:, 0], None if rels is None else rows[:, 1], rows[:, 2])
 
-    links, asked = some("known"), some("asked")
+    links = some("known")
     side = data.draw(st.sampled_from(["destination", "source"]))
-    found = Known.collect(nodes, links, side, asked)
-    kinds = links.rel if rels else links.src * 0
+    found = Known.of(links, side, nodes)
+    kinds = links.src * 0 if rels is None else links.relation
     everything = [tuple(map(int, t)) for t in zip(links.ends(side)[0], kinds, links.ends(side)[1], strict=True)]
-    wanted = [(u, 0) for u in range(nodes)]
+    rows = (
+        [(u, 0) for u in range(nodes)] if rels is None else sorted({t[:2] for t in everything}, key=lambda q: q[::-1])
+    )
+    more = [] if rels is None else list(range(nodes))
+    assert found.own.tolist() == [u for u, _ in rows] + more
     if rels is not None:
-        also = zip(asked.ends(side)[0].tolist(), asked.rel.tolist(), strict=True)
-        wanted = sorted({t[:2] for t in everything} | set(also))
-        assert found.questions.tolist() == [u * 2**31 + r for u, r in wanted]
-    assert found.own.tolist() == [u for u, _ in wanted]
-    for i, question in enumerate(wanted):
+        assert found.queries.find(*np.array(rows, np.int64).reshape(-1, 2).T).tolist() == list(range(len(rows)))
+    for i, query in enumerate(rows + [None] * len(more)):
         row = found.nodes[found.indptr[i] : found.indptr[i + 1]].tolist()
-        assert row == sorted(t[2] for t in everything if t[:2] == question)
+        assert row == sorted({t[2] for t in everything if t[:2] == query})
 
 
 @given(st.data())
@@ -110,11 +112,11 @@ def test_no_negative_is_known(data):
         for row, i in zip(negatives[:, j :: len(sides)].tolist(), ask, strict=True):
             assert not left[side][i] & set(row)
     position = 0
-    for part in marked.chunks_of(batch):
+    for part in batch.chunks:
         shared = batch.seeds[part.negatives]
         for c, k in np.ndindex(*part.src.shape):
             i = position % len(seeds)
-            ends = (int(batch.seeds[part.src[c, k]]), int(part.rel[c, k]), int(batch.seeds[part.dst[c, k]]))
+            ends = (int(batch.seeds[part.src[c, k]]), int(part.relation[c, k]), int(batch.seeds[part.dst[c, k]]))
             assert ends == tuple(seeds[i])
             assert part.known[c, k].tolist() == [int(v) in left[part.side][i] for v in shared[c]]
             position += 1
@@ -135,10 +137,10 @@ def test_marks_on_a_graph_of_many_nodes(negatives, chunk):
     )  # fmt: skip
     batch = links([4, 0, 3, 1, 2])
     marked = 0
-    for part in links.chunks_of(batch):
+    for part in batch.chunks:
         src, shared = batch.seeds[part.src], batch.seeds[part.negatives]
         for c, k in np.ndindex(*part.src.shape):
-            answers = known(triples.tolist(), int(src[c, k]), int(part.rel[c, k]), "destination")
+            answers = known(triples.tolist(), int(src[c, k]), int(part.relation[c, k]), "destination")
             assert part.known[c, k].tolist() == [int(v) in answers for v in shared[c]]
             marked += int(part.known[c, k].sum())
     assert marked > 20
@@ -160,6 +162,32 @@ def test_the_law_of_negatives_by_relation(side, law, filter_known):
     assert chi_square(counts[wanted > 0], MANY * wanted[wanted > 0]) < 1
     log_chance = links.log_proposal(batch)[:, 0]
     np.testing.assert_allclose(log_chance.exp(), wanted[found.numpy()], rtol=1e-5)
+
+
+@pytest.mark.parametrize("law", ["uniform", "degree"])
+@pytest.mark.parametrize("side", ["destination", "source"])
+def test_the_law_of_shared_negatives_that_none_of_a_chunk_knows(side, law):
+    """Seeds 0 -0-> 3 and 5 -0-> 3 in turn share theirs: what is known to either is never drawn."""
+    links = LinkSampler(
+        SAMPLER, relation="kind", negatives=law, corrupt=side, filter_known=True, known=TRIPLES + EXTRA, chunk=2
+    )
+    ends = (0, 5) if side == "destination" else (3, 3)
+    wanted = chances(law, side, known(TRIPLES + EXTRA, ends[0], 0, side) | known(TRIPLES + EXTRA, ends[1], 0, side))
+    batch = links([2, 4] * MANY)
+    found = batch.seeds[batch.seed_index][:, 2]
+    assert (found[::2] == found[1::2]).all()
+    counts = np.bincount(found[::2].numpy(), minlength=7)
+    assert (counts[wanted == 0] == 0).all()
+    assert chi_square(counts[wanted > 0], MANY * wanted[wanted > 0]) < 1
+    log_chance = links.log_proposal(batch)[:, 0]
+    np.testing.assert_allclose(log_chance.exp(), wanted[found.numpy()], rtol=1e-5)
+
+
+def test_a_chunk_to_which_every_node_is_known():
+    links = LinkSampler(SAMPLER, filter_known=True, known=[[0, 1], [0, 2], [0, 3], [5, 4], [5, 6]], chunk=2)
+    assert links([0, 0, 4]).num_flows == 1
+    with pytest.raises(ValueError, match="seeds from edge 2 on share their negatives, but every other node is known"):
+        links([0, 0, 2, 4])
 
 
 @pytest.mark.parametrize("side", ["destination", "source"])
@@ -195,7 +223,7 @@ def test_negatives_at_times_are_unknown_by_relation():
     with pytest.raises(TypeError, match="log_proposal is not there for negatives at times"):
         links.log_proposal(links([0], times=[60]))
     shared = LinkSampler(TemporalNeighborSampler(graph, [2]), num_negatives=3, chunk=4, relation="kind")
-    (part,) = shared.chunks_of(shared(range(8), times=times[:8]))
+    (part,) = shared(range(8), times=times[:8]).chunks
     assert part.src.shape == (8, 1)
 
 
@@ -213,7 +241,7 @@ def test_scores_of_chunks_are_those_of_pairs(corrupt, chunk, seeds):
     h = torch.randn(batch.layer_sizes[-1], 6, dtype=torch.float64)
     decoder = nn.ComplEx(6, num_relations=3, inverse=True).double()
     with torch.no_grad():
-        positive, negative = decoder.score_chunks(h, links.chunks_of(batch))
+        positive, negative = decoder.score_chunks(h, batch)
     sides = ["destination", "source"] if corrupt == "both" else [corrupt]
     most = 3 if corrupt == "both" else 5
     assert positive.shape == (len(sides) * seeds,)
@@ -234,6 +262,19 @@ def test_scores_of_chunks_are_those_of_pairs(corrupt, chunk, seeds):
                 torch.testing.assert_close(score, decoder(*ends, REL[b], **options))
     if seeds:
         assert torch.isfinite(nn.softmax_loss(positive, negative, log_proposal=links.log_proposal(batch)))
+
+
+def test_chunks_stay_with_a_batch():
+    links = LinkSampler(SAMPLER, num_negatives=4, relation="kind", chunk=2, corrupt="both", filter_known="mark")
+    batch = links([0, 1, 2])
+    assert batch.seed_data["known_negatives"].shape == (3, 4)
+    for same in (pickle.loads(pickle.dumps(batch)), batch.to("cpu"), batch[:]):
+        for ours, theirs in zip(same.chunks, batch.chunks, strict=True):
+            assert ours.side == theirs.side
+            assert all(torch.equal(a, b) for a, b in zip(ours[1:], theirs[1:], strict=True))
+    for other in (SAMPLER([0]), batch[:1], batch.with_seeds(seed_ids=torch.arange(3))):
+        with pytest.raises(AttributeError, match="has no chunks: only batches of a LinkSampler have links as seeds"):
+            other.chunks  # noqa: B018
 
 
 def test_settings_and_pickles():

@@ -23,7 +23,7 @@ from nodeflow import (
     flow_from_edges,
 )
 from nodeflow.propagation import Propagation
-from nodeflow.sampling import Choice
+from nodeflow.sampling.base import Choice
 
 GRAPH = graph_of_all()
 

@@ -12,7 +12,7 @@ from _support.sampler_reference import fingerprint, picked_positions, random_gra
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader, Sampler
-from nodeflow.sampling import Choice, Step
+from nodeflow.sampling.base import Choice, Step
 
 
 class Bernoulli(Sampler):

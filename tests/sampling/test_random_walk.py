@@ -20,9 +20,9 @@ from _support.sampler_reference import Stream, chi_square, ends_of, fingerprint,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeflow import Graph, NodeFlow, NodeFlowLoader
+from nodeflow import Graph, NodeFlow
 from nodeflow.sampling import RandomWalkSampler
-from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs, seeds
+from nodeflow.testing import assert_same_node_flow, graphs, seeds
 
 Rows = Sequence[Sequence[int]]
 
@@ -339,19 +339,3 @@ def test_reuse_has_no_column_of_visits():
     assert "visits" not in batch.flows[1].data
     fresh = RandomWalkSampler(graph, 2, **options)([1, 2, 3]).flows[1]
     assert (batch.flows[1].weight * 8).round().long().equal(fresh.data["visits"])
-
-
-def test_promises_of_every_sampler():
-    graph = random_graph(2)
-    sampler = RandomWalkSampler(graph, 2, [3, 2], num_walks=4, restart=0.25, seed=9)
-    assert_reproducible(sampler, [3, 4, 3])
-    assert_same_node_flow(pickle.loads(pickle.dumps(sampler))([5, 1]), sampler([5, 1]))
-    loaders = [NodeFlowLoader(sampler, range(40), 8, shuffle=True, num_workers=n) for n in (0, 2)]
-    for one, other in zip(*loaders, strict=True):
-        assert_same_node_flow(one, other)
-    assert repr(sampler) == (
-        "RandomWalkSampler(Graph(40 nodes, 200 edges), num_flows=2, num_neighbors=(3, 2), num_walks=4, walk_length=2, "
-        "restart=0.25, normalize=True, direction='in', include_dst=True, reuse=False, seed=9)"
-    )
-    with pytest.raises(AttributeError, match="restart of a sampler is fixed"):
-        sampler.restart = 0.5

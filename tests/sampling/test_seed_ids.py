@@ -22,7 +22,7 @@ from nodeflow import (
     create_node_flow,
     flow_from_edges,
 )
-from nodeflow.sampling import SamplerBase
+from nodeflow.sampling.base import SamplerBase
 from nodeflow.testing import assert_same_node_flow
 
 SRC, DST = [0, 1, 2, 3, 4, 5, 0, 2], [1, 2, 3, 4, 5, 0, 3, 5]

@@ -15,8 +15,8 @@ import nodeflow
 from nodeflow import FullSampler, Graph, NeighborSampler, Sampler
 from nodeflow.control_variates import ControlVariateSampler, History
 from nodeflow.loader import NodeFlowLoader
-from nodeflow.sampling import Edges, SamplerBase
 from nodeflow.sampling._reader import Reader
+from nodeflow.sampling.base import Edges, SamplerBase
 
 GRAPH = graph_of_all()
 SHOWN_IN_SHORT = ("edge_filter", "parts", "score")  # by a hash or a name, from which nothing can be made again
@@ -31,6 +31,16 @@ def test_settings_are_arguments(name):
     assert [key for key in parameters if key in sampler.settings] == list(sampler.settings)
     if name != "link":
         assert ["graph", *sampler.settings] == [key for key in parameters if key not in left_out]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_settings_stay(name):
+    sampler = FAMILIES[name](GRAPH)
+    before = repr(sampler)
+    for key in ("graph", *sampler.settings):
+        with pytest.raises(AttributeError, match=f"{key} of a sampler is fixed"):
+            setattr(sampler, key, None)
+    assert repr(sampler) == before
 
 
 @pytest.mark.parametrize("name", [n for n in FAMILIES if not set(SHOWN_IN_SHORT) & set(FAMILIES[n](GRAPH).settings)])
@@ -81,7 +91,7 @@ def test_a_sampler_that_hides_the_arguments_of_its_base():
             super().__init__(graph, [2, 2])
 
     sampler = Two(star(3))
-    assert repr(sampler) == f"Two({sampler.graph})"
+    assert sampler.text() == f"Two({sampler.graph})"
     state = NodeFlowLoader(sampler, [0]).state_dict()
     NodeFlowLoader(Two(star(3)), [0]).load_state_dict(state)
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import pickle
 from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 import torch
-from _support.sampler_reference import chi_square, fingerprint, random_graph, star
+from _support.sampler_reference import chi_square, random_graph, star
 from _support.subgraph_reference import edges_in, induced, key_of_batch, rows_of, shadow
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow import FullSampler, Graph, NodeFlowLoader, create_full_node_flow
+from nodeflow import FullSampler, Graph, create_full_node_flow
 from nodeflow.nn import GraphConv, SAGEConv
 from nodeflow.sampling import ShadowSampler
-from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs, seeds
+from nodeflow.testing import graphs, seeds
 
 
 def scopes(batch, layer: int = 0) -> list[tuple[int, int]]:
@@ -190,28 +189,6 @@ def test_weights_and_shared_structure():
     batch.copy_from_parent({0: ["f"], -1: ["f"]}, ["w"])
     assert torch.equal(batch.front.data["f"], batch.front.parent_nid)
     assert torch.equal(batch.flows[1].data["w"], batch.flows[1].weight)
-
-
-def test_loader_pickle_and_settings():
-    graph = random_graph(5)
-    sampler = ShadowSampler(graph, 3, 2, 2, seed=9)
-    assert_reproducible(sampler, [3, 5, 3])
-    copy = pickle.loads(pickle.dumps(sampler))
-    assert_same_node_flow(copy([3, 5]), sampler([3, 5]))
-    assert repr(copy) == repr(sampler)
-    assert repr(sampler) == (
-        f"ShadowSampler({graph}, num_flows=3, depth=2, fanout=2, replace=False, direction='in', seed=9)"
-    )
-    with pytest.raises(AttributeError, match="depth of a sampler is fixed"):
-        sampler.depth = 3
-    batch = pickle.loads(pickle.dumps(sampler([3, 5])))
-    assert_same_node_flow(batch, sampler([3, 5]))
-    assert scopes(batch) == scopes(sampler([3, 5]))
-    loaders = [NodeFlowLoader(sampler, range(40), 7, shuffle=True, num_workers=n) for n in (0, 2)]
-    for _ in range(2):
-        one, two = ([fingerprint(batch) for batch in loader] for loader in loaders)
-        assert one == two
-    assert fingerprint(sampler(range(9))) != fingerprint(sampler(range(9), epoch=1))
 
 
 @pytest.mark.parametrize("depth", [0, 2])

@@ -12,9 +12,9 @@ from _support.subgraph_reference import assert_is_induced, edges_in, induced, ro
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow import Graph, NodeFlowLoader
+from nodeflow import Graph
 from nodeflow.random import Random
-from nodeflow.sampling import SubgraphSampler, edges_along, induced_subgraph
+from nodeflow.sampling.base import SubgraphSampler, edges_along, induced_subgraph
 from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs
 
 
@@ -138,9 +138,6 @@ def test_a_random_sampler_of_users():
     sampler = Half(graph, 2, seed=3)
     assert_reproducible(sampler, [1])
     assert sampler([1]).seeds.tolist() != sampler([1], epoch=1).seeds.tolist()
-    loaded = [list(NodeFlowLoader(sampler, range(8), 2, num_workers=n)) for n in (0, 2)]
-    for one, two in zip(*loaded, strict=True):
-        assert_same_node_flow(one, two)
     copy = pickle.loads(pickle.dumps(sampler))
     assert_same_node_flow(copy([1]), sampler([1]))
     assert repr(copy) == repr(sampler) == f"Half({graph}, num_flows=2, direction='in', seed=3)"

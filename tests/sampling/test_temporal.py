@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from nodeflow import Graph, NodeFlow, NodeFlowLoader
 from nodeflow.sampling import TemporalNeighborSampler
-from nodeflow.testing import assert_reproducible, assert_same_node_flow, graphs
+from nodeflow.testing import assert_reproducible, assert_same_node_flow, assert_unbiased, graphs
 
 # ---- the reference
 
@@ -329,7 +329,7 @@ def test_empty_things():
     assert TemporalNeighborSampler(nothing, [2])([], times=[]).layer_sizes == (0, 0)
 
 
-def test_promises_of_every_sampler():
+def test_times_with_fractions_through_a_loader():
     graph = random_graph(2)
     graph.edata["time"] = torch.arange(200.0).flip(0) / 3
     sampler = TemporalNeighborSampler(graph, [3, 2], seed=9)
@@ -338,17 +338,8 @@ def test_promises_of_every_sampler():
     assert_reproducible(at, ids)
     copied = pickle.loads(pickle.dumps(sampler.without_edges([3, 4])))
     assert_same_node_flow(copied(ids, times=times), sampler.without_edges([3, 4])(ids, times=times))
-    loaders = [NodeFlowLoader(sampler, ids, 16, True, times=times, num_workers=n) for n in (0, 1, 2)]
-    for one, two, three in zip(*loaders, strict=True):
-        assert_same_node_flow(one, two)
-        assert_same_node_flow(one, three)
-        assert_blind_to_the_future(one, graph.edata["time"].double())
-    assert repr(sampler) == (
-        "TemporalNeighborSampler(Graph(40 nodes, 200 edges, edata: time), fanouts=(3, 2), time='time', "
-        "strategy='uniform', replace=False, strict=False, direction='in', include_dst=True, reuse=False, seed=9)"
-    )
-    with pytest.raises(AttributeError, match="time of a sampler is fixed"):
-        sampler.time = "w"
+    for batch in NodeFlowLoader(sampler, ids, 16, True, times=times, num_workers=2):
+        assert_blind_to_the_future(batch, graph.edata["time"].double())
 
 
 def test_a_loader_keeps_times_exact():
@@ -357,3 +348,22 @@ def test_a_loader_keeps_times_exact():
     (batch,) = NodeFlowLoader(TemporalNeighborSampler(graph, [1]), [0], times=[1254192988.5])
     assert batch.flow_sizes == (0,)
     assert batch.back.data["time"].tolist() == [1254192988.5]
+
+
+@pytest.mark.parametrize("options", [{}, {"replace": True}, {"strict": True, "since": 60}, {"weight": "a"}])
+def test_draws_in_proportion_to_a_column(options: dict[str, Any]):
+    rng = np.random.default_rng(4)
+    graph = Graph.from_edges(rng.integers(0, 30, 400), np.repeat([30, 31, 0, 1], 100), num_nodes=32)
+    graph.edata["time"] = torch.from_numpy(rng.integers(0, 100, 400))
+    graph.edata["p"] = torch.from_numpy(np.where(rng.random(400) < 0.3, 0, rng.exponential(size=400)))
+    graph.edata["a"] = torch.from_numpy(rng.random(400))
+    sampler = TemporalNeighborSampler(graph, [6], prob="p", seed=3, **options)
+    assert_unbiased(sampler, [30, 31], times=[70, 70], draws=800)
+    assert_unbiased(sampler.without_edges(range(0, 100, 7)), [30], times=[70], draws=800)
+    every = TemporalNeighborSampler(graph, [-1], prob="p", **options)([30, 31], times=[70, 40])
+    counts = {time: every.flows[0].parent_eid[every.back.context[every.flows[0].edges()[1]] == i].tolist()
+              for i, time in enumerate([40, 70])}  # fmt: skip
+    for node, time in ((30, 70), (31, 40)):
+        seen = past(graph, graph.edata["time"].tolist(), node, time, "in", options.get("strict", False),
+                    options.get("since"))  # fmt: skip
+        assert counts[time] == [e for e in seen if graph.edata["p"][e] > 0]

@@ -79,6 +79,8 @@ def test_bad_times_for_floats(times, words):
     ("options", "error", "words"),
     [
         ({"strategy": "last"}, ValueError, "strategy must be 'uniform' or 'recent', got 'last'"),
+        ({"strategy": "recent", "prob": "w"}, ValueError, "each once: prob= goes with 'uniform'"),
+        ({"prob": "none"}, KeyError, "none"),
         ({"strategy": "recent", "replace": True}, ValueError, "strategy='recent' takes the latest edges, each once"),
         ({"fanouts": [2**31], "replace": True}, ValueError, "fanouts must be below 2**31 with replacement"),
         ({"fanouts": 3}, TypeError, "fanouts must be a list with one number per flow"),

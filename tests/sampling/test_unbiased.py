@@ -8,11 +8,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from _support.sampler_families import LAYERED, graph_of_all
 from _support.sampler_reference import picked_positions, star
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler
-from nodeflow.sampling import Choice, assemble, edges_along
+from nodeflow.sampling.base import Choice, assemble, edges_along
+from nodeflow.testing import assert_reproducible, assert_unbiased
 
 
 def subsets(degree: int, fanout: int) -> list[tuple[int, ...]]:
@@ -81,3 +83,18 @@ def test_sampled_weights_are_those_of_the_enumeration():
     assert len(estimates) == 4
     # float32 weights: 4/3 is right to 2**-24
     assert sum(estimates.values()) / 4 == pytest.approx(1111, rel=1e-7)
+
+
+@pytest.mark.parametrize("name", ["neighbor, prob", "neighbor, prob, replace", "bernoulli", "bernoulli, rates"])
+@pytest.mark.parametrize(
+    "options",
+    [{"include_dst": False, "weight": "a"}, {"direction": "out", "weight": "a", "edge_filter": "old"}, {"reuse": True}],
+    ids=str,
+)
+def test_unbiased_through_all_options(name, options):
+    graph = graph_of_all()
+    graph.edata["a"] = torch.from_numpy(np.random.default_rng(0).normal(size=graph.num_edges).astype(np.float32))
+    graph.edata["p"] = (graph.edata["p"] + 0.3) * (graph.edata["p"] > 0)  # of tiny ones 250 draws say little
+    sampler = LAYERED[name](graph, **options)
+    assert_unbiased(sampler, [0, 7, 21], draws=250)
+    assert_reproducible(sampler, [0, 7, 21])

@@ -37,7 +37,6 @@ from _support.weighted_reference import (
 )
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow.testing import assert_reproducible, assert_unbiased
 
 LISTS = [
     ([1, 1, 1, 1], 2),
@@ -225,21 +224,6 @@ def test_with_replacement_unbiased_exactly_and_its_variance():
     full = x[0] + x[1] + x[3]
     formula = sum(w / 8 * (v * 8 / w - full) ** 2 for v, w in zip(x, weights, strict=True) if w) / k
     assert (total, mean, square - mean**2) == pytest.approx((1, full, formula), abs=1e-9)
-
-
-def test_unbiased_through_all_options():
-    rng = np.random.default_rng(0)
-    graph = random_graph(1, 40, 600)
-    graph.edata["w"] = torch.from_numpy(rng.random(600) ** 3 * (rng.random(600) < 0.8))
-    graph.edata["a"] = torch.from_numpy(rng.normal(size=600).astype(np.float32))
-    graph.edata["keep"] = torch.from_numpy(rng.random(600) < 0.7)
-    for options in (
-        {"include_dst": False, "weight": "a"},
-        {"direction": "out", "weight": "a", "replace": True},
-        {"reuse": True, "edge_filter": "keep"},
-    ):
-        assert_unbiased(NeighborSampler(graph, [2, 4], prob="w", **options), [0, 7, 21], draws=250)
-        assert_reproducible(NeighborSampler(graph, [2, 4], prob="w", **options), [0, 7, 21])
 
 
 # ---- the very same draws

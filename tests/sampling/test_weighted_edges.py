@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -12,9 +10,8 @@ from _support.weighted_reference import crowd, line
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader
+from nodeflow import FullSampler, Graph, NeighborSampler
 from nodeflow._kernels.draw.systematic import lay_out, left_over
-from nodeflow.testing import graphs, seeds
 
 # ---- arithmetic at its edges
 
@@ -83,28 +80,6 @@ def test_no_edge_is_taken_twice_where_rounding_has_used_up_the_line():
 # ---- structure and options
 
 
-@given(st.data())
-def test_structure(data):
-    graph = data.draw(graphs(edge_columns={"w": ()}))
-    graph.edata["w"] = graph.edata["w"].abs() * (graph.edata["w"] > -4)
-    ids = data.draw(seeds(graph))
-    include_dst = data.draw(st.booleans())
-    options = {
-        "replace": data.draw(st.booleans()),
-        "direction": data.draw(st.sampled_from(["in", "out"])),
-        "include_dst": include_dst,
-        "reuse": include_dst and data.draw(st.booleans()),
-    }
-    batch = NeighborSampler(graph, [2, -1], prob="w", **options)(ids)
-    batch.validate()
-    for flow in batch.flows:
-        assert (graph.edata["w"][flow.parent_eid] > 0).all()
-        src, dst = flow.edges()
-        found = torch.stack([flow.src_layer.parent_nid[src], flow.dst_layer.parent_nid[dst]])
-        ends = torch.stack(graph.edges())[:, flow.parent_eid]
-        assert ends.equal(found if options["direction"] == "in" else found.flip(0))
-
-
 def test_zero_weights_are_no_neighbours():
     graph = Graph.from_edges([1, 2, 3, 1, 2], [0, 0, 0, 4, 4], edata={"w": torch.tensor([0.0, 2.0, 1.0, 0.0, -0.0])})
     for fanout in (-1, 2, 5):
@@ -140,27 +115,6 @@ def test_a_column_that_is_a_view():
     expected = fingerprint(NeighborSampler(graph, [2, 3], prob="w")(range(9)))
     graph.edata["w"] = both[:, 1].clone()
     assert fingerprint(NeighborSampler(graph, [2, 3], prob="w")(range(9))) == expected
-
-
-def test_pickles_and_loads_on_threads():
-    graph = random_graph(7, 60, 900)
-    graph.edata["w"] = torch.rand(900, generator=torch.Generator().manual_seed(1))
-    for options in ({}, {"replace": True}, {"reuse": True}):
-        sampler = NeighborSampler(graph, [3, 2], prob="w", seed=3, **options)
-        copied = pickle.loads(pickle.dumps(sampler))
-        assert repr(copied) == repr(sampler)
-        alone = [fingerprint(copied(ids)) for ids in torch.arange(60).split(16)]
-        for workers in (0, 2):
-            loader = NodeFlowLoader(sampler, range(60), 16, num_workers=workers)
-            assert [fingerprint(batch) for batch in loader] == alone
-
-
-def test_prob_is_a_fixed_setting_that_shows():
-    graph = crowd([1, 2], 1)
-    assert "replace=False, prob='w', direction" in repr(NeighborSampler(graph, [1], prob="w"))
-    assert "prob" not in repr(NeighborSampler(graph, [1]))
-    with pytest.raises(AttributeError, match="prob of a sampler is fixed"):
-        NeighborSampler(graph, [1]).prob = "w"
 
 
 # ---- what is refused

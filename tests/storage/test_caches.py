@@ -1,8 +1,7 @@
-"""Cached, recently used and tiered rows: equal to the column, counted, within their size."""
+"""Cached and tiered rows: equal to the column, counted, within their size."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -13,13 +12,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from _support.graphs import sparse_column
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nodeflow import Graph, NeighborSampler, NodeFlowLoader, storage
-from nodeflow._rows.csr import from_scipy
-from nodeflow.storage import Cached, RecentlyUsed, Tiered
+from nodeflow import storage
+from nodeflow.storage import Cached, Tiered
 
 COLUMN = torch.arange(60 * 3, dtype=torch.float32).view(60, 3)
 
@@ -36,7 +35,7 @@ some_ids = st.lists(st.lists(st.integers(0, 59), max_size=30), max_size=5)
 def test_cached_rows_are_those_of_the_column(calls: list[list[int]], room: int, dtype: torch.dtype) -> None:
     column = COLUMN.to(dtype)
     heat = np.random.default_rng(room).permutation(60)
-    rows = Cached(column, heat, room)
+    rows = Cached(column, heat, 3 * column.itemsize * room)
     hot = set(np.argsort(-heat)[:room].tolist())
     assert set(rows.ids.tolist()) == hot
     for ids in calls:
@@ -45,23 +44,6 @@ def test_cached_rows_are_those_of_the_column(calls: list[list[int]], room: int, 
     assert (rows.hits, rows.misses) == (sum(i in hot for i in asked), sum(i not in hot for i in asked))
     assert rows.hit_rate == rows.hits / len(asked) if asked else np.isnan(rows.hit_rate)
     assert rows.fetch(torch.arange(60)).equal(column)
-
-
-@given(some_ids, st.integers(0, 60))
-def test_recently_used_rows_follow_the_rule(calls: list[list[int]], room: int) -> None:
-    """After each call the cache holds the rows used last; within a call any of them."""
-    rows, used, hits = RecentlyUsed(COLUMN, room), dict[int, int](), 0
-    for now, ids in enumerate(calls):
-        held = {i for i in range(60) if rows._place[i] >= 0}
-        assert len(held) <= room
-        assert rows.fetch(torch.tensor(ids, dtype=torch.int64)).equal(COLUMN[ids])
-        hits += sum(i in held for i in ids)
-        used |= dict.fromkeys(ids, now)
-        after = {i for i in range(60) if rows._place[i] >= 0}
-        assert len(after) == min(room, len(held | set(ids)))
-        dropped = [used[i] for i in (held | set(ids)) - after]
-        assert max(dropped, default=-1) <= min((used[i] for i in after), default=now)
-    assert rows.hits == hits
 
 
 @given(some_ids, st.lists(st.integers(0, 60), max_size=3), st.booleans())
@@ -90,13 +72,13 @@ def test_tiers_may_have_any_layout() -> None:
     assert learned.grad.eq(1).all()
     odd = torch.arange(33, dtype=torch.uint8)[1:].view(8, 4)  # begins at an odd address
     assert Tiered([odd]).fetch(torch.tensor([7, 0])).equal(odd[[7, 0]])
-    assert Cached(odd, range(8), 8).fetch(torch.tensor([7, 0])).equal(odd[[7, 0]])
+    assert Cached(odd, range(8), 32).fetch(torch.tensor([7, 0])).equal(odd[[7, 0]])
 
 
 def test_a_column_is_split_by_heat_over_memory_a_device_and_a_file(tmp_path: Path) -> None:
     heat = torch.arange(60.0)
     rows = Tiered.split(
-        COLUMN, heat, [("cpu", 10), ("memory", "120 B"), (tmp_path / "warm.npy", 0.25), (tmp_path / "cold.npy", None)]
+        COLUMN, heat, [("cpu", 120), ("memory", "120 B"), (tmp_path / "warm.npy", 0.25), (tmp_path / "cold.npy", None)]
     )
     assert rows.sizes == [10, 10, 15, 25]
     assert np.load(tmp_path / "cold.npy").tolist() == COLUMN[torch.arange(24, -1, -1)].tolist()
@@ -105,16 +87,16 @@ def test_a_column_is_split_by_heat_over_memory_a_device_and_a_file(tmp_path: Pat
     assert rows.fetched == [2, 1, 1, 2]
     assert "10 rows in memory of cpu" in repr(rows)
     mixed = Tiered.split(
-        COLUMN, np.random.default_rng(0).permutation(60), [("memory", 20), (tmp_path / "rest.npy", None)]
+        COLUMN, np.random.default_rng(0).permutation(60), [("memory", 240), (tmp_path / "rest.npy", None)]
     )
     assert mixed.fetch(torch.arange(60)).equal(COLUMN)
-    chained = Cached(rows, heat, 5)  # any rows above any others
+    chained = Cached(rows, heat, 60)  # any rows above any others
     assert chained.fetch(ids).equal(COLUMN[ids])
 
 
 def test_what_does_not_fit_is_said_with_what_would() -> None:
-    with pytest.raises(ValueError, match=r"20 rows, 240 bytes, have no place"):
-        Tiered.split(COLUMN, torch.arange(60), [("memory", 20), ("cpu", "240 B")])
+    with pytest.raises(ValueError, match="20 rows have no place"):
+        Tiered.split(COLUMN, torch.arange(60), [("memory", 240), ("cpu", "240 B")])
     with pytest.raises(ValueError, match="a row takes 12 bytes"):
         Cached(COLUMN, torch.arange(60), "11 B")
     assert len(Cached(COLUMN, torch.arange(60), "12 B").ids) == 1
@@ -124,14 +106,14 @@ def test_what_does_not_fit_is_said_with_what_would() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: Cached(COLUMN, [1.0], 5), ValueError, r"number per row \(60\)"),
+        (lambda: Cached(COLUMN, [1.0], 60), ValueError, r"number per row \(60\)"),
         (lambda: Cached(COLUMN, [np.nan] * 60, 5), ValueError, r"heat\[0\]"),
         (lambda: Cached(COLUMN, wrong(["a"] * 60), 5), TypeError, "heat must be"),
         (lambda: Cached(COLUMN, range(60), -1), ValueError, "memory"),
         (lambda: Cached(wrong([1]), [1], 1), TypeError, "rows must be"),
-        (lambda: Cached(from_scipy(scipy.sparse.eye(60, format="csr")), range(60), 5), TypeError, "dense"),
-        (lambda: Cached(COLUMN, range(60), 5).fetch(torch.tensor([60])), IndexError, "60"),
-        (lambda: Cached(COLUMN, range(60), 5).fetch(torch.tensor([6]), COLUMN), ValueError, "out must be"),
+        (lambda: Tiered([COLUMN, sparse_column(scipy.sparse.eye(60, 3, format="csr"))]), ValueError, "sparse_csr"),
+        (lambda: Cached(COLUMN, range(60), 60).fetch(torch.tensor([60])), IndexError, "60"),
+        (lambda: Cached(COLUMN, range(60), 60).fetch(torch.tensor([6]), COLUMN), ValueError, "out must be"),
         (lambda: Tiered([]), ValueError, "at least one"),
         (lambda: Tiered([COLUMN, COLUMN[:, :2]]), ValueError, r"tiers\[1\]"),
         (lambda: Tiered([COLUMN], range(59)), ValueError, "each of the 60 rows once"),
@@ -159,29 +141,47 @@ class Database:
 def test_rows_of_a_users_own_under_a_cache() -> None:
     own = Database({i: [float(i), -float(i)] for i in range(10)})
     assert isinstance(own, storage.Rows)
-    rows = Cached(own, range(10), 4)
+    rows = Cached(own, range(10), 32)
     assert rows.fetch(torch.tensor([9, 0, 9])).tolist() == [[9, -9], [0, 0], [9, -9]]
     assert (rows.hits, rows.misses) == (2, 1)
 
 
-def test_sparse_rows_in_a_file_are_refused(tmp_path: Path) -> None:
-    storage.save_sparse(tmp_path / "x.safetensors", scipy.sparse.eye_array(5, format="csr"))
-    rows = storage.open_sparse(tmp_path / "x.safetensors")
-    graph = Graph.from_edges([0, 1], [1, 2], num_nodes=5, ndata={"x": rows})
-    loader = NodeFlowLoader(NeighborSampler(graph, [1]), [1], ndata={0: ["x"]})
-    makers: list[Callable[[], object]] = [
-        lambda: Cached(rows, range(5), 2),
-        lambda: RecentlyUsed(rows, 2),
-        lambda: Tiered([rows]),
-        lambda: Tiered.split(rows, range(5), [("memory", None)]),
-        lambda: storage.Lookahead(loader, 2),
-    ]
-    for make in makers:
-        with pytest.raises(TypeError, match="rows must be dense"):
-            make()
+@given(some_ids, st.integers(0, 3000), st.sampled_from([torch.float32, torch.float64]))
+def test_sparse_rows_are_cached_and_split(calls: list[list[int]], memory: int, dtype: torch.dtype) -> None:
+    dense = (COLUMN % 4 == 1).to(dtype) * COLUMN.to(dtype)
+    column = dense.to_sparse_csr()
+    heat = np.random.default_rng(memory).permutation(60)
+    entry = 8 + dtype.itemsize
+    sizes = 8 + entry * (dense[np.argsort(-heat)] != 0).sum(1)
+    kept = int((sizes.cumsum(0) <= memory).sum())
+    if 0 < memory < sizes[0]:
+        return
+    rows = Cached(column, heat, memory)
+    assert (rows.layout, len(rows.ids)) == (torch.sparse_csr, kept)
+    tiers = Tiered.split(column, heat, [("memory", 0.3), ("cpu", None)])
+    for ids in [*calls, range(60)]:
+        wanted = torch.tensor(ids, dtype=torch.int64)
+        for one in (rows, tiers):
+            found = one.fetch(wanted)
+            assert found.layout == torch.sparse_csr
+            assert found.to_dense().equal(dense[wanted])
+    with pytest.raises(TypeError, match="cannot be written into out"):
+        rows.fetch(torch.tensor([1]), torch.zeros(1, 3, dtype=dtype))
 
 
-@pytest.mark.parametrize("make", [lambda x: RecentlyUsed(x, 100), lambda x: Cached(x, range(2000), 100)])
+def test_sparse_rows_in_files_under_a_cache_and_tiers(tmp_path: Path) -> None:
+    dense = (COLUMN % 4 == 1) * COLUMN
+    storage.save_sparse(tmp_path / "x", dense.to_sparse_csr())
+    rows = storage.open(tmp_path / "x")
+    ids = torch.tensor([59, 3, 3, 0])
+    assert Cached(rows, range(60), "200 B").fetch(ids).to_dense().equal(dense[ids])
+    split = Tiered.split(rows, range(60), [("memory", "300 B"), (tmp_path / "cold", None)])
+    assert split.fetch(ids).to_dense().equal(dense[ids])
+    assert min(split.sizes) > 0
+    assert len(repr(Cached(dense, range(60), 60))) < 100
+
+
+@pytest.mark.parametrize("make", [lambda x: Tiered([x]), lambda x: Cached(x, range(2000), 6400)])
 def test_threads_that_fetch_together_get_their_rows(make: Callable[[Tensor], storage.Rows]) -> None:
     column = torch.arange(2000.0).view(-1, 1).repeat(1, 16)
     rows = make(column)
@@ -190,11 +190,3 @@ def test_threads_that_fetch_together_get_their_rows(make: Callable[[Tensor], sto
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda ids: bool(rows.fetch(ids).eq(column[ids]).all()), calls))
     assert all(found)
-
-
-def test_recently_used_rows_are_pickled() -> None:
-    rows = RecentlyUsed(COLUMN, 3)
-    rows.fetch(torch.tensor([4, 5]))
-    again = pickle.loads(pickle.dumps(rows))
-    assert again.fetch(torch.tensor([5])).equal(COLUMN[[5]])
-    assert again.hits == 1

@@ -100,7 +100,7 @@ def test_rows_in_one_block_are_read_once(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((4096, 16), np.float32))
     rows = storage.open(tmp_path / "x.npy", direct=True, threads=1)
     rows.fetch(torch.arange(8))  # 128 + 8 * 64 bytes
-    block = rows._reader._block
+    block = rows.reader._block
     assert rows.bytes_read == max(1024, block)
     rows.fetch(torch.tensor([0, (2 * block - 128) // 64]))  # the block between them is not read
     assert rows.bytes_read == max(1024, block) + 2 * block
@@ -229,8 +229,8 @@ def test_sparse_rows_are_those_of_the_matrix(rng: np.random.Generator) -> None:
     matrix = scipy.sparse.random(30, 9, 0.2, "csr", rng=rng, dtype=np.float32)
     ids = rng.integers(0, 30, rng.integers(0, 70))
     with TemporaryDirectory() as place:
-        storage.save_sparse(Path(place) / "x.safetensors", matrix)
-        rows = storage.open_sparse(Path(place) / "x.safetensors", threads=3)
+        storage.save_sparse(Path(place) / "x", matrix)
+        rows = storage.open(Path(place) / "x", threads=3)
         assert rows.shape == (30, 9)
         found = rows.fetch(torch.from_numpy(ids))
     assert found.layout == torch.sparse_csr
@@ -239,26 +239,47 @@ def test_sparse_rows_are_those_of_the_matrix(rng: np.random.Generator) -> None:
 
 def test_a_sparse_column_of_a_graph(tmp_path: Path) -> None:
     dense = (torch.arange(40).view(8, 5) % 3).float()
-    storage.save_sparse(tmp_path / "x.safetensors", scipy.sparse.csr_array(dense.numpy()))
+    storage.save_sparse(tmp_path / "x", scipy.sparse.csr_array(dense.numpy()))
     graph = Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=8)
-    graph.ndata["x"] = storage.open_sparse(tmp_path / "x.safetensors")
+    graph.ndata["x"] = storage.open(tmp_path / "x")
     batch = NeighborSampler(graph, [1])([3, 1])
     batch.copy_from_parent({0: ["x"]}, None)
     assert batch.ldata[0]["x"].to_dense().equal(dense[batch.layers[0].parent_nid])
+    graph.save(tmp_path / "g")
+    mapped = Graph.open(tmp_path / "g").ndata["x"]
+    assert mapped.to_dense().equal(dense)
+    assert storage.open(mapped).fetch(torch.tensor([7, 0])).to_dense().equal(dense[[7, 0]])
 
 
-def test_sparse_mistakes_are_named(tmp_path: Path, folder: Path) -> None:
-    with pytest.raises(ValueError, match="no sparse column"):
-        storage.open_sparse(folder / "x.safetensors")
+def test_a_sparse_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    parts = {"indptr": torch.tensor([0, 1, 1, 3]), "indices": torch.tensor([3, 0, 1]), "values": torch.ones(3)}
+    save_file(parts, tmp_path / "x.safetensors", metadata={"columns": "4"})
+    assert storage.open(tmp_path / "x.safetensors").fetch(torch.tensor([2, 0])).to_dense().tolist() == [
+        [1, 1, 0, 0],
+        [0, 0, 0, 1],
+    ]
+    damaged = {**parts, "indptr": torch.tensor([0, 5, 1, 3])}
+    save_file(damaged, tmp_path / "y.safetensors", metadata={"columns": "4"})
+    with pytest.raises(ValueError, match="damaged"):
+        storage.open(tmp_path / "y.safetensors")
+
+
+def test_sparse_mistakes_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="has no sparse rows in it"):
+        storage.open(tmp_path)
     with pytest.raises(TypeError, match="sparse CSR"):
-        storage.save_sparse(tmp_path / "x.safetensors", torch.eye(3))
-    storage.save_sparse(tmp_path / "x.safetensors", scipy.sparse.eye(3, format="csr"))
-    rows = storage.open_sparse(tmp_path / "x.safetensors")
+        storage.save_sparse(tmp_path / "x", torch.eye(3))
+    storage.save_sparse(tmp_path / "x", scipy.sparse.eye(3, format="csr"))
+    rows = storage.open(tmp_path / "x")
     with pytest.raises(IndexError, match="3"):
         rows.fetch(torch.tensor([3]))
     with pytest.raises(TypeError, match="out"):
         rows.fetch(torch.tensor([1]), torch.zeros(1, 3))
-    parts = {"indptr": torch.tensor([0, 5, 3]), "indices": torch.zeros(3).long(), "values": torch.zeros(3)}
-    save_file(parts, tmp_path / "y.safetensors", metadata={"columns": "4"})
-    with pytest.raises(ValueError, match="damaged"):
-        storage.open_sparse(tmp_path / "y.safetensors")
+    with pytest.raises(FileExistsError, match="overwrite"):
+        storage.save_sparse(tmp_path / "x", scipy.sparse.eye(3, format="csr"))
+    (file,) = (tmp_path / "x").glob("rows.indices-*.npy")
+    ids = np.lib.format.open_memmap(file, "r+")
+    ids[1] = 7
+    ids.flush()
+    with pytest.raises(ValueError, match=r"rows\.indices.* is damaged: it names columns outside of 0 to 2"):
+        rows.fetch(torch.tensor([1]))

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.graphs import sparse_column
 from torch import Tensor
 
 from nodeflow import Graph, History, Updater, nn, transform
 from nodeflow._disk import arrays
-from nodeflow._rows.csr import from_scipy
 from nodeflow.nn import FlowModel
 from nodeflow.storage import create
 
@@ -92,7 +92,9 @@ def test_sparse_features_and_a_mapped_graph(tmp_path: Path) -> None:
     import scipy.sparse
 
     graph = random_graph()
-    graph.ndata["feat"] = from_scipy(scipy.sparse.random(NODES, 5, 0.3, format="csr", random_state=0, dtype=np.float32))
+    graph.ndata["feat"] = sparse_column(
+        scipy.sparse.random(NODES, 5, 0.3, format="csr", random_state=0, dtype=np.float32)
+    )
     graph.save(tmp_path / "g")
     opened = Graph.open(tmp_path / "g")
     model = nn.GraphSAGE(5, 8, 3)

@@ -11,8 +11,7 @@ from _support.fewest_reads import fewest_reads
 from torch import Tensor
 
 from nodeflow import Graph, LaborSampler, NeighborSampler, NodeFlow, NodeFlowLoader, ShadowSampler, storage
-from nodeflow._rows.rows import Rows
-from nodeflow.storage import Cached, Lookahead, presample
+from nodeflow.storage import Cached, Lookahead, Rows, presample
 
 
 class Counting:
@@ -63,7 +62,9 @@ def same(batches: list[NodeFlow], others: list[NodeFlow]) -> bool:
 
 
 @pytest.mark.parametrize("options", [{}, {"num_workers": 2}, {"num_workers": 2, "prefetch": 0}])
-@pytest.mark.parametrize(("memory", "window", "prefetch"), [(0, None, 2), (60, None, 1), (60, 3, 5), ("1 KB", 0, 2)])
+@pytest.mark.parametrize(
+    ("memory", "window", "prefetch"), [(0, None, 2), (1200, None, 1), (1200, 3, 5), ("1 KB", 0, 2)]
+)
 def test_batches_are_those_of_the_loader(
     options: dict[str, int], memory: int | str, window: int | None, prefetch: int
 ) -> None:
@@ -85,12 +86,12 @@ def test_no_choice_of_rows_reads_less() -> None:
     best = fewest_reads(ids, room)
     values = graph.ndata["x"]
     graph.ndata["x"] = Counting(values)
-    lookahead = Lookahead(loader_of(graph), room, epochs=2, window=len(drawn))
+    lookahead = Lookahead(loader_of(graph), 20 * room, epochs=2, window=len(drawn))
     for _ in range(2):
         assert len(list(lookahead)) == 7
     assert lookahead.reads.read == best
     counting = Counting(values)
-    graph.ndata["x"] = static = Cached(counting, presample(loader_of(graph), epochs=2), room)
+    graph.ndata["x"] = static = Cached(counting, presample(loader_of(graph), epochs=2), 20 * room)
     loader = loader_of(graph)
     for _ in range(2):
         list(loader)
@@ -103,10 +104,10 @@ def test_a_short_window_with_heat_reads_no_more_than_a_fixed_choice() -> None:
     heat = presample(loader_of(graph), epochs=4)
     values = graph.ndata["x"]
     graph.ndata["x"] = counting = Counting(values)
-    lookahead = Lookahead(loader_of(graph), 60, window=2, heat=heat)
+    lookahead = Lookahead(loader_of(graph), 1200, window=2, heat=heat)
     for _ in range(4):
         list(lookahead)
-    graph.ndata["x"] = static = Cached(Counting(values), heat, 60)
+    graph.ndata["x"] = static = Cached(Counting(values), heat, 1200)
     loader = loader_of(graph)
     for _ in range(4):
         list(loader)
@@ -124,6 +125,21 @@ def test_several_columns_and_layers(tmp_path: Path) -> None:
     assert same(list(Lookahead(loader_of(graph, ndata=chosen), "2 KB")), expected)
 
 
+def test_sparse_columns_are_planned(tmp_path: Path) -> None:
+    graph = ring_and_hubs()
+    graph.ndata["x"] = ((graph.ndata["x"] > 0.8) * graph.ndata["x"]).to_sparse_csr()
+    expected = epochs_of(loader_of(graph), 3)
+    storage.save_sparse(tmp_path / "x", graph.ndata["x"])
+    graph.ndata["x"] = storage.open(tmp_path / "x")
+    for memory in (0, 500, 2000, "1 MB"):
+        lookahead = Lookahead(loader_of(graph), memory)
+        for batch, other in zip((batch for _ in range(3) for batch in lookahead), expected, strict=True):
+            assert batch.ldata[0]["x"].layout == torch.sparse_csr
+            assert batch.ldata[0]["x"].to_dense().equal(other.ldata[0]["x"].to_dense())
+    used = torch.cat([batch.layers[0].parent_nid for batch in expected])
+    assert lookahead.reads.read == len(torch.unique(used))  # each row once
+
+
 def test_layers_that_hold_a_node_twice() -> None:
     graph = ring_and_hubs()
     sampler = ShadowSampler(graph, 2, 2, 3)
@@ -134,7 +150,7 @@ def test_layers_that_hold_a_node_twice() -> None:
     expected = list(loader())
     assert expected[0].layers[0].context is not None
     graph.ndata["x"] = Counting(graph.ndata["x"])
-    assert same(list(Lookahead(loader(), 20)), expected)
+    assert same(list(Lookahead(loader(), 400)), expected)
 
 
 def test_transform_sees_the_planned_columns_and_the_state_is_the_loaders() -> None:
@@ -146,7 +162,7 @@ def test_transform_sees_the_planned_columns_and_the_state_is_the_loaders() -> No
         return batch
 
     expected = list(loader_of(graph, transform=doubled))
-    lookahead = Lookahead(loader_of(graph, transform=doubled), 60)
+    lookahead = Lookahead(loader_of(graph, transform=doubled), 1200)
     first = []
     for batch in lookahead:
         first.append(batch)
@@ -155,7 +171,7 @@ def test_transform_sees_the_planned_columns_and_the_state_is_the_loaders() -> No
     state = lookahead.loader.state_dict()
     assert state["batch_number"] == 3
     assert same(first, expected[:3])
-    other = Lookahead(loader_of(graph, transform=doubled), 60)
+    other = Lookahead(loader_of(graph, transform=doubled), 1200)
     other.loader.load_state_dict(state)
     assert same(list(other), expected[3:])
     lookahead.loader.load_state_dict(state)  # the same object, whose plan had gone further
@@ -171,7 +187,7 @@ def test_epochs_are_foreseen_up_to_the_last() -> None:
     drawn = []
     draws = loader.draws
     loader.draws = lambda epoch, start=0: drawn.append(epoch) or draws(epoch, start)  # type: ignore[method-assign, func-returns-value]
-    lookahead = Lookahead(loader, 60, epochs=2)
+    lookahead = Lookahead(loader, 1200, epochs=2)
     drawn.clear()
     for _ in range(3):  # one more than was said
         assert len(list(lookahead)) == 7
@@ -183,7 +199,7 @@ def test_errors_of_the_rows_reach_the_caller_and_the_next_epoch_is_right() -> No
     expected = epochs_of(loader_of(graph), 2)
     rows = Counting(graph.ndata["x"], fail_at=4)
     graph.ndata["x"] = rows
-    lookahead = Lookahead(loader_of(graph), 60)
+    lookahead = Lookahead(loader_of(graph), 1200)
     with pytest.raises(ConnectionError, match="the store is gone"):
         list(lookahead)
     assert same(list(lookahead), expected[7:])
@@ -199,22 +215,22 @@ def test_wrong_rows_of_a_users_own_are_refused(wrong: str, message: str) -> None
 
     graph = ring_and_hubs()
     graph.ndata["x"] = Wrong(graph.ndata["x"])
-    with pytest.raises((TypeError, ValueError), match=rf"Wrong\.fetch.*{message}"):
+    with pytest.raises((TypeError, ValueError), match=f"fetch of Wrong.*{message}"):
         loader_of(graph)  # which copies the columns of an empty batch
 
 
 def test_what_cannot_be_planned_is_refused() -> None:
     graph = ring_and_hubs()
     with pytest.raises(TypeError, match="nothing can be planned"):
-        Lookahead(loader_of(graph), 60)
+        Lookahead(loader_of(graph), 1200)
     graph.ndata["x"] = Counting(graph.ndata["x"])
     assert isinstance(graph.ndata["x"], Rows)
     with pytest.raises(TypeError, match="inputs is a function"):
-        Lookahead(loader_of(graph, inputs=lambda seeds: None), 60)
+        Lookahead(loader_of(graph, inputs=lambda seeds: None), 1200)
     with pytest.raises(ValueError, match="a row takes 20 bytes"):
         Lookahead(loader_of(graph), "19 B")
     with pytest.raises(ValueError, match="heat must have a number per node"):
-        Lookahead(loader_of(graph), 60, heat=[1.0])
+        Lookahead(loader_of(graph), 1200, heat=[1.0])
     with pytest.raises(TypeError, match="NodeFlowLoader"):
         Lookahead([1], 60)  # type: ignore[arg-type]
 

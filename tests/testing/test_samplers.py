@@ -21,7 +21,7 @@ from nodeflow import (
     ShadowSampler,
     TemporalNeighborSampler,
 )
-from nodeflow.sampling import Choice, Step, SubgraphSampler
+from nodeflow.sampling.base import Choice, Step, SubgraphSampler
 from nodeflow.testing import assert_reproducible, assert_unbiased
 
 

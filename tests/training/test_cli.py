@@ -9,7 +9,6 @@ import os
 import re
 import struct
 import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,11 @@ from _support.cli_tools import FILES, status, train, two_communities
 import nodeflow
 from nodeflow import NeighborSampler
 from nodeflow.nn import VRGCN, VRGraphSAGE
-from nodeflow.training import Settings, load_model
 from nodeflow.training import _methods as methods
-from nodeflow.training._arguments import add_settings, given_settings
-from nodeflow.training._cli import main
+from nodeflow.training import load_model
+from nodeflow.training._cli import add_settings, main
+from nodeflow.training._fields import option_of
+from nodeflow.training._settings import FIELDS
 
 pytest.importorskip("matplotlib")
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -58,7 +58,13 @@ def test_train_prints_epochs_and_writes_the_results(
     assert err == ""  # no terminal, no bar
     lines = out.splitlines()
     assert lines[0] == "Dataset(two: 120 nodes, 600 edges, 4 features, 2 classes, train/val/test 60/30/30)"
-    assert lines[3].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s"]
+    assert lines[1:4] == [
+        f"run {output}: sage, sampler neighbor, fanouts [3, 3], seed 0",
+        "messages along 1,188 edges, 588 of them reverses (--direction in leaves these out); "
+        "a seed draws up to 3, then 12 nodes",
+        "",
+    ]
+    assert lines[4].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s"]
     rows = [line for line in lines if re.fullmatch(r" +\d+ +[\d.]+ +0\.[\d]+ +[\d.]+ +[\d,]+ +[\d,]+", line)]
     assert [row.split()[0] for row in rows] == ["1", "2"]
     facts = json.loads((output / "result.json").read_text())
@@ -84,11 +90,11 @@ def test_control_variates_add_a_column_with_the_age(
     out, err = capsys.readouterr()
     assert err == ""
     lines = out.splitlines()
-    assert lines[1] == f"{model}, sampler cv, fanouts [3, 3], seed 0"
-    assert lines[3].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s", "age"]
-    rows = lines[4:6]
+    assert lines[1] == f"run {output}: {model}, sampler cv, fanouts [3, 3], seed 0"
+    assert lines[4].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s", "age"]
+    rows = lines[5:7]
     assert all(re.fullmatch(r" +\d+ +[\d.]+ +0\.\d+ +[\d.]+ +[\d,]+ +[\d,]+ +\d+\.\d", row) for row in rows)
-    assert {len(line) for line in lines[3:6]} == {len(lines[3])}  # the columns stand below each other
+    assert {len(line) for line in lines[4:7]} == {len(lines[4])}  # the columns stand below each other
     header, *logged = (line.split(",") for line in (output / "log.csv").read_text().splitlines())
     assert header[-1] == "age"
     assert [f"{float(values[-1]):.1f}" for values in logged] == [row.split()[-1] for row in rows]
@@ -125,7 +131,7 @@ OPTIONS = {
     "--fanouts": ("2", "fanouts", [2]),
     "--batch-size": ("30", "batch_size", 30),
     "--dropout": ("0.1", "dropout", 0.1),
-    "--lr": ("0.01", "learning_rate", 0.01),
+    "--lr": ("0.01", "lr", 0.01),
     "--residual": (None, "residual", True),
     "--norm": ("batch", "norm", "batch"),
     "--sampler-option": ("replace=true", "sampler_options", {"replace": True}),
@@ -150,21 +156,20 @@ def test_an_option_is_used(option: str, data: Path, tmp_path: Path) -> None:
 
 def test_every_setting_has_an_option_of_its_type() -> None:
     parser = argparse.ArgumentParser()
-    add_settings(parser.add_argument_group("settings"))
+    add_settings(parser)
     assert vars(parser.parse_args([])) == {}  # what is not given is not there
-    for field in fields(Settings):
-        option = next(a for a in parser._actions if a.dest == field.name)
-        if field.name.endswith("_options"):
-            words, value = ["a=1", "b=x"], {"a": 1, "b": "x"}
-            words = [word for pair in words for word in (option.option_strings[0], pair)]
-        elif isinstance(field.default, bool):
-            words, value = [option.option_strings[0]], True
-        elif field.name == "fanouts":
-            words, value = [option.option_strings[0], "2", "3"], [2, 3]
+    for name, (_, one) in FIELDS.items():
+        option, words = option_of(one), one.metadata["words"]
+        if name.endswith("_options"):
+            arguments, value = [option, "a=1", option, "b=x"], {"a": 1, "b": "x"}
+        elif words.get("action") == "store_true":
+            arguments, value = [option], True
+        elif name == "fanouts":
+            arguments, value = [option, "2", "3"], [2, 3]
         else:
-            given = {int: 7, float: 0.25, str: (field.metadata["choices"] or ["word"])[-1]}[type(field.default)]
-            words, value = [option.option_strings[0], str(given)], given
-        assert given_settings(parser.parse_args(words)) == {field.name: value}
+            value = {int: 7, float: 0.25}.get(words.get("type"), words.get("choices", ["word"])[-1])
+            arguments = [option, str(value)]
+        assert vars(parser.parse_args(arguments)) == {name: value}
 
 
 def test_a_file_of_settings(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,10 +180,29 @@ def test_a_file_of_settings(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert untimed(first) == untimed(second)
     assert status([*again, str(second), "--seed", "9"]) == 0
     assert json.loads((second / "result.json").read_text())["settings"]["seed"] == 9
+    (first / "run.toml").write_text("epochs = 1\n[link]\nmargin = 3\nloss = 'margin'\n")
+    capsys.readouterr()
+    links = [
+        "--task",
+        "link",
+        "--model",
+        "none",
+        "--embedding",
+        "4",
+        "--inputs",
+        "embedding",
+        "--link-loss",
+        "logistic",
+    ]
+    assert status(["train", str(data), *again[1:], str(second), *links]) == 2
+    assert "run.toml: margin (= 3) is read with link_loss 'margin' or 'self-adversarial'" in capsys.readouterr().err
+    (first / "run.toml").write_text("epochs = 1\n[run]\ntask = 'link'\n[link]\nmargin = 3\nloss = 'margin'\n")
+    assert status(["train", str(data), *again[1:], str(second), *links]) == 0
+    assert f"not read by this run, and left out of {first / 'run.toml'}: margin" in capsys.readouterr().out
     (first / "run.toml").write_text("hiden = 3")
     capsys.readouterr()
     assert status([*again, str(second)]) == 2
-    assert "run.toml: there is no setting 'hiden' (= 3); the settings are " in capsys.readouterr().err
+    assert "run.toml: there is no setting 'hiden' (= 3); did you mean hidden?" in capsys.readouterr().err
 
 
 def test_fanouts_are_in_flow_order(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,7 +348,7 @@ def test_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         assert "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds" in words
         for word in (*OPTIONS, "--output", "--no-plot", "--resume", "--config", *FILES):
             assert word in out
-        assert "how many are in memory at a time (default: none)" in words
+        assert "which storage partitions needs (default: none; read with storage 'partitions')" in words
     if command in (["train"], ["info"], ["partition"]):
         for name in ("edges.csv", "nodes.csv", "valid.tsv"):
             assert name in words

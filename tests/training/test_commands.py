@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
@@ -183,14 +182,14 @@ def test_a_finished_run_trains_for_longer(place: Path, tmp_path: Path, capsys: p
 
 
 def test_epochs_of_a_schedule_stay() -> None:
-    state = Trainer(planted(), replace(FAST, schedule="cosine")).state_dict()
+    state = Trainer(planted(), FAST.replace(schedule="cosine")).state_dict()
     with pytest.raises(ValueError, match="the state is of a run with epochs = 6, got 7"):
-        Trainer(planted(), replace(FAST, schedule="cosine", epochs=7)).load_state_dict(state)
+        Trainer(planted(), FAST.replace(schedule="cosine", epochs=7)).load_state_dict(state)
 
 
 def test_a_run_goes_on_after_its_result(tmp_path: Path) -> None:
     """A result has the best weights, the run goes on with its last ones."""
-    settings = replace(FAST, learning_rate=0.3, epochs=4)
+    settings = FAST.replace(lr=0.3, epochs=4)
     wanted = Trainer(planted(), settings).run()
     trainer = Trainer(planted(), settings)
     for _ in range(3):
@@ -316,6 +315,6 @@ def test_the_bar_shows_the_time_left_of_all_epochs(monkeypatch: pytest.MonkeyPat
             pass
 
     monkeypatch.setattr("nodeflow.training._trainer.tqdm", Bar)
-    Trainer(planted(), replace(FAST, epochs=3)).run()
+    Trainer(planted(), FAST.replace(epochs=3)).run()
     assert [(bar.options["total"], bar.options["initial"]) for bar in made] == [(6, 0), (6, 2), (6, 4)]
     assert {(bar.start_t, bar.initial) for bar in made} == {(0.0, 0)}  # the rate is that since the first epoch

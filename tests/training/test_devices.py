@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import NeighborSampler, NodeFlow, NodeFlowLoader
+from nodeflow.loader import SentAhead
 from nodeflow.training import Checkpoints, Settings, Trainer
-from nodeflow.training._sent_ahead import SentAhead
 
 CPU = torch.device("cpu")
 
@@ -88,10 +87,10 @@ def test_the_position_is_that_of_the_caller(at: int, epoch: int) -> None:
 
 def test_devices_that_are_not_there() -> None:
     with pytest.raises(ValueError, match="device must be cpu, cuda, cuda:N or auto, got 'gpu'"):
-        Trainer(planted(), replace(FAST, device="gpu"))
+        Trainer(planted(), FAST.replace(device="gpu"))
     count = torch.cuda.device_count()
     with pytest.raises(ValueError, match=rf"device 'cuda:{count}' is not there: torch sees {count} GPUs"):
-        Trainer(planted(), replace(FAST, device=f"cuda:{count}"))
+        Trainer(planted(), FAST.replace(device=f"cuda:{count}"))
 
 
 def test_a_state_of_another_kind_of_device_is_refused() -> None:
@@ -107,19 +106,19 @@ def test_a_state_of_another_kind_of_device_is_refused() -> None:
 gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
 RUNS = {
     "plain": FAST,
-    "both inputs": replace(FAST, inputs="both"),
-    "gin": replace(FAST, model="gin"),
-    "subgraphs": replace(FAST, sampler="saint", model="gcn"),
-    "history": replace(FAST, sampler="cv"),
-    "bf16": replace(FAST, precision="bf16"),
+    "both inputs": FAST.replace(inputs="both"),
+    "gin": FAST.replace(model="gin"),
+    "subgraphs": FAST.replace(sampler="saint", model="gcn"),
+    "history": FAST.replace(sampler="cv"),
+    "bf16": FAST.replace(precision="bf16"),
 }
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=gpu) for name in RUNS])
 def test_a_gpu_learns_what_a_cpu_learns(name: str) -> None:
-    settings = replace(RUNS[name], dropout=0.0)
+    settings = RUNS[name].replace(dropout=0.0)
     here = Trainer(planted(), settings).run()
-    there = Trainer(planted(), replace(settings, device="cuda")).run()
+    there = Trainer(planted(), settings.replace(device="cuda")).run()
     tolerance = 0.05 if name == "bf16" else 1e-3
     for one, other in zip(here.records, there.records, strict=True):
         assert one.loss == pytest.approx(other.loss, rel=tolerance, abs=tolerance)
@@ -127,7 +126,7 @@ def test_a_gpu_learns_what_a_cpu_learns(name: str) -> None:
 
 @pytest.mark.parametrize("settings", [pytest.param(FAST, marks=gpu), pytest.param(RUNS["history"], marks=gpu)])
 def test_a_run_on_a_gpu_goes_on(settings: Settings, tmp_path: Path) -> None:
-    settings = replace(settings, device="cuda", epochs=4)
+    settings = settings.replace(device="cuda", epochs=4)
     wanted = Trainer(planted(), settings).run()
     cut = Trainer(planted(), settings)
     cut.train_epoch()
@@ -141,7 +140,7 @@ def test_a_run_on_a_gpu_goes_on(settings: Settings, tmp_path: Path) -> None:
 @pytest.mark.parametrize("sparse", [pytest.param(False, marks=gpu), pytest.param(True, marks=gpu)])
 def test_batches_on_a_gpu_are_those_on_the_cpu(sparse: bool) -> None:
     data = planted(sparse=sparse)
-    here, there = (Trainer(data, replace(FAST, device=device)) for device in ("cpu", "cuda"))
+    here, there = (Trainer(data, FAST.replace(device=device)) for device in ("cpu", "cuda"))
     assert isinstance(there.batches, SentAhead)
     for one, other in zip(here.batches, there.batches, strict=True):
         assert other.device.type == "cuda"

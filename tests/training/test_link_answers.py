@@ -31,8 +31,8 @@ from nodeflow.training._predictions import write_outputs
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-LINKS = replace(
-    FAST, task="link", model="none", decoder="complex", embedding=8, negatives=10, chunk=16, dropout=0.0, epochs=1,
+LINKS = FAST.replace(
+    task="link", model="none", decoder="complex", embedding=8, negatives=10, chunk=16, dropout=0.0, epochs=1,
     direction="both",
 )  # fmt: skip
 NAMES = tuple(f"node {v}" for v in range(24))
@@ -79,7 +79,7 @@ def in_order(trainer: Trainer, node: int, kind: int | None, side: str, *, with_k
 )  # fmt: skip
 @pytest.mark.parametrize("side", ["destination", "source"])
 def test_answers_are_the_highest_scores_of_the_rows(change: dict[str, Any], side: str) -> None:
-    trainer = Trainer(ring(), replace(LINKS, **change))
+    trainer = Trainer(ring(), LINKS.replace(**change))
     trainer.run()
     ids, scores = trainer.top_links([5, 0], 24, side=side)
     kept = trainer.top_links([5], 4, relation="writes to", side=side, with_known=True)
@@ -93,7 +93,7 @@ def test_answers_are_the_highest_scores_of_the_rows(change: dict[str, Any], side
 
 
 def test_without_relations_a_node_is_no_answer_to_itself() -> None:
-    trainer = Trainer(ring(relations=False), replace(LINKS, decoder="dot", inputs="embedding"))
+    trainer = Trainer(ring(relations=False), LINKS.replace(decoder="dot", inputs="embedding"))
     trainer.run()
     for with_known in (False, True):
         found = trainer.top_links(range(24), 24, with_known=with_known)
@@ -105,13 +105,13 @@ def test_without_relations_a_node_is_no_answer_to_itself() -> None:
 
 
 def test_sparse_features_are_compared_as_dense_ones() -> None:
-    sparse, dense = (Trainer(ring(sparse=one), replace(LINKS, inputs="features")) for one in (True, False))
+    sparse, dense = (Trainer(ring(sparse=one), LINKS.replace(inputs="features")) for one in (True, False))
     assert sparse.run().scores == dense.run().scores
     assert torch.equal(sparse.top_links([1]).ids, dense.top_links([1]).ids)
 
 
 def test_the_weights_of_a_checkpoint_give_the_same_answers(tmp_path: Path) -> None:
-    trainer = Trainer(ring(), replace(LINKS, model="sage", inputs="both"))
+    trainer = Trainer(ring(), LINKS.replace(model="sage", inputs="both"))
     save(trainer.run(), tmp_path)
     network = load_model(tmp_path / "checkpoint.safetensors")
     assert isinstance(network, LinkNetwork)
@@ -122,8 +122,8 @@ def test_the_weights_of_a_checkpoint_give_the_same_answers(tmp_path: Path) -> No
 
 
 def test_what_a_trainer_refuses() -> None:
-    links = Trainer(ring(), replace(LINKS, inputs="embedding"))
-    plain = Trainer(ring(relations=False), replace(LINKS, inputs="embedding"))
+    links = Trainer(ring(), LINKS.replace(inputs="embedding"))
+    plain = Trainer(ring(relations=False), LINKS.replace(inputs="embedding"))
     for relation in (2, -1, "texts"):
         with pytest.raises(ValueError, match=f"from 0 to 1 or a name, such as 'calls', in .*, got {relation!r}"):
             links.top_links([0], relation=relation)
@@ -153,7 +153,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     replace(ring(relations=False), node_names=None).save(place / "bare")
     options = ["--task", "link", "--no-plot", "--embedding", "8", "--negatives", "5", "--decoder", "bilinear"]
     assert train(place / "ring", place / "links", *options, "--model", "sage") == 0
-    assert train(place / "bare", place / "plain", *options, "--model", "none", "--inputs", "embedding") == 0
+    plain = ["train", str(place / "bare"), "--output", str(place / "plain"), *options, "--model", "none"]
+    assert status([*plain, "--inputs", "embedding", "--batch-size", "40", "--epochs", "2", "--lr", "0.02"]) == 0
     assert train(two_communities(place / "two"), place / "nodes", "--no-plot") == 0
     return place
 
@@ -258,7 +259,7 @@ def test_what_predict_refuses_of_links(
 
 
 def test_directions_without_relations() -> None:
-    """The decoders that docs/training.md calls directed are, and the others are not."""
+    """The decoders that docs/link-prediction.md calls directed are, and the others are not."""
     rows = torch.randn(2, 8, generator=torch.Generator().manual_seed(0))
     for name in ("dot", "distmult", "complex", "bilinear", "transe", "rotate", "mlp"):
         settings = Settings(task="link", model="none", embedding=8, decoder=name, epochs=1)

@@ -12,7 +12,7 @@ from _support.parts_tools import check_parts, renumbered
 
 from nodeflow.datasets import read_folder
 from nodeflow.distributed import GraphParts
-from nodeflow.storage import Partitions
+from nodeflow.partitions import Partitions
 from nodeflow.transform import reverse
 
 
@@ -57,8 +57,6 @@ def test_metis_is_what_processes_get(tmp_path: Path) -> None:
         (["--edges", "in"], "--edges is for parts of processes; give --for processes, or leave it out"),
         (["--renumber"], "--renumber is for parts of processes"),
         (["--balance"], "--balance is for parts of processes"),
-        (["--method", "hash"], "--method must be one of random, train-first, metis with --for buffer, got hash"),
-        (["--for", "processes", "--method", "train-first"], "--method must be one of metis, random, ranges, hash with"),
         (["--for", "processes", "--parts", "0"], "parts must be at least 1, got 0"),
     ],
 )

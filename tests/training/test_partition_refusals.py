@@ -37,16 +37,19 @@ def data(folders: Fixed) -> Dataset:
         ({"order": "random"}, "order must be 'comet', 'beta', 'dispersed' or 'sequential', got 'random'"),
         (
             {"storage": "file"},
-            "partitions is read with storage 'partitions' only, or .* got partitions = '.*' with storage",
+            "partitions .* is read with storage 'partitions', or with .* and this run has storage 'file'",
         ),
-        ({"storage": "memory", "partitions": ""}, "slots is read with storage 'partitions' only, got slots = 2 with"),
-        ({"task": "link"}, "storage must not be 'partitions' with task 'link', which draws negatives among all nodes"),
-        ({"inputs": "embedding"}, "inputs must be 'features' with storage 'partitions', since the learned rows"),
-        ({"inputs": "both"}, "inputs must be 'features' with storage 'partitions', .* got 'both'"),
-        ({"sampler": "cv"}, "storage must be 'memory' with sampler 'cv', which reads the features of all nodes"),
-        ({"sampler": "saint"}, "storage must not be 'partitions' with sampler 'saint', whose weights of nodes"),
-        ({"sampler": "cluster"}, "storage must not be 'partitions' with sampler 'cluster', which cuts the whole graph"),
-        ({"sampler": "shadow"}, "storage must not be 'partitions' with sampler 'shadow', whose subgraphs would end"),
+        (
+            {"storage": "memory", "partitions": ""},
+            "slots .= 2. is read with storage 'partitions', and this run has storage 'memory'",
+        ),
+        ({"task": "link"}, "storage 'partitions' does not go with task 'link': negatives are drawn among all nodes"),
+        ({"inputs": "embedding"}, "storage 'partitions' does not go with inputs 'embedding': no features are read"),
+        ({"inputs": "both"}, "storage 'partitions' does not go with inputs 'both': the learned rows of all nodes"),
+        ({"sampler": "cv"}, "storage 'partitions' does not go with sampler 'cv': it reads the features of all nodes"),
+        ({"sampler": "saint"}, "storage 'partitions' does not go with sampler 'saint': its weights of nodes"),
+        ({"sampler": "cluster"}, "storage 'partitions' does not go with sampler 'cluster': it cuts the whole graph"),
+        ({"sampler": "shadow"}, "storage 'partitions' does not go with sampler 'shadow': its subgraphs would end"),
     ],
     ids=str,
 )
@@ -128,10 +131,10 @@ def test_edge_types_must_be_those_of_messages(folders: Fixed, data: Dataset, tmp
 def test_states_of_other_runs_are_refused(folders: Fixed, data: Dataset, tmp_path: Path) -> None:
     settings = partitioned(folders["in"])
     state = Trainer(data, settings).state_dict()
-    plain = replace(FAST, batch_size=5, epochs=3)
+    plain = FAST.replace(batch_size=5, epochs=3)
     for other, message in (
-        (replace(settings, slots=4), "the state is of a run with slots = 2, got 4"),
-        (replace(settings, order="beta"), "the state is of a run with order = 'comet', got 'beta'"),
+        (settings.replace(slots=4), "the state is of a run with slots = 2, got 4"),
+        (settings.replace(order="beta"), "the state is of a run with order = 'comet', got 'beta'"),
         (partitioned(folders["seven"], slots=2, order="beta"), "the state is of another data set, or of a changed one"),
         (plain, "the state is of another data set, or of a changed one"),
     ):
@@ -151,7 +154,7 @@ def test_states_of_other_batches_are_refused(folders: Fixed, data: Dataset) -> N
     state = batches.state_dict()
     assert (state["epoch"], state["batch_number"]) == (0, 1)
     for change, message in (
-        ({"slots": 4}, "the state is of batches with slots = 4, got 2"),
+        ({"slots": 4}, "the state is of a loader with slots=4, this one has 2"),
         ({"batch_number": 10_000}, r"state\['batch_number'\] is 10000, but epoch 0 has \d+ batches"),
         ({"epoch": -2}, r"state\['epoch'\] must be at least -1, got -2"),
     ):

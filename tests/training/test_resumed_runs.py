@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +31,12 @@ ROOT = Path(nodeflow.__file__).resolve().parents[1]
 
 RUNS = {
     "plain": FAST,
-    "history": replace(FAST, sampler="cv"),
-    "subgraphs": replace(FAST, sampler="saint", model="gcn"),
-    "schedule": replace(
-        FAST, accumulate=3, schedule="cosine", warmup=1.0, clip=1.0, optimizer="adamw", batch_size=16, norm="batch"
+    "history": FAST.replace(sampler="cv"),
+    "subgraphs": FAST.replace(sampler="saint", model="gcn"),
+    "schedule": FAST.replace(
+        accumulate=3, schedule="cosine", warmup=1.0, clip=1.0, optimizer="adamw", batch_size=16, norm="batch"
     ),
-    "early": replace(FAST, patience=2, optimizer="sgd", batch_size=16, workers=3, inputs="both", learning_rate=0.3),
+    "early": FAST.replace(patience=2, optimizer="sgd", batch_size=16, workers=3, inputs="both", lr=0.3),
 }  # fmt: skip
 
 
@@ -61,7 +60,7 @@ def stopped_at(trainer: Trainer, step: int) -> bool:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_goes_on_from_any_step(name: str, tmp_path: Path) -> None:
-    run = replace(RUNS[name], epochs=3)
+    run = RUNS[name].replace(epochs=3)
     whole = Trainer(planted(), run)
     wanted = whole.run()
     steps = 3 * len(whole.batches)
@@ -75,7 +74,7 @@ def test_a_run_goes_on_from_any_step(name: str, tmp_path: Path) -> None:
 
 
 def test_early_stopping_stops() -> None:
-    trainer = Trainer(planted(), replace(FAST, patience=2, epochs=40))
+    trainer = Trainer(planted(), FAST.replace(patience=2, epochs=40))
     result = trainer.run()
     assert len(result.records) == result.best_epoch + 2 < 40
     assert trainer.is_finished
@@ -90,7 +89,7 @@ def test_a_stop_within_accumulated_gradients_waits_for_the_step(tmp_path: Path) 
 def test_workers_may_change(tmp_path: Path) -> None:
     wanted = Trainer(planted(), FAST).run()
     stopped_at(Trainer(planted(), FAST, checkpoints=Checkpoints(tmp_path)), 3)
-    trainer = Trainer(planted(), replace(FAST, workers=2))
+    trainer = Trainer(planted(), FAST.replace(workers=2))
     trainer.load_state_dict(read_state(tmp_path / STATE))
     assert same_result(trainer.run(), wanted)
 
@@ -98,7 +97,7 @@ def test_workers_may_change(tmp_path: Path) -> None:
 def test_states_of_other_runs_are_refused() -> None:
     state = Trainer(planted(), FAST).state_dict()
     with pytest.raises(ValueError, match="the state is of a run with hidden = 16, got 17"):
-        Trainer(planted(), replace(FAST, hidden=17)).load_state_dict(state)
+        Trainer(planted(), FAST.replace(hidden=17)).load_state_dict(state)
     with pytest.raises(ValueError, match="the state is of another data set, or of a changed one"):
         Trainer(planted(val=12), FAST).load_state_dict(state)
 
@@ -138,12 +137,12 @@ def test_intervals(interval: str, epochs: int, minutes: float, tmp_path: Path) -
 def test_states_are_saved_when_it_is_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved: list[tuple[int, int]] = []
     monkeypatch.setattr(Checkpoints, "save", lambda self, run: saved.append((run.epoch, run.batches_done)))
-    Trainer(planted(), replace(FAST, epochs=5), checkpoints=Checkpoints(tmp_path, epochs=2)).run()
+    Trainer(planted(), FAST.replace(epochs=5), checkpoints=Checkpoints(tmp_path, epochs=2)).run()
     assert saved == [(2, 0), (4, 0)]
     saved.clear()
     now = itertools.count(0, 40)  # every look at the clock is 40 seconds later
     monkeypatch.setattr("nodeflow.training._checkpoints.time.monotonic", lambda: next(now))
-    Trainer(planted(), replace(FAST, epochs=1), checkpoints=Checkpoints(tmp_path, epochs=0, minutes=1)).run()
+    Trainer(planted(), FAST.replace(epochs=1), checkpoints=Checkpoints(tmp_path, epochs=0, minutes=1)).run()
     assert saved == [(0, 2)]
 
 
@@ -183,7 +182,7 @@ def test_what_a_state_cannot_hold(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", ["write", "fsync", "replace"])
 def test_a_full_disk_keeps_the_last_state(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trainer = Trainer(planted(), replace(FAST, epochs=1), checkpoints=Checkpoints(tmp_path))
+    trainer = Trainer(planted(), FAST.replace(epochs=1), checkpoints=Checkpoints(tmp_path))
 
     def full(*args: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -320,7 +319,7 @@ def test_open_trainer(data: Path, tmp_path: Path) -> None:
 def test_a_model_of_the_users_own_goes_on(tmp_path: Path) -> None:
     def trainer(**options: Any) -> Trainer:
         torch.manual_seed(4)
-        return Trainer(planted(), replace(FAST, epochs=2), model=GraphSAGE(3, 8, 3, dropout=0.5), **options)
+        return Trainer(planted(), FAST.replace(epochs=2), model=GraphSAGE(3, 8, 3, dropout=0.5), **options)
 
     wanted = trainer().run()
     assert stopped_at(trainer(checkpoints=Checkpoints(tmp_path)), 3)

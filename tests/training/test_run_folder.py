@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -32,7 +31,7 @@ def result(one_thread: None) -> Result:
 @pytest.mark.parametrize("model", ["sage", "gcn"])
 def test_a_saved_model_gives_the_same_outputs(model: str, tmp_path: Path) -> None:
     data = planted()
-    made = train(data, replace(FAST, model=model, epochs=1, fanouts=(3, 2, -1)))
+    made = train(data, FAST.replace(model=model, epochs=1, fanouts=(3, 2, -1)))
     save(made, tmp_path)
     torch.manual_seed(9)
     before = torch.get_rng_state()
@@ -66,7 +65,7 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
         "scores": result.scores,
     }
     versions = {"nodeflow": nodeflow.__version__, "torch": str(torch.__version__)}
-    settings = {**asdict(FAST), "fanouts": [4, 4]}
+    settings = {**FAST.by_name(read=True), "fanouts": [4, 4]}
     assert facts == {**expected, "settings": settings, "versions": versions}
     with safe_open(written[0], "pt") as stored:
         metadata = json.loads(stored.metadata()["nodeflow"], parse_constant=refuse)
@@ -74,6 +73,7 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
         "inputs": {"num_nodes": 300, "features": 3, "embedding": 0, "dense": False},
         "model": {"in_features": 3, "out_features": 3, "weighted": False, "history": False},
     }
+    network["model"] |= {"num_relations": 0, "edge_type": ""}
     assert metadata == {**expected, "settings": settings, "network": network, "versions": versions}
     with written[1].open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -202,7 +202,7 @@ def test_a_checkpoint_of_something_else(result: Result, tmp_path: Path) -> None:
 
 
 def test_a_model_of_the_users_own_is_not_made_again(tmp_path: Path) -> None:
-    result = Trainer(planted(), replace(FAST, epochs=1), model=GraphSAGE(3, 5, 3)).run()
+    result = Trainer(planted(), FAST.replace(epochs=1), model=GraphSAGE(3, 5, 3)).run()
     save(result, tmp_path)
     with pytest.raises(ValueError, match="its model was made by its user"):
         load_model(tmp_path / "checkpoint.safetensors")

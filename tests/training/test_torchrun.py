@@ -19,7 +19,7 @@ from _support.training_tools import planted
 
 import nodeflow
 from nodeflow.training._folder import Run
-from nodeflow.training._started import _own_store
+from nodeflow.training._process_group import _own_store
 from nodeflow.training._state import read_state, read_tensors
 
 ROOT = Path(nodeflow.__file__).resolve().parents[1]
@@ -180,7 +180,7 @@ def test_runs_of_parts_and_numbers_of_processes_that_do_not_fit(tmp_path: Path) 
     with pytest.raises(ValueError, match="partitions is for parts in several processes, and this is one"):
         Run.of(parts).dataset()
     run = Run.of({"batch_size": 10, "processes": 3})
-    assert run.shared_by(5).settings.batch_size == 6
-    assert Run.of(run.shared_by(1).values()).settings.batch_size == 30
+    assert run.shared_by(5).settings.sampler.batch_size == 6
+    assert Run.of(run.shared_by(1).values()).settings.sampler.batch_size == 30
     with pytest.raises(ValueError, match=r"a step of the run has 30 seeds .* which 4 processes cannot share evenly"):
         run.shared_by(4)

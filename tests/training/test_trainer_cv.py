@@ -22,7 +22,7 @@ from nodeflow.training._methods import METHODS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-CV = replace(FAST, sampler="cv", fanouts=(2, 2))
+CV = FAST.replace(sampler="cv", fanouts=(2, 2))
 KINDS = {"sage": VRGraphSAGE, "gcn": VRGCN}
 
 
@@ -62,7 +62,7 @@ def dense_accuracy(model: VRModel, data: Dataset, nodes: Tensor, kind: str, dire
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
 def test_it_learns(model: str, sparse: bool, direction: str) -> None:
     data = planted(sparse=sparse)
-    result = train(data, replace(CV, model=model, direction=direction, epochs=12))
+    result = train(data, CV.replace(model=model, direction=direction, epochs=12))
     assert type(result.network.model) is KINDS[model]
     assert result.test_score > 0.75  # chance is 0.33, the features alone give about 0.6
     assert max(record.score for record in result.records) > 0.75
@@ -74,7 +74,7 @@ def test_it_learns(model: str, sparse: bool, direction: str) -> None:
 def test_accuracies_are_those_of_the_definition(model: str, direction: str) -> None:
     """With all neighbours the estimate on the validation nodes is exact too, whatever the history holds."""
     data = planted(val=90)
-    result = train(data, replace(CV, model=model, direction=direction, fanouts=(-1, -1, -1), epochs=3))
+    result = train(data, CV.replace(model=model, direction=direction, fanouts=(-1, -1, -1), epochs=3))
 
     def exact(way: str) -> list[float]:
         return [dense_accuracy(result.network.model, data, nodes, model, way) for nodes in (data.val, data.test)]
@@ -87,14 +87,14 @@ def test_accuracies_are_those_of_the_definition(model: str, direction: str) -> N
 
 def test_drawn_neighbours_estimate_the_accuracy_on_the_validation_nodes() -> None:
     data = planted()
-    result = train(data, replace(CV, epochs=12))
+    result = train(data, CV.replace(epochs=12))
     exact = dense_accuracy(result.network.model, data, data.val, "sage", "in")
     assert result.best_val_score == pytest.approx(exact, abs=0.1)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float16])
 def test_features_of_other_types(dtype: type) -> None:
-    result = train(planted(dtype=dtype), replace(CV, epochs=1))
+    result = train(planted(dtype=dtype), CV.replace(epochs=1))
     assert math.isfinite(result.records[0].loss)
     assert {value.dtype for value in result.network.model.state_dict().values()} == {torch.float32}
 
@@ -102,17 +102,13 @@ def test_features_of_other_types(dtype: type) -> None:
 def test_the_data_set_stays_as_it_was() -> None:
     data = planted()
     data.graph.edata["propagation"] = torch.full((data.graph.num_edges,), 7.0)
-    try:
-        for direction in ("in", "out", "both"):
-            result = train(data, replace(CV, epochs=1, direction=direction))
-            assert list(data.graph.edata) == ["kind", "propagation"]
-            assert (data.graph.edata["propagation"] == 7).all()
-            assert list(data.graph.ndata) == ["feat", "label"]
-            assert result.test_score == pytest.approx(
-                dense_accuracy(result.network.model, data, data.test, "sage", direction)
-            )
-    finally:
-        del data.graph.edata["propagation"]
+    for direction in ("in", "out", "both"):
+        result = train(data, CV.replace(epochs=1, direction=direction))
+        assert list(data.graph.edata) == ["kind", "propagation"]
+        assert (data.graph.edata["propagation"] == 7).all()
+        assert list(data.graph.ndata) == ["feat", "label"]
+        accuracy = dense_accuracy(result.network.model, data, data.test, "sage", direction)
+        assert result.test_score == pytest.approx(accuracy)
 
 
 # the history
@@ -136,7 +132,7 @@ def test_the_age_is_that_of_the_rows_that_training_read(model: str, monkeypatch:
         return forward(self, batch, h)
 
     monkeypatch.setattr(VRModel, "forward", spy)
-    result = train(planted(), replace(CV, model=model, fanouts=(2, 2, 2), epochs=3, batch_size=20))
+    result = train(planted(), CV.replace(model=model, fanouts=(2, 2, 2), epochs=3, batch_size=20))
     steps = 6  # of 110 training nodes
     assert len(ages) == 3 * steps
     assert set(ages[0]) == {0}
@@ -157,7 +153,7 @@ def test_rows_are_written_as_the_model_computed_them(monkeypatch: pytest.MonkeyP
             kept.append((self, self.history.rows(1, range(300)).clone()))
 
     monkeypatch.setitem(METHODS, "cv", Kept)
-    train(planted(), replace(CV, learning_rate=1e-30, epochs=2))
+    train(planted(), CV.replace(lr=1e-30, epochs=2))
     method, first = kept[0]
     assert first.abs().max() > 0.1
     torch.testing.assert_close(method.history.rows(1, range(300)), first)
@@ -173,7 +169,7 @@ def test_neighbour_sampling_has_no_age(tmp_path: Path) -> None:
 
 
 def test_the_log_has_the_age(tmp_path: Path) -> None:
-    result = train(planted(), replace(CV, epochs=2))
+    result = train(planted(), CV.replace(epochs=2))
     save(result, tmp_path)
     header, *rows = (tmp_path / "log.csv").read_text().splitlines()
     assert header == "epoch,loss,val_accuracy,val_f1_macro,seconds,seeds_per_second,edges_per_second,age"
@@ -186,21 +182,21 @@ def test_the_log_has_the_age(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", KINDS)
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_the_same_seed_gives_the_same_result_for_any_number_of_workers(model: str, workers: int) -> None:
-    settings = replace(CV, model=model, epochs=2, batch_size=16)
-    assert same_result(train(planted(), settings), train(planted(), replace(settings, workers=workers)))
+    settings = CV.replace(model=model, epochs=2, batch_size=16)
+    assert same_result(train(planted(), settings), train(planted(), settings.replace(workers=workers)))
 
 
 @pytest.mark.parametrize(
     "change", [{"seed": 1}, {"fanouts": (2, 3)}, {"fanouts": (2, 2, 2)}, {"model": "gcn"}], ids=str
 )
 def test_another_setting_gives_another_result(change: dict[str, Any]) -> None:
-    settings = replace(CV, epochs=1)
-    assert not same_result(train(planted(), settings), train(planted(), replace(settings, **change)))
+    settings = CV.replace(epochs=1)
+    assert not same_result(train(planted(), settings), train(planted(), settings.replace(**change)))
 
 
 @pytest.mark.parametrize("sampler", METHODS)
 def test_draws_depend_on_the_seed_and_on_nothing_else(sampler: str) -> None:
-    settings = replace(CV, sampler=sampler)
+    settings = CV.replace(sampler=sampler)
     methods = [Trainer(planted(), settings).task.method for _ in range(2)]
     drawn = []
     for method in methods:
@@ -213,8 +209,8 @@ def test_draws_depend_on_the_seed_and_on_nothing_else(sampler: str) -> None:
 
 def test_the_number_of_the_first_flow_changes_nothing() -> None:
     """The features' sums over all neighbours are exact."""
-    settings = replace(CV, epochs=2)
-    one, other = (train(planted(), replace(settings, fanouts=(k, 2))) for k in (3, -1))
+    settings = CV.replace(epochs=2)
+    one, other = (train(planted(), settings.replace(fanouts=(k, 2))) for k in (3, -1))
     assert same_result(replace(one, settings=settings), replace(other, settings=settings))
     edges = [record.edges_per_second * record.seconds for record in one.records]
     assert edges == pytest.approx([record.edges_per_second * record.seconds for record in other.records])
@@ -228,7 +224,7 @@ def test_a_model_without_history_is_refused() -> None:
 @pytest.mark.parametrize("model", KINDS)
 def test_a_saved_model_gives_the_same_outputs(model: str, tmp_path: Path) -> None:
     data = planted()
-    result = train(data, replace(CV, model=model, epochs=1))
+    result = train(data, CV.replace(model=model, epochs=1))
     save(result, tmp_path)
     loaded = load_model(tmp_path / "checkpoint.safetensors")
     assert type(loaded.model) is KINDS[model]

@@ -86,16 +86,18 @@ def build_tables(indptr, weights, table, sums):
         left = int64(degree) * whole
         lift = 1.0 if total > _TINY else _LIFT
         scale, share, per_class = float64(left) / (total * lift), 1 / (total * lift), _BELOW / (largest * lift)
+        # Weights become whole units: the running sum is rounded, not the weight, so that errors do not add up. The few
+        # units that are left over go to the heaviest edge.
         upto, squares = 0.0, 0.0
         for o in range(degree):
             w = float64(weights[first + o]) * lift
-            before = np.int64(upto + 0.5)  # the running sum is rounded, not the weight: errors do not add up
+            before = np.int64(upto + 0.5)
             upto += w * scale
             units[o] = np.int64(upto + 0.5) - before
             left -= units[o]
             squares += (w * share) * (w * share)
             table[first + o] = U64(int64(w * per_class))
-        units[heaviest] += left  # the few units that rounding has left over
+        units[heaviest] += left
         sums[r, TOTAL], sums[r, MOST], sums[r, SQUARES] = total, largest, squares
         _fill(table[first : first + degree], bits, whole, units[: int64(degree)])
 
@@ -114,10 +116,12 @@ def _fill(cells, bits, whole, units):
         rest, kind = units[heavy], cells[heavy]
     while heavy < degree:
         if rest > whole:
+            # The heavy edge has more than a cell left: it fills up that of the next light edge.
             cells[light] = _entry(units[light], cells[light], kind, heavy, bits)
             rest -= whole - units[light]
             light = _next(False, units, light + U64(1), whole)
         else:
+            # It has at most a cell left, its own, which the next heavy edge fills up.
             other = _next(True, units, heavy + U64(1), whole)
             if other == degree:
                 cells[heavy] = _entry(whole, kind, kind, heavy, bits)

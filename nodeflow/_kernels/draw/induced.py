@@ -37,11 +37,12 @@ def tabulate(keys):
 
 
 @njit(nogil=True, cache=True)
-def induced(indptr, indices, keys, num_nodes, table):
+def induced(indptr, indices, rows, keys, num_nodes, table):
     """Return ``(indptr [n + 1], src [E], positions [E])`` of the edges between the nodes of n ``keys``.
 
-    A key is ``context * num_nodes + node``; edges join nodes of the same context only. ``src`` are indices of keys. The
-    edges of a destination come in the graph's order. The time is proportional to the sum of the nodes' degrees.
+    A key is ``context * num_nodes + node``; edges join nodes of the same context only. ``rows`` ``[n]`` are the rows of
+    the nodes in ``indptr``, and ``src`` indices of keys. The edges of a destination come in the graph's order. The time
+    is proportional to the sum of the nodes' degrees.
     """
     n = keys.shape[0]
     size = table.shape[0] // 2
@@ -51,9 +52,8 @@ def induced(indptr, indices, keys, num_nodes, table):
     src, positions = np.empty(start, np.int64), np.empty(start, np.int64)
     w = 0
     for i in range(n):
-        node = keys[i] % num_nodes
-        base = keys[i] - node
-        first, end = indptr[node], indptr[node + 1]
+        base = keys[i] - keys[i] % num_nodes
+        first, end = indptr[rows[i]], indptr[rows[i] + 1]
         for p in range(first, min(first + _AHEAD, end)):
             prefetch(table, 2 * slot(base + indices[p], shift))
         for p in range(first, end):

@@ -144,6 +144,8 @@ def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
             w += d
             indptr[i + 1] = w
             continue
+        # Numbers are hashed and compared a block at a time, in loops without branches that the compiler turns into
+        # vectors; only the edges that are kept are then visited one by one.
         bound = U32(U64(np.ceil(fanout / d * _WORDS)) - _ONE)
         for start in range(first, first + d, _BLOCK):
             part = indices[start : min(start + _BLOCK, first + d)]
@@ -184,7 +186,9 @@ def draw_smallest(begin, degree, indices, fanout, keys, early, again, copies, in
                 positions[w + j] = first + j
                 src[w + j] = indices[first + j]
             continue
-        guess, count = (k + 4 * np.sqrt(k) + 4) / d, 0  # few rows have less than k numbers below it
+        # The k smallest of d uniform numbers lie below about k / d. Numbers below a somewhat larger bound are
+        # collected, and only these are sorted; in the few rows that have less than k of them, the bound is doubled.
+        guess, count = (k + 4 * np.sqrt(k) + 4) / d, 0
         while count < k:
             bound = U32(U64(np.ceil(min(1.0, guess) * _WORDS)) - _ONE)
             count, guess = 0, 2 * guess
@@ -206,6 +210,7 @@ def draw_smallest(begin, degree, indices, fanout, keys, early, again, copies, in
                         smallest[count] = np.int64((U64(numbers[p]) << _TOP | U64(offset)) ^ _SIGN)
                         count += 1
                         mask &= mask - _ONE
+        # By number, and where numbers are equal by place in the row; then the k first in the order of the row.
         _sort(smallest, count)
         for q in range(k):
             smallest[q] &= 0xFFFFFFFF

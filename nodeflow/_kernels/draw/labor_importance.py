@@ -57,9 +57,11 @@ def update(begin, degree, indices, order, c, pi, seen):
         i = order[q]
         end = begin[i] + degree[i]
         for start in range(begin[i], end, _PIECE):
+            # First collect the edges whose source is new, without a branch, which would often be predicted wrong: the
+            # next edge overwrites this one unless it counts. Then look again, since a source may come twice in a piece.
             part, number = indices[start : min(start + _PIECE, end)], 0
             for j in range(part.shape[0]):
-                fresh[number] = j  # the next edge overwrites it unless this one counts: without a branch
+                fresh[number] = j
                 number += seen[U64(part[j])] == 0
             for j in fresh[:number]:
                 t = part[j]
@@ -86,6 +88,8 @@ def solve(begin, degree, indices, fanout, pi, c, scratch):
         prefetch_at(indices, begin, i + _AHEAD)
         d = degree[i]
         if 0 <= fanout < d:
+            # With 1 / pi of every source at hand the sum is a gather; else divisions are made in pieces, which the
+            # compiler turns into vectors. Either way it is added up in the order of the edges.
             total = 0.0
             end = begin[i] + d
             for p in range(begin[i], end if scratch.shape[0] else begin[i]):
@@ -94,7 +98,7 @@ def solve(begin, degree, indices, fanout, pi, c, scratch):
                 part = indices[start : min(start + _PIECE, end)]
                 for j in range(part.shape[0]):
                     inverse[j] = pi[U64(part[j])]
-                for j in range(part.shape[0]):  # vectorised; the sum below keeps its order, so it is not
+                for j in range(part.shape[0]):
                     inverse[j] = 1.0 / inverse[j]
                 for j in range(part.shape[0]):
                     total += inverse[j]
@@ -152,10 +156,12 @@ def keep_poisson(begin, degree, indices, nodes, fanout, keys, early, pi, codes, 
         end = begin[i] + degree[i]
         every, bound = fanout < 0 or degree[i] <= fanout, _code(c[i])
         for first in range(begin[i], end, _PIECE):
+            # The codes rule out most edges, without a branch: the next edge overwrites this one unless it counts.
             number = 0
             for p in range(first, min(first + _PIECE, end)):
-                likely[number] = p  # the next edge overwrites it unless this one counts: without a branch
+                likely[number] = p
                 number += every or codes[U64(indices[p])] <= bound
+            # The numbers themselves decide about the rest.
             for q in range(number):
                 kept[w] = likely[q]
                 t = indices[likely[q]]
@@ -231,6 +237,8 @@ def keep_smallest(begin, degree, indices, nodes, fanout, keys, early, pi, codes,
             for j in range(k):
                 kept[w + j], inverse[w + j] = first + j, 1.0
             continue
+        # A heap holds the k + 1 smallest: the largest of these is tau, and is not kept. ``bound`` is its code, beyond
+        # which no edge can enter the heap.
         size, number, bound = 0, 0, 255
         for p in range(first, end):
             t, copy = np.int64(indices[p]), 0

@@ -93,6 +93,7 @@ def draw_edges_weighted(indptr, indices, rows, norms, column, left_out, size, ke
         state += GOLDEN
         points[j] = uniform(state) * total
     points.sort()
+    # The points are met in ascending order, so a row without a point is stepped over by its norm alone.
     positions = np.empty(points.shape[0], np.int64)
     j, start = 0, 0.0
     for i in range(rows.shape[0]):
@@ -136,6 +137,7 @@ def edges_from(indptr, indices, rows, nodes, column, left_out):
     while bits < 512 * n and bits < 1 << 23:
         bits *= 2
     table, bitmap = np.full(size, -1, np.int64), np.zeros(bits >> 3, np.uint8)
+    # Every node sets its bit of the bitmap, and has an entry in the hash table.
     for k in range(n):
         bit = nodes[k] & (bits - 1)
         bitmap[bit >> 3] |= np.uint8(1 << (bit & 7))

@@ -114,22 +114,22 @@ def known_rows(own, indptr, indices, upto):
 @njit(nogil=True, cache=True)
 def known_among(rows, indptr, known, nodes, size, num_nodes):
     """Return whether ``nodes[i // size, j]`` is in row ``rows[i]`` of ``known``, bool; see ``known_rows``."""
-    found = np.empty((rows.shape[0], nodes.shape[1]), np.bool_)
-    if num_nodes <= found.size:  # a table of all nodes costs less than the searches
+    marks = np.empty((rows.shape[0], nodes.shape[1]), np.bool_)
+    if num_nodes <= marks.size:  # a table of all nodes costs less than the searches
         last = np.full(num_nodes, -1, np.int64)  # the last row that knows a node
         for i in range(rows.shape[0]):
             for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
                 last[known[p]] = i
             for j in range(nodes.shape[1]):
-                found[i, j] = last[nodes[i // size, j]] == i
-        return found
+                marks[i, j] = last[nodes[i // size, j]] == i
+        return marks
     for i in range(rows.shape[0]):
         end = indptr[rows[i] + 1]
         for j in range(nodes.shape[1]):
             node = nodes[i // size, j]
             p = first_at_least(known, indptr[rows[i]], end, node)
-            found[i, j] = p < end and known[p] == node
-    return found
+            marks[i, j] = p < end and known[p] == node
+    return marks
 
 
 @njit(nogil=True, cache=True)

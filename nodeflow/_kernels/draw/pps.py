@@ -85,7 +85,9 @@ def row_probabilities(indptr, weights, counts):
             for p in range(begin, end):
                 prob[p] = 1.0 if weights[p] > 0 else 0.0
             continue
-        certain, cut, most, unit = 0, np.inf, 1.0, np.inf  # entries of at least ``cut`` are certain
+        # Entries of at least ``cut`` are certain. Those below it share what is left of the count, in units of the
+        # largest of them; those that would get more than 1 are certain too, and a further round begins.
+        certain, cut, most, unit = 0, np.inf, 1.0, np.inf
         while certain < count:
             largest, total, more, lowest = 0.0, 0.0, 0, cut
             for p in range(begin, end):

@@ -50,6 +50,8 @@ def draw_sampford(rows, begin, degree, table, weights, indices, ident, key, unit
     waiting, again, number = rows, np.empty(left, np.int64), 0
     while left > 0:
         failed = 0
+        # Three rows are under way at a time: cells of row ``step`` are drawn and prefetched, those of the row ``ROWS``
+        # before it become edges that are accepted or not, and the one before that reads its sources.
         for step in range(left + 2 * ROWS):
             if step < left:
                 i = waiting[step]
@@ -74,12 +76,15 @@ def draw_sampford(rows, begin, degree, table, weights, indices, ident, key, unit
                     p = first + offset
                     prefetch(indices, int64(p))
                     if w > start:
+                        # pi / (largest pi) is known to within 1 / 256 from the weight class: the weight itself is read
+                        # only where that does not decide.
                         chance = uniform(state)
                         stays = chance * (1 - float64(int64(kind)) * part) < least
                         if not stays and chance * (1 - (float64(int64(kind)) + 1.02) * part) < least:
                             stays = chance * (1 - float64(weights[p]) / unit[i]) < least
                         bad |= not stays
                     state += GOLDEN
+                    # A mark of this attempt at the hash of the edge: only then is it looked for among those drawn.
                     h = (offset * GOLDEN) >> (U64(64) - spread)
                     if marks[h] == attempt:
                         for v in range(start, w):

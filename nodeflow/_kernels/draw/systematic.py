@@ -38,6 +38,8 @@ def draw_systematic(rows, begin, degree, weights, indices, ident, key, unit, top
     for step in range(n):
         widest = max(widest, degree[rows[step]])
     ends = np.empty(widest + _BLOCK, np.float64)
+    # Three rows are under way at a time: the weights of row ``step`` are prefetched, the row ``ROWS`` before it draws,
+    # and the one before that reads its sources.
     for step in range(n + 2 * ROWS):
         if step < n:
             i = rows[step]
@@ -48,7 +50,9 @@ def draw_systematic(rows, begin, degree, weights, indices, ident, key, unit, top
             i = rows[lagged]
             start, stop, first, size = out_indptr[i], out_indptr[i + 1], U64(begin[i]), U64(degree[i])
             count, before, longest = stop - start, 0, top[i] * unit[i]
-            while True:  # every round but the last finds further certain edges
+            # An edge is certain whose weight is at least W / k. The others then share what is left of W and k, by which
+            # more may be certain: every round but the last finds further ones.
+            while True:
                 certain = lay_out(weights, first, size, unit[i], ends)
                 if certain == before or certain >= count:
                     break
@@ -116,7 +120,8 @@ def strata(weights, ends, first, size, most, state, positions, start, begin, sto
     part = most / step
     # the largest a b / ((1 - a) (1 - b)) is that of a = b
     limit = (part / (2 - part)) ** 2 * _CLEAR if part < 1 else 2.0
-    last, upto, border = U64(0), 0.0, 0.0  # the edge drawn last, and where it ends
+    # ``last`` is the edge drawn last, which ends at ``upto``; a stratum goes from ``border`` to ``next_border``.
+    last, upto, border = U64(0), 0.0, 0.0
     block = U64(0)  # where the search begins
     for j in range(count):
         next_border = step * (j + 1) if j + 1 < count else total
@@ -126,9 +131,11 @@ def strata(weights, ends, first, size, most, state, positions, start, begin, sto
         before, point = block, border + share * (next_border - border)
         block, o = _edge_at(ends, block, point)
         if upto > border:
+            # The edge drawn last crosses the border: the point is drawn again in the rest of the stratum.
             block, point = before, max(upto, upto + share * (next_border - upto))
             block, o = _edge_at(ends, block, point)
         elif chance < limit and j > 0 and ends[o - U64(1)] >= border:
+            # The edge at the border was not drawn: it replaces this one with probability a b / ((1 - a) (1 - b)).
             q = _edge_at(ends, before, border)[1]
             a, b = (border - ends[q - U64(1)]) / step, (ends[q] - border) / step
             if q < o and chance * (1 - a) * (1 - b) < a * b:

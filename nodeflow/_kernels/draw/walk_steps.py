@@ -56,21 +56,21 @@ def pick_edges(states, starts, choices, current, degree):
 @njit(nogil=True, cache=True)
 def degrees(indptr, patched, patch_indptr, rows):
     """Return the lengths of ``rows``, int64 ``[k]``; for ``patched`` and ``patch_indptr`` see ``walk.count_visits``."""
-    found = np.empty(rows.shape[0], np.int64)
+    lengths = np.empty(rows.shape[0], np.int64)
     for i in range(rows.shape[0]):
-        _, found[i], _ = row_of(indptr, patched, patch_indptr, rows[i])
-    return found
+        _, lengths[i], _ = row_of(indptr, patched, patch_indptr, rows[i])
+    return lengths
 
 
 @njit(nogil=True, cache=True)
 def neighbors(indptr, indices, patched, patch_indptr, patch_indices, rows, picks):
     """Return the node to which edge ``picks[i]`` of row ``rows[i]`` leads, ``[k]``."""
-    found = np.empty(rows.shape[0], indices.dtype)
+    nodes = np.empty(rows.shape[0], indices.dtype)
     for i in range(rows.shape[0]):
         begin, _, inside = row_of(indptr, patched, patch_indptr, rows[i])
         position = begin + picks[i]
-        found[i] = patch_indices[position] if inside else indices[position]
-    return found
+        nodes[i] = patch_indices[position] if inside else indices[position]
+    return nodes
 
 
 @njit(nogil=True, cache=True)

@@ -1,4 +1,4 @@
-"""What a linear map in bfloat16 does beside its products: bias and ReLU of the rows, and the gradients of both."""
+"""Bias and ReLU of the rows of a linear map in bfloat16, and the gradients of both."""
 
 from __future__ import annotations
 

@@ -62,8 +62,23 @@ def several_rows(indptr, indices, x, width, total, largest, smallest, ties, squa
 
 
 @njit(nogil=True, cache=True)
-def share_several(indptr, indices, x, width, mean, largest, smallest, ties, g_total, g_largest, g_smallest, g_squares,
-                  out, first, last):  # fmt: skip
+def share_several(
+    indptr,
+    indices,
+    x,
+    width,
+    mean,
+    largest,
+    smallest,
+    ties,
+    g_total,
+    g_largest,
+    g_smallest,
+    g_squares,
+    out,
+    first,
+    last,
+):
     """Add to ``out[u]`` the gradients of the four reductions for every edge from u, in the columns first to last.
 
     A gradient that is empty counts as 0. Rows that share an extreme share its gradient equally.

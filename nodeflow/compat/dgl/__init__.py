@@ -26,7 +26,8 @@ from nodeflow.compat.dgl import function as function
 from nodeflow.compat.dgl import init as init
 from nodeflow.compat.dgl import nodeflow as nodeflow
 from nodeflow.compat.dgl import random as random
-from nodeflow.compat.dgl._elsewhere import PACKAGE, refuse
+from nodeflow.compat.dgl import utils as utils
+from nodeflow.compat.dgl._elsewhere import refuse
 from nodeflow.compat.dgl._functions import EdgeBatch as EdgeBatch
 from nodeflow.compat.dgl._functions import NodeBatch as NodeBatch
 from nodeflow.compat.dgl._graph import DGLGraph as DGLGraph
@@ -43,6 +44,7 @@ __all__ = [
     "init",
     "nodeflow",
     "random",
+    "utils",
 ]
 
 __version__: Final = "0.4.3"
@@ -50,4 +52,4 @@ __version__: Final = "0.4.3"
 
 
 def __getattr__(name: str) -> NoReturn:
-    refuse(PACKAGE, "dgl", name)
+    refuse("dgl", name)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints
 from nodeflow.graph import Graph
-from nodeflow.sampling import Choice, LayerSampler, NeighborSampler, Step
+from nodeflow.sampling import LayerSampler, NeighborSampler
+from nodeflow.sampling.base import Choice, Step
 
 
 class NeighborDraws(NeighborSampler):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nodeflow._rows.rows import take_rows
-from nodeflow.flow._compute.part import written
+from nodeflow.flow import written
 from nodeflow.graph import Frame
 
 

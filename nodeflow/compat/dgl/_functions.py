@@ -1,15 +1,16 @@
-"""What user-defined functions of DGL 0.4 see: edges and nodes with that version's methods."""
+"""Edges and nodes as user-defined functions of DGL 0.4 see them, and the messages of its built-in functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import wraps
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from nodeflow import flow
-from nodeflow.fn import MessageFunction, ReduceFunction
+from nodeflow import flow, ops
+from nodeflow.fn import MessageFunction
 
 
 class EdgeBatch:
@@ -56,8 +57,8 @@ class NodeBatch:
     tensor([0., 3., 0.])
     """
 
-    def __init__(self, nodes: flow.NodeBatch) -> None:
-        self._nodes = nodes
+    def __init__(self, nodes: flow.NodeBatch, ids: Tensor | None = None) -> None:
+        self._nodes, self._ids = nodes, ids
         self.data = nodes.data
 
     @property
@@ -67,7 +68,8 @@ class NodeBatch:
 
     def nodes(self) -> Tensor:
         """Return the ids of the nodes, int64: local to the layer, or ids of the graph on a graph."""
-        return self._nodes.nodes()
+        rows = self._nodes.nodes()
+        return rows if self._ids is None else self._ids[rows]
 
     def batch_size(self) -> int:
         """Return the number of nodes."""
@@ -79,25 +81,51 @@ class NodeBatch:
         return repr(self._nodes)
 
 
-def of_edges(given: Any) -> Any:
+def is_made_here(function: object) -> bool:
+    """Return whether ``messages_of`` makes the messages of a function: one of the program's own, or a dot product."""
+    return callable(function) or (isinstance(function, MessageFunction) and function.op == "dot")
+
+
+def messages_of(function: Any, edges: EdgeBatch) -> Any:
+    """Return the messages along edges, a row per edge; a dot product drops the dimension that it contracts."""
+    if not isinstance(function, MessageFunction):
+        return function(edges)
+    ends = {"u": edges.src, "v": edges.dst, "e": edges.data}
+    rhs = None if function.rhs_kind is None else ends[function.rhs_kind][str(function.rhs)]
+    each = torch.arange(len(edges) + 1)
+    structure = ops.Structure(each, each[:-1], len(edges))
+    names = f"column {function.lhs!r}", f"column {function.rhs!r}"
+    column = ops.message(structure, function.op, "e", ends[function.lhs_kind][function.lhs], "e", rhs, names=names)
+    return {function.out: column.squeeze(-1) if function.op == "dot" else column}
+
+
+def of_edges(functions: Any) -> Any:
     """Return a message function, or a list of them, as nodeflow takes it."""
-    return _adapted(given, EdgeBatch)
+    if isinstance(functions, (list, tuple)):
+        return [of_edges(function) for function in functions]
+    if not is_made_here(functions):
+        return functions
+
+    @wraps(functions, updated=())
+    def message(edges: flow.EdgeBatch) -> Any:
+        return messages_of(functions, EdgeBatch(edges))
+
+    return message
 
 
-def of_nodes(given: Any) -> Any:
-    """Return a reduce or an apply function, or a list of reduce functions, as nodeflow takes it; None stays."""
-    return _adapted(given, NodeBatch)
+def of_nodes(functions: Any, ids: Tensor | None = None) -> Any:
+    """Return a reduce or an apply function, or a list of reduce functions, as nodeflow takes it; None stays.
 
+    ``ids``: what functions get for the nodes, by local id; None: the local ids.
+    """
+    if isinstance(functions, (list, tuple)):
+        return [of_nodes(function, ids) for function in functions]
+    if not callable(functions):
+        return functions  # nodeflow refuses what is no function
 
-def _adapted(given: Any, seen: Callable[[Any], Any]) -> Any:
-    if isinstance(given, (list, tuple)):
-        return [_adapted(one, seen) for one in given]
-    if isinstance(given, (MessageFunction, ReduceFunction)) or not callable(given):
-        return given  # nodeflow refuses what is neither
-
-    @wraps(given)
-    def function(batch: Any) -> Any:
-        return given(seen(batch))
+    @wraps(functions, updated=())
+    def function(nodes: flow.NodeBatch) -> Any:
+        return functions(NodeBatch(nodes, ids))
 
     return function
 

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow import flow
 from nodeflow._base.checks import ALL, _All, as_count, as_ids
 from nodeflow.compat.dgl import _matrices as matrices
-from nodeflow.compat.dgl._elsewhere import GRAPH, refuse
+from nodeflow.compat.dgl._elsewhere import refuse
 from nodeflow.compat.dgl._frames import Rows, Scheme, Space, as_initializer, in_place, schemes
-from nodeflow.compat.dgl._functions import Registered, of_edges, of_nodes
+from nodeflow.compat.dgl._functions import Registered
 from nodeflow.compat.dgl._queries import BaseGraph, as_vector
 from nodeflow.compat.dgl._structure import directed, of_networkx, structure_of
+from nodeflow.compat.dgl._whole import EDGES, NODES, apply_edges, apply_nodes, update_nodes
 from nodeflow.graph import Frame, Graph
 
 DEFAULT = "default"
@@ -139,8 +139,8 @@ class DGLGraph(BaseGraph):
                 new = frame.num_rows - len(column)
                 frame[name] = torch.cat([column, frame.initial(name, new, column)]) if new else column
         for num, src, _, data in added:
-            rows = Rows(made.ndata, torch.arange(nodes, nodes + num), "the graph's nodes") if num else Rows(
-                made.edata, torch.arange(edges, edges + len(src)), "the graph's edges"
+            rows = Rows(made.ndata, torch.arange(nodes, nodes + num), NODES) if num else Rows(
+                made.edata, torch.arange(edges, edges + len(src)), EDGES
             )  # fmt: skip
             rows.update(data or {})
             nodes, edges = nodes + num, edges + len(src)
@@ -275,31 +275,34 @@ class DGLGraph(BaseGraph):
         with in_place(self.ndata, inplace):
             self._compute(nodes, message_func, reduce_func, apply_node_func)
 
-    def _compute(self, v: Any, *given: Any) -> None:
+    def _compute(self, v: Any, *functions: Any) -> None:
         roles = ("message", "reduce", "apply node")
-        message, reduce, update = (self._registered.chosen(*pair) for pair in zip(roles, given, strict=True))
-        functions = of_edges(message), of_nodes(reduce), of_nodes(update)
-        whole = isinstance(v, _All)
-        if not self.graph.num_edges or not (whole or int(self.graph.in_degrees(v).sum())):
-            if update is not None:
-                flow.apply_nodes(self.graph, functions[2], v)
-        elif whole:
-            flow.update_all(self.graph, *functions)
-        else:
-            flow.pull(self.graph, v, *functions)
+        chosen = [self._registered.chosen(*pair) for pair in zip(roles, functions, strict=True)]
+        if self.graph.num_edges and (isinstance(v, _All) or int(self.graph.in_degrees(v).sum())):
+            update_nodes(self.graph, v, chosen, self._node_frame)
+        elif chosen[2] is not None:
+            apply_nodes(self.graph, chosen[2], v)
+
+    def _node_frame(self, size: int) -> Frame:
+        """An empty frame of so many nodes, with the initialisers of this graph."""
+        frame = Frame(size)
+        for side, initial, name in self._initializers:
+            if side == "ndata":
+                frame.set_initializer(initial, name)
+        return frame
 
     def apply_nodes(self, func: Any = DEFAULT, v: Any = ALL, inplace: bool = False) -> None:
         """Apply a function to nodes and store what it returns; None does nothing."""
         func = self._registered.chosen("apply node", func)
         if func is not None:
             with in_place(self.ndata, inplace):
-                flow.apply_nodes(self.graph, of_nodes(func), as_vector(v))
+                apply_nodes(self.graph, func, as_vector(v))
 
     def apply_edges(self, func: Any = DEFAULT, edges: Any = ALL, inplace: bool = False) -> None:
         """Apply a function to edges (ids, or a pair of their ends) and store what it returns."""
         func = self._registered.chosen("apply edge", func)
         with in_place(self.edata, inplace):
-            flow.apply_edges(self.graph, of_edges(func), self.edge_ids_at(edges))
+            apply_edges(self.graph, func, self.edge_ids_at(edges))
 
     def edge_ids_at(self, edges: Any) -> Any:
         """Return the ids of edges that are given by ids, or by a pair ``(u, v)`` of their ends; ALL stays."""
@@ -315,7 +318,7 @@ class DGLGraph(BaseGraph):
     incidence_matrix = matrices.incidence_matrix
 
     def __getattr__(self, name: str) -> NoReturn:
-        refuse(GRAPH, "a DGLGraph", name)
+        refuse("a DGLGraph", name)
 
     def __repr__(self) -> str:
         sizes = f"num_nodes={self.graph.num_nodes}, num_edges={self.graph.num_edges}"
@@ -337,7 +340,7 @@ class _Nodes:
         if _is_all(v):
             return Space(frame)
         ids = torch.from_numpy(as_ids(as_vector(v), "nodes", frame.num_rows))
-        return Space(Rows(frame, ids, "the graph's nodes"))
+        return Space(Rows(frame, ids, NODES))
 
 
 class _Edges:
@@ -355,7 +358,7 @@ class _Edges:
         if _is_all(edges):
             return Space(frame)
         ids = torch.from_numpy(as_ids(self._g.edge_ids_at(edges), "edges", frame.num_rows, "edge"))
-        return Space(Rows(frame, ids, "the graph's edges"))
+        return Space(Rows(frame, ids, EDGES))
 
 
 def _is_all(key: Any) -> bool:

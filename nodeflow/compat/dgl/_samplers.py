@@ -12,17 +12,15 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import as_count, as_ids, as_int, check_one_of, describe
-from nodeflow._runtime import keys
+from nodeflow._runtime import unseeded
 from nodeflow.compat.dgl._draws import LayerDraws, NeighborDraws
 from nodeflow.compat.dgl._graph import DGLGraph
 from nodeflow.compat.dgl._nodeflow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.random import Random, derive_key
-from nodeflow.sampling import SamplerBase
-from nodeflow.sampling._sampler import check_size, check_sizes
-
-_ORDER = 0x6F72646572  # keeps the order of the seeds apart from the draws
+from nodeflow.sampling import check_size, check_sizes
+from nodeflow.sampling.base import SamplerBase
 
 
 class _NodeFlows(ABC):
@@ -40,9 +38,9 @@ class _NodeFlows(ABC):
         self._num_workers = as_count(num_workers, "num_workers", 1)
         size = g.number_of_nodes()
         seeds = np.arange(size) if seed_nodes is None else as_ids(seed_nodes, "seed_nodes", size)
-        self._key, self._iterations = derive_key(*keys.take()), 0
+        self._key, self._iterations = derive_key(*unseeded.take()), 0
         if shuffle:
-            seeds = seeds[Random(derive_key(self._key, _ORDER)).permutation(len(seeds)).numpy()]
+            seeds = seeds[Random(derive_key(self._key, "order")).permutation(len(seeds)).numpy()]
         self.seed_nodes: Tensor = torch.from_numpy(seeds)
 
     _sizes: str

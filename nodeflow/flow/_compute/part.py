@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import torch
 from torch import Tensor
 
@@ -16,34 +14,6 @@ from nodeflow.graph import Frame
 from nodeflow.ops import Structure
 
 
-class HasFrame(Protocol):
-    """Something with a frame."""
-
-    @property
-    def data(self) -> Frame:
-        """The frame."""
-
-
-class Framed(Protocol):
-    """Frames of sources, destinations and edges: a flow, or a graph in the place of one."""
-
-    @property
-    def layers(self) -> tuple[int, int]:
-        """The numbers of the two layers."""
-
-    @property
-    def src_layer(self) -> HasFrame:
-        """The sources."""
-
-    @property
-    def dst_layer(self) -> HasFrame:
-        """The destinations."""
-
-    @property
-    def data(self) -> Frame:
-        """The frame of the edges."""
-
-
 class Part:
     """All of a flow, or some destinations with all their edges, or some edges with the destinations they reach.
 
@@ -53,28 +23,23 @@ class Part:
         edges: local ids of the structure's edges, or None for all.
         order: where the edges asked for are in the structure, or None when they are in its order.
         src, dst, data: columns of all sources, of the destinations, of the edges.
-
-    ``words`` name these three in messages; None: by the numbers of the layers.
     """
 
     __slots__ = ("data", "dst", "edges", "flow", "order", "rows", "src", "structure")
 
     def __init__(
         self,
-        flow: Framed,
+        flow: Flow,
         structure: Structure,
         rows: Tensor | None = None,
         edges: Tensor | None = None,
         order: Tensor | None = None,
-        *,
-        words: tuple[str, str, str] | None = None,
     ) -> None:
         self.flow, self.structure, self.rows, self.edges, self.order = flow, structure, rows, edges, order
         i, j = flow.layers
-        src, dst, data = words or (f"layer {i}", f"layer {j}", f"flow {i}->{j}")
-        self.src = columns_at(flow.src_layer.data, src)
-        self.dst = columns_at(flow.dst_layer.data, dst, rows)
-        self.data = columns_at(flow.data, data, edges)
+        self.src = columns_at(flow.src_layer.data, f"layer {i}")
+        self.dst = columns_at(flow.dst_layer.data, f"layer {j}", rows)
+        self.data = columns_at(flow.data, f"flow {i}->{j}", edges)
 
     @classmethod
     def whole(cls, flow: Flow) -> Part:
@@ -117,8 +82,10 @@ class Part:
             Columns(self.src, self.src.where, lambda name: self.as_asked(_gathered(structure, self.src[name], "src"))),
             Columns(self.dst, self.dst.where, lambda name: self.as_asked(_gathered(structure, self.dst[name], "dst"))),
             Columns(self.data, self.data.where, lambda name: self.as_asked(self.data[name])),
-            self._ends, self._edge_ids, structure.num_edges,
-        )  # fmt: skip
+            self._ends,
+            self._edge_ids,
+            structure.num_edges,
+        )
 
     def _ends(self) -> tuple[Tensor, Tensor]:
         """The ids of the sources and destinations, in the order asked for."""

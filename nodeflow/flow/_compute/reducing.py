@@ -82,9 +82,9 @@ def reduce_messages(part: Part, messages: Messages, reducer: ReduceFunction | Co
         return _by_degree(part, messages, reducer)
     name, structure = reducer.message, part.structure
     if name not in messages:
-        made = ", ".join(map(repr, messages)) or "none"
+        words = ", ".join(map(repr, messages)) or "none"
         raise ValueError(
-            f"the reduce function {reducer.reduce} takes message {name!r}, but the messages made are {made}: the out "
+            f"the reduce function {reducer.reduce} takes message {name!r}, but the messages made are {words}: the out "
             "of the message function and the message of the reduce function must be the same name"
         )
     if name not in messages.builtin:
@@ -92,8 +92,8 @@ def reduce_messages(part: Part, messages: Messages, reducer: ReduceFunction | Co
             return {reducer.out: ops.segment_reduce(structure, messages[name], reducer.reduce)}
     function = messages.builtin[name]
     with explained(function, "message function", part):
-        given = operands(part, function)
-        return {reducer.out: ops.message_reduce(structure, *given, reducer.reduce, names=messages.words(name))}
+        inputs = operands(part, function)
+        return {reducer.out: ops.message_reduce(structure, *inputs, reducer.reduce, names=messages.words(name))}
 
 
 def operands(part: Part, function: MessageFunction) -> tuple[str, str, Tensor, str | None, Tensor | None]:
@@ -153,7 +153,7 @@ def _by_degree(part: Part, messages: Messages, reducer: ColumnsOfNodes) -> dict[
                         f"{tuple(values.shape[1:])} for degree {degree} in column {name!r}: reduce over dimension 1"
                     )
     with explained(reducer, "reduce function", part):
-        joined = {name: ops.join_rows(structure, [made[name] for made in results]) for name in results[0]}
+        joined = {name: ops.join_rows(structure, [columns[name] for columns in results]) for name in results[0]}
         return {name: _initial_without_edges(part, name, column) for name, column in joined.items()}
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Computation(NamedTuple):
-    """How a layer is computed: the functions that ``flow_compute`` takes."""
+    """Functions that compute a layer, as ``flow_compute`` takes them."""
 
     message: MessageLike | None
     reduce: ReduceLike | None
@@ -113,9 +113,11 @@ def apply_flows(
     named by its ``out``. ``edges``: distinct local edge ids, seen in this order; the other rows stay (0 in a new
     column).
     """
-    flows = [batch.flows[flow]] if isinstance(flow, tuple) else [
-        batch.flows[i] for i in _numbers(flow, "flow", batch.num_flows)
-    ]  # fmt: skip
+    flows = (
+        [batch.flows[flow]]
+        if isinstance(flow, tuple)
+        else [batch.flows[i] for i in _numbers(flow, "flow", batch.num_flows)]
+    )
     with atomic(batch):
         for chosen in flows:
             if edges is ALL:
@@ -135,12 +137,12 @@ def forward(
     Raises ValueError for a list of another length. If anything raises, no frame has changed.
     """
     numbers = _numbers(flows, "flows", batch.num_flows)
-    given = [
+    per_flow = [
         _per_flow(functions, name, len(numbers))
         for functions, name in ((message, "message"), (reduce, "reduce"), (update, "update"))
     ]
     with atomic(batch):
-        for i, *functions in zip(numbers, *given, strict=True):
+        for i, *functions in zip(numbers, *per_flow, strict=True):
             run(Part.whole(batch.flows[i]), *functions)
 
 
@@ -211,7 +213,7 @@ def message_passing(
         flow: the edges.
         message, reduce, update: as for ``flow_compute``.
         src: columns of the sources, ``[num_src, ...]`` each.
-        dst: columns of the destinations, ``[num_dst, ...]`` each.
+        dst: columns of the destinations, ``[num_dst, ...]`` each; a Frame brings its initializers too.
         edge: columns of the edges, ``[num_edges, ...]`` each, beside those of ``flow.data``.
 
     Returns the columns that ``reduce`` and ``update`` make, ``[num_dst, ...]`` each. Raises what ``flow_compute``
@@ -226,7 +228,8 @@ def message_passing(
     {'mid': tensor([[0.5000, 0.5000]])}
     """
     source = flow.src_layer.with_frame(Frame(flow.num_src, src))
-    target = flow.dst_layer.with_frame(Frame(flow.num_dst, dst))
+    columns = Frame(flow.num_dst, dst)  # raises for columns of another length
+    target = flow.dst_layer.with_frame(dst.copy() if isinstance(dst, Frame) else columns)
     inner = flow.between(source, target, flow.layers)
     inner.data.update(edge or {})
     return run(Part.whole(inner), message, reduce, update)
@@ -277,16 +280,16 @@ def _per_flow(functions: Any, name: str, count: int) -> Sequence[Any]:
     return functions
 
 
-def _functions(given: Any, role: str, other: type) -> Sequence[Any]:
+def _functions(value: Any, role: str, other: type) -> Sequence[Any]:
     """One function or a list of them, as a list of functions of the right kind."""
-    if type(given) in (MessageFunction, ReduceFunction) and type(given) is not other:  # the usual case, quickly
-        return (given,)
-    functions = given if isinstance(given, (list, tuple)) else [given]
+    if type(value) in (MessageFunction, ReduceFunction) and type(value) is not other:  # the usual case, quickly
+        return (value,)
+    functions = value if isinstance(value, (list, tuple)) else [value]
     if not functions:
         raise ValueError(f"{role} is an empty list: give at least one {role} function")
     for function in functions:
-        known = (MessageFunction, ReduceFunction)
-        if isinstance(function, other) or not (callable(function) or isinstance(function, known)):
+        kinds = (MessageFunction, ReduceFunction)
+        if isinstance(function, other) or not (callable(function) or isinstance(function, kinds)):
             raise TypeError(
                 f"{role} must be a built-in {role} function of nodeflow.fn or a function of your own, got "
                 f"{describe(function)}"

@@ -93,17 +93,22 @@ class EdgeBatch:
     __slots__ = ("_count", "_ends", "_ids", "data", "dst", "src")
 
     def __init__(
-        self, src: Columns, dst: Columns, data: Columns, ends: Callable[[], tuple[Tensor, Tensor]],
-        ids: Callable[[], Tensor], count: int,
-    ) -> None:  # fmt: skip
+        self,
+        src: Columns,
+        dst: Columns,
+        data: Columns,
+        ends: Callable[[], tuple[Tensor, Tensor]],
+        ids: Callable[[], Tensor],
+        count: int,
+    ) -> None:
         self.src, self.dst, self.data, self._ends, self._ids, self._count = src, dst, data, ends, ids, count
 
     def edges(self) -> tuple[Tensor, Tensor]:
-        """Return ``(src, dst)``: local ids of the ends, int64 ``[len(edges)]`` each (ids of the graph on a graph)."""
+        """Return ``(src, dst)``: local ids of the ends, int64 ``[len(edges)]`` each."""
         return self._ends()
 
     def edge_ids(self) -> Tensor:
-        """Return the local ids of the edges, int64 ``[len(edges)]`` (ids of the graph on a graph)."""
+        """Return the local ids of the edges, int64 ``[len(edges)]``."""
         return self._ids()
 
     def __len__(self) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from nodeflow.compat.dgl._elsewhere import CONTRIB, refuse
+from nodeflow.compat.dgl._elsewhere import refuse
 from nodeflow.compat.dgl.contrib import sampling as sampling
 
 __all__ = ["sampling"]
 
 
 def __getattr__(name: str) -> NoReturn:
-    refuse(CONTRIB, "dgl.contrib", name)
+    refuse("dgl.contrib", name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from nodeflow.compat.dgl._elsewhere import SAMPLING, refuse
+from nodeflow.compat.dgl._elsewhere import refuse
 from nodeflow.compat.dgl._samplers import LayerSampler as LayerSampler
 from nodeflow.compat.dgl._samplers import NeighborSampler as NeighborSampler
 from nodeflow.compat.dgl.contrib.sampling import sampler as sampler
@@ -13,4 +13,4 @@ __all__ = ["LayerSampler", "NeighborSampler", "sampler"]
 
 
 def __getattr__(name: str) -> NoReturn:
-    refuse(SAMPLING, "dgl.contrib.sampling", name)
+    refuse("dgl.contrib.sampling", name)

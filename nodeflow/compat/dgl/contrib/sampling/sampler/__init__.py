@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from nodeflow.compat.dgl._elsewhere import SAMPLING, refuse
+from nodeflow.compat.dgl._elsewhere import refuse
 from nodeflow.compat.dgl._full import create_full_nodeflow as create_full_nodeflow
 from nodeflow.compat.dgl._samplers import LayerSampler as LayerSampler
 from nodeflow.compat.dgl._samplers import NeighborSampler as NeighborSampler
@@ -13,4 +13,4 @@ __all__ = ["LayerSampler", "NeighborSampler", "create_full_nodeflow"]
 
 
 def __getattr__(name: str) -> NoReturn:
-    refuse(SAMPLING, "dgl.contrib.sampling.sampler", name)
+    refuse("dgl.contrib.sampling.sampler", name)

@@ -1,0 +1,134 @@
+"""Columns of a graph that samplers read: weights, probabilities, types and times of edges, and edge filters."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, as_array, check_type, describe, first_true
+from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import Array, EdgeFilter
+from nodeflow._peers.held import HeldGraph
+from nodeflow._rows.rows import whole_column
+from nodeflow.random import hash_ids
+
+
+def edge_column(graph: HeldGraph, name: str, argument: str) -> Array:
+    """Return the edge column ``name`` as an array ``[num_edges]``, shared; ``argument`` is what errors call it.
+
+    Of a graph that lies on several processes, this and the functions below return the entries of the edges held here.
+
+    Raises TypeError if ``name`` is no string, KeyError for an unknown column, ValueError unless it has one number per
+    edge.
+    """
+    check_type(name, argument, str, "the name of a column of graph.edata")
+    if name not in graph.edata:
+        raise KeyError(f"{argument}: graph.edata has no column {name!r}; it has {', '.join(graph.edata) or 'none'}")
+    column = whole_column(graph.held.edata[name])
+    if column.layout != torch.strided or column.ndim != 1:
+        raise ValueError(f"{argument}: the edge column {name!r} must have one number per edge, got {describe(column)}")
+    column = column.detach().cpu()
+    if column.is_floating_point() and column.dtype not in (torch.float16, torch.float32, torch.float64):
+        column = column.float()  # numpy has no bfloat16 and the like
+    return column.numpy()
+
+
+def edge_numbers(graph: HeldGraph, name: str, argument: str, *, signed: bool = True) -> Array:
+    """Return an edge column of finite numbers as float32 or float64 ``[num_edges]``, shared where it is one already.
+
+    Raises ValueError for a value that is not finite or, unless ``signed``, negative; the error names the first such
+    edge. Numbers of a float64 column must be 0 or have sizes from 1e-30 to 1e30; those without sign, 1e-280 to 1e280.
+    """
+    column = edge_column(graph, name, argument)
+    if column.dtype.kind not in "biuf":
+        raise TypeError(f"{argument}: the edge column {name!r} must hold real numbers, got dtype {column.dtype}")
+    if column.dtype not in (np.float32, np.float64):
+        column = column.astype(np.float32 if column.dtype == np.float16 else np.float64)
+    wrong = ~np.isfinite(column) if signed else ~(np.isfinite(column) & (column >= 0))
+    if (edge := first_true(wrong)) is not None:
+        rule = "finite" if signed else "finite and not negative"
+        raise ValueError(
+            f"{argument}: the edge column {name!r} must be {rule}, but edge {_parent(graph, edge)} has {column[edge]}"
+        )
+    if column.dtype == np.float64:
+        least, most, sums = 1e-280, 1e280, "quotients and products of two"
+        if signed:  # layers and full passes round weighted sums to the type of the rows, which is float32 as a rule
+            least, most, sums = 1e-30, 1e30, "weighted sums of float32 rows"
+        wrong = (np.abs(column) > most) | ((np.abs(column) < least) & (column != 0))
+        if (edge := first_true(wrong)) is not None:
+            raise ValueError(
+                f"{argument}: the edge column {name!r} must hold 0 or sizes from {least} to {most}, so that "
+                f"{sums} neither overflow nor vanish, but edge {_parent(graph, edge)} has {column[edge]}; "
+                "multiply the column by a constant"
+            )
+    return column
+
+
+def _parent(graph: HeldGraph, edge: int) -> int:
+    """The parent id of an edge held here."""
+    return int(graph.held.whole.edge_ids_of(np.array([edge]))[0])
+
+
+def edge_integers(graph: HeldGraph, name: str, argument: str) -> Ints:
+    """Return an edge column of integers as int64 ``[num_edges]``; raises TypeError for floats."""
+    column = edge_column(graph, name, argument)
+    if column.dtype.kind not in "iu":
+        raise TypeError(f"{argument}: the edge column {name!r} must hold integers, got dtype {column.dtype}")
+    if column.size and column.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{argument}: the edge column {name!r} holds {column.max()}, beyond 64-bit integers")
+    return column.astype(np.int64, copy=False)
+
+
+class EdgeMask(Frozen):
+    """The edges that a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its size and a hash.
+
+    That of a graph that lies on several processes is of the edges held here; ``words`` are how it prints on all.
+    """
+
+    __slots__ = ("mask", "words")
+    mask: NDArray[np.bool_]
+    words: str | None
+
+    def __init__(self, mask: NDArray[np.bool_], words: str | None = None) -> None:
+        self._set(mask=mask, words=words)
+
+    def __repr__(self) -> str:
+        if self.words is not None:
+            return f"EdgeMask({self.words})"
+        kept = np.flatnonzero(self.mask)
+        return f"EdgeMask({len(kept)} of {len(self.mask)} edges, {hash_ids(kept):#018x})"
+
+
+def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask | None:
+    """Read an edge filter: the name of a bool column, a mask ``[num_edges]``, or a function of ``graph.edata``.
+
+    The function returns a mask. None means all edges and gives None. Raises TypeError for a mask that is not bool,
+    ValueError for one of another length.
+    """
+    if value is None or isinstance(value, EdgeMask):
+        return value
+    held, size = graph.held, graph.num_edges
+    given = isinstance(value, str) or callable(value)  # then it is of the edges held here
+    words = None
+    if given and graph.peers.size > 1:
+        words = value if isinstance(value, str) else getattr(value, "__qualname__", type(value).__qualname__)
+    if isinstance(value, str):
+        value = edge_column(graph, value, "edge_filter")
+    elif callable(value):
+        value = value(held.edata)
+    if given:
+        size = held.num_edges
+    mask = as_array(value, "edge_filter") if isinstance(value, Tensor) else np.asarray(value)
+    if mask.dtype != np.bool_:
+        raise TypeError(
+            f"edge_filter must give a bool for every edge, got {describe(value)}; for the edges of one kind pass a "
+            "function, as in lambda edata: edata['kind'] == 0, and for ids make a mask"
+        )
+    if mask.shape != (size,):
+        raise ValueError(f"edge_filter must have one entry per edge ({size}), got shape {mask.shape}")
+    if given or graph.peers.size == 1:
+        return EdgeMask(mask.copy(), words)
+    whole = repr(EdgeMask(mask)).removeprefix("EdgeMask(").removesuffix(")")
+    return EdgeMask(held.edges_of_whole(mask), whole)

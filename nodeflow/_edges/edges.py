@@ -1,0 +1,247 @@
+"""The edge arrays along which samplers look up neighbours: all edges, those that a filter keeps, or sorted ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints, as_count, check_indptr, check_length, check_one_of, check_range
+from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._base.types import Array, IdsLike
+from nodeflow._edges.stored import integers, read_only
+from nodeflow._peers.held import HeldGraph, WholeIds
+
+NOTHING: Ints = np.zeros(0, np.int64)
+"""No positions."""
+
+
+class Edges(Frozen):
+    """Edges grouped in rows: a row per node, or ``rows_per_node`` of them (a row per node and edge type).
+
+    Row r has the positions ``indptr[r]`` to ``indptr[r + 1] - 1``. The edge at position p leads to the neighbour
+    ``indices[p]`` and has the id ``edge_ids[p]``; ``edge_ids`` None means that p is the id. The arrays are read-only
+    numpy arrays. ``patch`` says which edges are left out for one batch (see ``without``), None for none. In a part of a
+    graph that lies on several processes, rows are those of the nodes owned here, edge ids are those of the part, and
+    ``whole`` says what ids both have in the whole graph.
+
+    Args:
+        indptr: integers ``[rows + 1]``, non-decreasing, from 0 to the number of edges.
+        indices: integers ``[edges]`` from 0 to ``rows / rows_per_node - 1``.
+        edge_ids: integers ``[edges]``, distinct and not negative, or None.
+        rows_per_node: number of rows of each node; the rows of a node are consecutive.
+
+    Raises TypeError for arrays that are not integers, ValueError for an ``indptr`` that does not fit, or edge ids that
+    repeat, IndexError for a neighbour or an edge id out of range.
+
+    >>> edges = Edges([0, 0, 2, 3], [0, 2, 1], None)
+    >>> edges.num_rows, edges.indices[edges.indptr[1] : edges.indptr[2]]
+    (3, array([0, 2]))
+    """
+
+    __slots__ = ("_position_of", "edge_ids", "indices", "indptr", "patch", "rows_per_node", "whole")
+    indptr: Ints
+    indices: Array
+    edge_ids: Array | None
+    rows_per_node: int
+    patch: Patch | None
+    whole: WholeIds
+    _position_of: Lazy[Ints]
+
+    def __init__(self, indptr: IdsLike, indices: IdsLike, edge_ids: IdsLike | None, *, rows_per_node: int = 1) -> None:
+        per_node = as_count(rows_per_node, "rows_per_node", least=1)
+        ends = integers(indptr, "indptr").astype(np.int64)
+        neighbours = integers(indices, "indices").copy()
+        check_indptr(ends, len(neighbours))
+        if (len(ends) - 1) % per_node:
+            raise ValueError(f"indptr must have {per_node} rows per node, got {len(ends) - 1} rows")
+        check_range(neighbours, "indices", (len(ends) - 1) // per_node, "node")
+        ids = None if edge_ids is None else integers(edge_ids, "edge_ids").copy()
+        if ids is not None:
+            check_length(ids, "edge_ids", len(neighbours), "edge")
+            check_range(ids, "edge_ids", np.iinfo(np.int64).max, "edge")
+            if len(np.unique(ids)) != len(ids):
+                raise ValueError("edge_ids must be distinct")
+        self._start(ends, neighbours, ids, rows_per_node=per_node)
+
+    def __repr__(self) -> str:
+        return f"Edges({len(self.indptr) - 1} rows, {len(self.indices)} edges)"
+
+    @classmethod
+    def _trusted(cls, indptr: Ints, indices: Array, edge_ids: Array | None, **options: Any) -> Edges:
+        """Return Edges of arrays that need no checks, and which they share; ``options`` are those of ``_start``."""
+        edges = cls.__new__(cls)
+        cls._start(edges, indptr, indices, edge_ids, **options)
+        return edges
+
+    def _start(
+        self, indptr: Ints, indices: Array, edge_ids: Array | None, *,
+        rows_per_node: int = 1, patch: Patch | None = None, position_of: Lazy[Ints] | None = None,
+        whole: WholeIds | None = None,
+    ) -> None:  # fmt: skip
+        self._set(
+            whole=WholeIds((len(indptr) - 1) // rows_per_node) if whole is None else whole,
+            indptr=read_only(indptr), indices=read_only(indices),
+            edge_ids=None if edge_ids is None else read_only(edge_ids), rows_per_node=rows_per_node, patch=patch,
+            _position_of=Lazy(lambda: _inverse(edge_ids)) if position_of is None else position_of,
+        )  # fmt: skip
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows: nodes times rows per node."""
+        return len(self.indptr) - 1
+
+    @property
+    def position_type(self) -> type[np.signedinteger[Any]]:
+        """The narrowest integer type that holds every position."""
+        return np.int32 if len(self.indices) < 2**31 else np.int64
+
+    @property
+    def num_idents(self) -> int:
+        """Number of rows of the whole graph."""
+        return self.whole.num_nodes * self.rows_per_node
+
+    def rows_of(self, nodes: Ints) -> Ints:
+        """Return the rows of nodes (parent ids), node by node."""
+        return self.idents_of(self.whole.rows_of(nodes))
+
+    def idents_of(self, nodes: Ints) -> Ints:
+        """Return the numbers that the rows of nodes have in the whole graph, to which their random numbers belong."""
+        if self.rows_per_node == 1:
+            return nodes
+        rows: Ints = (nodes[:, None] * self.rows_per_node + np.arange(self.rows_per_node)).ravel()
+        return rows
+
+    def ids(self, positions: Ints) -> Ints:
+        """Return the edge ids at positions, int64."""
+        ids: Array = positions if self.edge_ids is None else self.edge_ids[positions]
+        return ids.astype(np.int64, copy=False)
+
+    def positions_of(self, eid: Ints) -> Ints:
+        """Return the positions of edges of the whole graph, by edge id."""
+        return eid if self.edge_ids is None else self._position_of.get()[eid]
+
+    def parent_eid(self, positions: Ints) -> Tensor:
+        """Return the parent ids of the edges at positions, as a tensor."""
+        return torch.from_numpy(self.whole.edge_ids_of(self.ids(positions)))
+
+    def by_position(self, column: Array) -> Array:
+        """Return a column with an entry per edge id in the order of the positions; shared where the orders agree."""
+        return column if self.edge_ids is None else column[self.edge_ids]
+
+    def keep(self, mask: NDArray[np.bool_]) -> Edges:
+        """Return the edges for which ``mask`` ``[num_edges]``, by edge id, is True."""
+        kept = np.flatnonzero(self.by_position(mask))
+        return self._reordered(np.searchsorted(kept, self.indptr), kept, self.rows_per_node)
+
+    def by_type(self, types: Ints, num_types: int) -> Edges:
+        """Return the edges with a row per node and type; ``types`` ``[num_edges]`` are by edge id, below num_types."""
+        row = np.repeat(np.arange(self.num_rows) * num_types, np.diff(self.indptr)) + self.by_position(types)
+        indptr, order = kernels.csr.sort_by_destination(row, self.num_rows * num_types)
+        return self._reordered(indptr, order, num_types)
+
+    def sorted_by(self, key: Array) -> Edges:
+        """Return the edges with every row in ascending order of ``key`` ``[num_edges]``, ties in the present order."""
+        order = np.argsort(self.by_position(key), kind="stable")
+        row = np.repeat(np.arange(self.num_rows), np.diff(self.indptr))[order]
+        order = order[kernels.csr.sort_by_destination(row, self.num_rows)[1]]
+        return self._reordered(self.indptr, order, self.rows_per_node)
+
+    def without(self, eid: Ints) -> Edges:
+        """Return the same arrays with a ``patch`` that leaves out the edges ``eid``."""
+        position_of = self._position_of.get()
+        positions = eid if self.edge_ids is None else position_of[eid[eid < len(position_of)]]
+        left_out = np.unique(positions[positions >= 0])  # a filter may have left out some of them already
+        arrays, patch = (self.indptr, self.indices, self.edge_ids), Patch(self, left_out)
+        return Edges._trusted(*arrays, rows_per_node=self.rows_per_node, patch=patch, position_of=self._position_of,
+                             whole=self.whole)  # fmt: skip
+
+    def intact(self) -> Edges:
+        """Return the same arrays without a ``patch``."""
+        arrays = self.indptr, self.indices, self.edge_ids
+        return Edges._trusted(
+            *arrays, rows_per_node=self.rows_per_node, position_of=self._position_of, whole=self.whole
+        )
+
+    def _reordered(self, indptr: Ints, order: Ints, rows_per_node: int) -> Edges:
+        ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]
+        return Edges._trusted(indptr, self.indices[order], ids, rows_per_node=rows_per_node, whole=self.whole)
+
+
+class Patch(Frozen):
+    """Edges that are left out for one batch, and copies of their rows without these edges.
+
+    ``left_out`` are their positions, ``rows`` the rows that they are in, both ascending. ``edges`` has these rows only,
+    without the edges left out. Position p of ``edges`` is position ``positions[p]`` of the whole.
+    """
+
+    __slots__ = ("_copied", "left_out", "rows")
+    rows: Ints
+    left_out: Ints
+    _copied: Lazy[tuple[Edges, Ints]]
+
+    def __init__(self, whole: Edges, left_out: Ints) -> None:
+        row = np.searchsorted(whole.indptr, left_out, side="right") - 1
+        rows = np.unique(row)
+
+        def copied() -> tuple[Edges, Ints]:
+            indptr, positions = kernels.csr.csr_rows(whole.indptr, rows)
+            stays = np.ones(len(positions), np.bool_)
+            stays[indptr[np.searchsorted(rows, row)] + left_out - whole.indptr[row]] = False
+            kept = np.flatnonzero(stays)
+            positions = positions[kept]
+            ends = np.searchsorted(kept, indptr)
+            return Edges._trusted(ends, whole.indices[positions], whole.ids(positions)), positions
+
+        # made when first asked for: it takes memory for all edges of the rows, and some samplers need only left_out
+        self._set(rows=rows, left_out=left_out, _copied=Lazy(copied))
+
+    def stay(self, indptr: Ints, positions: Ints) -> tuple[Ints, Ints]:
+        """Return which of the edges at ``positions`` are not left out, ascending, and the ``indptr`` of these."""
+        kept = np.flatnonzero(~contains(self.left_out, positions))
+        return kept, np.searchsorted(kept, indptr)
+
+    @property
+    def edges(self) -> Edges:
+        """The rows without the edges that are left out."""
+        return self._copied.get()[0]
+
+    @property
+    def positions(self) -> Ints:
+        """The positions of these edges in the whole."""
+        return self._copied.get()[1]
+
+
+def edges_along(graph: HeldGraph, direction: str) -> Edges:
+    """Return the edge arrays of ``graph`` along which neighbours are looked up: "in" or "out", else ValueError.
+
+    >>> from nodeflow import Graph
+    >>> edges_along(Graph.from_edges([0, 1, 1], [1, 2, 0]), "out").indptr
+    array([0, 1, 3, 3])
+    """
+    check_one_of(direction, "direction", ("in", "out"))
+    held = graph.held
+    return Edges._trusted(*(held.csc() if direction == "in" else held.csr()), whole=held.whole)
+
+
+def contains(ascending: Ints, values: Ints) -> NDArray[np.bool_]:
+    """Return for each of ``values`` whether it is among ``ascending``."""
+    if len(ascending) == 0:
+        return np.zeros(len(values), np.bool_)
+    index = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    is_there: NDArray[np.bool_] = ascending[index] == values
+    return is_there
+
+
+def _inverse(edge_ids: Array | None) -> Ints:
+    """The position of every edge id, -1 for an id without an edge; empty where positions are ids."""
+    if edge_ids is None:
+        return NOTHING
+    size = int(edge_ids.max()) + 1 if len(edge_ids) else 0
+    positions = np.full(size, -1, np.int64)
+    positions[edge_ids] = np.arange(len(edge_ids))
+    return positions

@@ -1,0 +1,84 @@
+"""Links: triples (source, relation, destination), or pairs without relations, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from torch import Tensor
+
+from nodeflow._base.checks import LARGEST, Ints, as_array, as_ids
+from nodeflow._base.types import Array
+
+SIDES = ("destination", "source")
+"""The ends of a link that are asked for, or that negatives take the place of."""
+
+LinksLike: TypeAlias = "Tensor | Array | list[Any]"
+KnownLike: TypeAlias = "LinksLike | list[Tensor] | tuple[Any, ...] | None"
+
+
+class Links(NamedTuple):
+    """Links ``[n]``: their sources, relations and destinations; ``relation`` is None where there are none.
+
+    The links 0 -7-> 3 and 2 -5-> 0 are ``Links(src=[0, 2], relation=[7, 5], dst=[3, 0])``.
+    """
+
+    src: Ints
+    relation: Ints | None
+    dst: Ints
+
+    def ends(self, side: str) -> tuple[Ints, Ints]:
+        """The ends that a question for ``side`` names, and those of that side, which answer it."""
+        return (self.src, self.dst) if side == "destination" else (self.dst, self.src)
+
+    def at(self, rows: Ints) -> Links:
+        """Return some of the links."""
+        return Links(self.src[rows], None if self.relation is None else self.relation[rows], self.dst[rows])
+
+    def table(self) -> Ints:
+        """The links as rows, int64 ``[n, 2]`` or ``[n, 3]``."""
+        rows: Ints = np.stack([column for column in self if column is not None], 1)
+        return rows
+
+
+def joined(parts: Sequence[Links], with_relations: bool) -> Links:
+    """Return the links of all parts, which all have relations or none."""
+    empty = np.zeros(0, np.int64)
+    src, dst = (np.concatenate([empty, *(part[i] for part in parts)]) for i in (0, 2))
+    relation = [empty, *(part.relation for part in parts if part.relation is not None)]
+    return Links(src, np.concatenate(relation) if with_relations else None, dst)
+
+
+def as_links(value: object, name: str, num_nodes: int, relations: bool | None = None, why: str = "") -> Links:
+    """Check triples ``[n, 3]`` or pairs ``[n, 2]``, and copy them.
+
+    Args:
+        value: the rows; an empty list has either width.
+        name: the argument, for messages.
+        num_nodes: number of nodes.
+        relations: whether there must be relations; None: as there are.
+        why: words for the message why they must, or must not.
+    """
+    array = as_array(value, name)
+    width = None if relations is None else 3 if relations else 2
+    if array.ndim == 1 and array.size == 0:
+        array = np.zeros((0, width or 3), np.int64)
+    if array.ndim != 2 or array.shape[1] not in (2, 3) or width not in (None, array.shape[1]):
+        rows = {2: "(source, destination)", 3: "(source, relation, destination)"}
+        shapes = f"[n, {width}], a row {rows[width]}" if width else f"[n, 3] or [n, 2], a row {rows[3]} or {rows[2]}"
+        raise ValueError(f"{name} must have shape {shapes}{why and f', {why}'}, got shape {array.shape}")
+    # one copy makes every column contiguous, and keeps later changes by the caller out
+    columns = np.array(array.T, order="C")
+    src, dst = (as_ids(columns[i], f"{name}[:, {i % len(columns)}]", num_nodes) for i in (0, -1))
+    relation = as_ids(columns[1], f"{name}[:, 1]", LARGEST, "relation") if len(columns) == 3 else None
+    return Links(src, relation, dst)
+
+
+def as_known(value: object, num_nodes: int, relations: bool, why: str = "as the triples have") -> Links:
+    """Check known positives: links, a list of several arrays of them, or None for none."""
+    parts: list[tuple[str, object]] = [] if value is None else [("known", value)]
+    if isinstance(value, (list, tuple)) and all(isinstance(p, (Tensor, np.ndarray)) and p.ndim == 2 for p in value):
+        parts = [(f"known[{i}]", part) for i, part in enumerate(value)]
+    links = [as_links(part, name, num_nodes, relations, why) for name, part in parts]
+    return joined(links, relations)

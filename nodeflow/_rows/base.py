@@ -1,0 +1,73 @@
+"""The base of the package's own rows: checks of ids and of ``out``, length and repr."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import Ints, as_ids, check_type, describe
+from nodeflow._base.types import IdsLike
+from nodeflow._rows.rows import new_rows
+
+
+class RowsBase(ABC):
+    """Rows that are fetched by id. A subclass sets ``shape`` and ``dtype``, and reads rows in ``_read``.
+
+    ``layout`` is ``torch.strided``, or ``torch.sparse_csr`` for a column whose rows come as a CSR tensor.
+    ``collective`` says whether all processes must call ``fetch`` together. ``_kind`` is what an id stands for.
+    """
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    layout: torch.layout = torch.strided
+    collective: bool = False
+    _kind = "row"
+
+    def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
+        """Return the rows ``ids``, int64 ``[k]``, as a tensor ``[k, ...]``; with ``out`` they are written there.
+
+        Raises IndexError for an id that is no row, TypeError or ValueError for an ``out`` of another type or shape, or
+        for sparse rows, whose number of entries is not known before; and the errors of reading.
+        """
+        wanted = as_ids(ids, "ids", self.shape[0], self._kind)
+        if out is not None:
+            self._check_out(out, len(wanted))
+        rows = self._read(wanted, out)
+        return rows if out is None or rows is out else out.copy_(rows)
+
+    @abstractmethod
+    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        """Return rows by checked ids. They may be written into ``out``, which has their shape, if it is not None."""
+
+    def _room(self, count: int, out: Tensor | None) -> Tensor:
+        """Return ``out``, or a new tensor that takes ``count`` rows."""
+        return new_rows(count, self.shape[1:], self.dtype) if out is None else out
+
+    def _check_out(self, out: Tensor, count: int) -> None:
+        check_type(out, "out", Tensor, "a tensor")
+        if self.layout != torch.strided:
+            raise TypeError("sparse rows cannot be written into out: their number of entries is not known before")
+        shape = (count, *self.shape[1:])
+        if out.shape != shape or out.dtype != self.dtype or not out.is_contiguous() or out.device.type != "cpu":
+            raise ValueError(f"out must be a contiguous CPU tensor {self.dtype} {list(shape)}, got {describe(out)}")
+
+    def _details(self) -> str:
+        """Return what ``repr`` says beside type and shape."""
+        return ""
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        details = self._details()
+        return f"{type(self).__name__}({summary(self)}{details and ', '}{details})"
+
+
+def summary(column: object) -> str:
+    """Return a column in a few words: a tensor without its numbers, and the ``repr`` of anything else."""
+    if isinstance(column, RowsBase | Tensor):
+        sparse = "" if column.layout == torch.strided else "sparse "
+        return f"{sparse}{str(column.dtype).removeprefix('torch.')} {list(column.shape)}"
+    return repr(column)

@@ -1,0 +1,256 @@
+"""Stores in a folder, whose rows outlive the process."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import with_article
+from nodeflow._disk.arrays import ArrayFile, create_array, numpy_type
+from nodeflow._disk.folders import lock_of_process, new_folder
+from nodeflow._disk.manifest import MANIFEST, Manifest, sync_arrays
+from nodeflow._peers.alone import ALONE
+from nodeflow._peers.held import Peers
+from nodeflow._runtime import locks
+from nodeflow._store.journal import Journal
+from nodeflow._store.store import Shapes, Store
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+_JOURNAL = "journal"
+
+
+class FileStore(Store):
+    """Named arrays in a folder, mapped for writing, which may be larger than memory.
+
+    ``commit`` changes rows, ``replace`` all arrays at once. A process that is killed at any moment leaves a folder with
+    the rows of some whole commit: of the last one that ended, or the one after it. After a power cut the same holds if
+    ``flush`` was called since the last commit; else rows of several commits may be mixed, since the system writes
+    pages in an order of its own.
+
+    One process at a time has the store of a folder. Within it, several stores of one folder share the rows until one
+    of them replaces all arrays; only one may commit at a time. A child made by fork may read.
+
+    Args:
+        folder: made when missing. Arrays that are there must be of the same kind, names, shapes, types and facts.
+        kind: what the arrays are, as "history".
+        version: of their layout.
+        shapes: of all arrays; new ones are zeros.
+        facts: what else must agree when the folder is opened again, as JSON has it.
+        words: by the name of a fact, how an error says that it is another one.
+        peers: the processes, each with a folder of its own. Then making one is collective, and ends what was
+            interrupted alike on all.
+        counter: the array that counts commits, where there are several processes.
+
+    Raises ValueError for a folder of something else, for damaged files, and for folders of several processes that are
+    not of one commit; BlockingIOError where another process has it; OSError when the disk cannot hold the arrays, which
+    leaves the folder as it was.
+    """
+
+    folder: Path
+
+    def __init__(
+        self,
+        folder: Path,
+        kind: str,
+        version: int,
+        shapes: Shapes,
+        facts: Mapping[str, Any],
+        words: Mapping[str, str] | None = None,
+        *,
+        peers: Peers = ALONE,
+        counter: str = "",
+    ) -> None:
+        super().__init__(peers, f"the {kind}")
+        self.folder, self.shapes = folder, dict(shapes)
+        self._kind, self._version, self._facts = kind, version, dict(facts)
+        self._process = os.getpid()
+        if not (folder / MANIFEST).exists():
+            self._create()
+        self._lock: BaseFileLock | None = lock_of_process(folder)
+        manifest = self._read(words or {})
+        self._set, self._doubt = str(manifest.facts["set"]), False
+        self.arrays = self._map(self._set)
+        self._journal = Journal(folder / _JOURNAL)
+        if peers.size == 1:
+            self._settle(self.number, undo=True)
+        else:
+            self._settle_together(counter)
+
+    @property
+    def number(self) -> int:
+        """The number of the present set of arrays, which counts how often all of them were replaced."""
+        return int(self._set)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether there is a commit that did not end."""
+        return self._journal.marked
+
+    def _settle_together(self, counter: str) -> None:
+        """End alike on all processes what was interrupted.
+
+        A commit is kept where one process has ended it, since then all had written their rows; else it is undone.
+        Arrays that one process has replaced are replaced on all.
+        """
+        own = np.array([self.number, self.interrupted, int(self.arrays[counter])], np.int64)
+        all_of = np.stack([facts for (facts,) in self.peers.gather(f"commits of {self.what}", [own])])
+        ended = all_of[all_of[:, 1] == 0, 2]
+        latest = int(all_of[:, 0].max())
+        if latest - self.number <= 1:  # others are folders of another run, of which the next lines tell
+            # the counter is written first: it is that of the others here only where all rows may be written
+            self._settle(latest, undo=not (len(ended) and own[2] == ended.max()))
+        counts = {counter: str(int(self.arrays[counter])), "number of its arrays": str(self.number)}
+        self.peers.agree(f"the commit of {self.what}, whose folders belong together,", counts)
+
+    def _settle(self, number: int, *, undo: bool) -> None:
+        """End what was interrupted: take the set of arrays ``number``, and undo or keep a commit that did not end.
+
+        Raises ValueError for a set that is not there.
+        """
+        if number != self.number:
+            if not (self.folder / str(number)).is_dir():
+                raise ValueError(f"{self.folder} has no set {number} of arrays, only {self.number}")
+            self._manifest(str(number)).write(self.folder)
+            self._set, self.arrays = str(number), self._map(str(number))
+        for other in self.folder.iterdir():  # a set that was never finished, or that a finished one replaced
+            if other.is_dir() and other.name != self._set:
+                shutil.rmtree(other)
+        if undo:
+            self._undo()
+        else:
+            self._journal.erase()
+
+    def _keep(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:
+        self._check_process()
+        if self._doubt:
+            raise RuntimeError(
+                f"it is unknown whether the last commit to {self.folder} ended on the other processes; start all of "
+                "them again"
+            )
+        self._undo()  # of a commit whose own undoing was interrupted
+        self._journal.record(arrays, ids)
+
+    def _take_back(self, *, in_doubt: bool) -> None:
+        self._doubt = self._doubt or in_doubt
+        if not self._doubt and self._lock is not None and os.getpid() == self._process:
+            self._undo()
+
+    def _let_go(self) -> None:
+        self._journal.erase()
+
+    def successor(self) -> dict[str, Tensor]:
+        """Make a second set of arrays, all zeros."""
+        self._check_process()
+        name = str(int(self._set) + 1)
+        shutil.rmtree(self.folder / name, ignore_errors=True)  # of a pass that did not end
+        try:
+            self._make(self.folder, name)
+        except OSError:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+            raise
+        return self._map(name)
+
+    def _replace(self, successor: Mapping[str, Tensor]) -> None:
+        self._check_process()
+        name = str(int(self._set) + 1)
+        manifest = self._manifest(name)
+        manifest.publish(self.folder, manifest.arrays.values())
+        old, self._set, self.arrays = self._set, name, dict(successor)
+        shutil.rmtree(self.folder / old, ignore_errors=True)
+
+    def flush(self) -> None:
+        """Wait until all rows are on the disk, so that they outlive a power cut."""
+        sync_arrays(self.folder, self._manifest(self._set).arrays.values())
+
+    def close(self) -> None:
+        """Let another process have the folder. The arrays must not be written any more."""
+        if self._lock is not None and os.getpid() == self._process:
+            self._journal.close()
+            self._lock.release()
+            self._lock = None
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"the {self._kind} in {self.folder} belongs to one process and cannot be pickled or copied; fetch the rows "
+            "that are needed elsewhere"
+        )
+
+    def _undo(self) -> None:
+        if self._journal.marked:
+            self._journal.undo({name: array if array.ndim else array.view(1) for name, array in self.arrays.items()})
+
+    def _check_process(self) -> None:
+        if self._lock is None:
+            raise ValueError(f"the {self._kind} in {self.folder} is closed; open it again to write")
+        if os.getpid() != self._process:
+            raise BlockingIOError(
+                f"{self.folder} was opened by the process that forked this one, which alone may write it"
+            )
+
+    def _create(self) -> None:
+        if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
+            raise ValueError(
+                f"{self.folder} holds other files, or {with_article(self._kind)} of an earlier layout; "
+                f"{with_article(self._kind)} needs a folder of its own: choose another one, or delete that one"
+            )
+        with new_folder(self.folder) as draft:
+            self._make(draft, "0")
+            self._manifest("0").write(draft)
+
+    def _make(self, folder: Path, name: str) -> None:
+        try:
+            for array, (shape, dtype) in self.shapes.items():
+                create_array(folder / name / f"{array}.npy", numpy_type(dtype), shape)
+        except OSError as error:
+            total = sum(math.prod(shape) * dtype.itemsize for shape, dtype in self.shapes.values())
+            what = f"{os.strerror(error.errno or 0)}: {with_article(self._kind)} of {total:,} bytes"
+            raise OSError(error.errno, what, str(self.folder)) from None
+
+    def _manifest(self, name: str) -> Manifest:
+        # rows change, so there is no checksum of them
+        arrays = {
+            array: ArrayFile(f"{name}/{array}.npy", str(dtype).removeprefix("torch."), tuple(shape), 0)
+            for array, (shape, dtype) in self.shapes.items()
+        }
+        return Manifest(self._kind, self._version, arrays, {**self._facts, "set": name})
+
+    def _read(self, words: Mapping[str, str]) -> Manifest:
+        manifest = Manifest.read(self.folder, self._kind, self._version)
+        name = manifest.facts.get("set")
+        if not (isinstance(name, str) and name.isdecimal()):
+            raise ValueError(f"{self.folder / MANIFEST} is damaged: it does not say which arrays are the present ones")
+        expected = self._manifest(name)
+        differs = None
+        for fact, value in self._facts.items():
+            known = manifest.facts.get(fact)
+            if known != value:
+                differs = words.get(fact, f"with {fact} {known}, not {value}")
+                break
+        if differs is None and manifest.arrays != expected.arrays:
+            found, ours = ({n: [list(a.shape), a.dtype] for n, a in m.arrays.items()} for m in (manifest, expected))
+            differs = f"with arrays {found}, not {ours}"
+        if differs is not None:
+            raise ValueError(
+                f"{self.folder} holds {with_article(self._kind)} {differs}; choose another folder, or delete that one"
+            )
+        return manifest
+
+    def _map(self, name: str) -> dict[str, Tensor]:
+        return {array: self._map_one(name, array, *kind) for array, kind in self.shapes.items()}
+
+    def _map_one(self, name: str, array: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        if 0 in shape:  # nothing to map
+            return torch.zeros(shape, dtype=dtype)
+        with locks.syntax:
+            mapped = torch.from_numpy(np.lib.format.open_memmap(self.folder / name / f"{array}.npy", "r+"))
+        return mapped.view(dtype).view(shape)

@@ -1,0 +1,111 @@
+"""Named arrays whose rows change by commits, on all processes that hold them or on none."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from nodeflow._peers.alone import ALONE
+from nodeflow._peers.held import Peers
+
+Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
+"""By name, the shape and type of every array."""
+Changes = Mapping[str, tuple[Tensor, Tensor]]
+"""By name of an array, ids int64 ``[k]`` and their new rows; an array of one number has the id 0."""
+Change = Callable[[Mapping[str, Tensor]], None]
+"""A function of arrays by name; arrays of one number are ``[1]``."""
+
+
+class Store(ABC):
+    """Named arrays, those of this process, whose rows change by commits of all processes of a group.
+
+    In a commit every process keeps its old rows, changes rows, and puts the old ones back unless all of them come to
+    the end, which they tell each other in one exchange. A process alone exchanges nothing.
+
+    Args:
+        peers: the processes. ``commit``, ``change`` and ``replace`` are collective, each with rows of its own.
+        what: says in messages what the arrays are, as "the history".
+
+    ``arrays`` are the present ones, which change by commits only.
+    """
+
+    arrays: MutableMapping[str, Tensor]
+    folder: Path | None = None
+
+    def __init__(self, peers: Peers = ALONE, what: str = "the rows") -> None:
+        self.peers, self.what = peers, what
+
+    def commit(self, changes: Changes) -> None:
+        """Write rows, all of them or none: if anything raises, or the process is killed, the old rows come back.
+
+        Raises OSError where the disk cannot hold the old rows meanwhile.
+        """
+        self.change({name: ids for name, (ids, _) in changes.items()}, lambda arrays: copy_rows(arrays, changes))
+
+    def change(self, ids: Mapping[str, Tensor], change: Change) -> None:
+        """Commit what a function does to the rows ``ids`` of some arrays, whose arguments are these arrays by name.
+
+        Where there are several processes, the function changes a number that counts commits before all other rows. If
+        it raises, here or elsewhere, the old rows come back on all. A process that cannot know whether the others came
+        to the end leaves that open; it is decided when the stores of all are opened again.
+        """
+        arrays = {name: _as_rows(self.arrays[name]) for name in ids}
+        telling = False
+        try:
+            self._keep(arrays, list(ids.items()))
+            change(arrays)
+            telling = self.peers.size > 1
+            self.peers.gather(f"the end of a commit of {self.what}", [])
+        except BaseException as error:
+            # a failure that was told is one on all processes; a connection that broke may have broken for some only
+            told = isinstance(error, RuntimeError) and not self.peers.broken
+            self._take_back(in_doubt=telling and not told)
+            raise
+        self._let_go()
+
+    @abstractmethod
+    def successor(self) -> dict[str, Tensor]:
+        """Make a second set of arrays, all zeros, for ``replace``."""
+
+    def replace(self, successor: Mapping[str, Tensor]) -> None:
+        """Replace all arrays by those that ``successor`` made, on all processes or on none."""
+        self.peers.gather(f"new arrays of {self.what}", [])
+        self._replace(successor)
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Wait until all rows are on the disk, so that they outlive a power cut."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let another process have the arrays. They must not be written any more."""
+
+    @abstractmethod
+    def _keep(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:
+        """Keep the rows ``ids`` of arrays as they are now."""
+
+    @abstractmethod
+    def _take_back(self, *, in_doubt: bool) -> None:
+        """Put back what was kept; ``in_doubt``: it is unknown whether other processes have ended the commit."""
+
+    @abstractmethod
+    def _let_go(self) -> None:
+        """Forget what was kept: the commit has ended."""
+
+    @abstractmethod
+    def _replace(self, successor: Mapping[str, Tensor]) -> None:
+        """Take the second set of arrays."""
+
+
+def copy_rows(arrays: Mapping[str, Tensor], changes: Changes) -> None:
+    """Write rows into arrays, in the order of ``changes``."""
+    for name, (ids, rows) in changes.items():
+        arrays[name].index_copy_(0, ids, rows)
+
+
+def _as_rows(array: Tensor) -> Tensor:
+    return array if array.ndim else array.view(1)

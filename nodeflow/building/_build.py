@@ -1,0 +1,219 @@
+"""Graph folders from lists of edges on the disk, which may be larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from nodeflow._base.checks import Ints, as_count, as_ids
+from nodeflow._base.sizes import as_bytes
+from nodeflow._base.types import Array, FileLike, IdsLike
+from nodeflow._disk.arrays import ArrayFile, read_header
+from nodeflow._disk.folders import new_folder
+from nodeflow._disk.streams import ArrayWriter, stream_array
+from nodeflow._disk.texts import map_texts, write_texts
+from nodeflow._rows.rows import Rows
+from nodeflow.building._edge_files import EdgeFile, listed_files, pieces_of_edges
+from nodeflow.building._edge_text import Piece, TextOptions
+from nodeflow.building._sorting import Spool, sorted_by_destination
+from nodeflow.graph import NAMES, SPLIT, Contents, Graph, GraphFrame, read_manifest
+
+
+def build_graph(
+    edges: EdgeFile | Iterable[EdgeFile], folder: FileLike, *, num_nodes: int | None = None, named: bool = False,
+    columns: Sequence[str] | None = None, header: bool | None = None, delimiter: str | None = None,
+    comments: str | None = "#", ndata: Mapping[str, Any] | None = None, edata: Mapping[str, Any] | None = None,
+    split: Mapping[str, Any] | None = None, memory: int | str = "1 GB", overwrite: bool = False, progress: bool = True,
+) -> Graph:  # fmt: skip
+    """Build a graph folder from files of edges, in bounded memory, and open it.
+
+    The graph is that of ``Graph.from_edges`` for the edges of all files in their order: the id of an edge is its
+    position among them. It may be larger than memory.
+
+    Args:
+        edges: a file, or several: ``.csv``, ``.tsv`` or ``.txt``, as ``datasets.read_edge_list`` reads them, also
+            packed (``.csv.gz``); ``.parquet``; ``.npy``, integers ``[edges, 2]``, or a pair ``(src.npy, dst.npy)``.
+            Further columns become columns of ``edata``. All files have the same ones.
+        folder: where the graph goes; see ``Graph.save``.
+        num_nodes: number of nodes; None takes the rows of the node columns, or without any the largest id plus one.
+        named: nodes have names, in CSV or TSV (as ``datasets.read_folder`` reads them) or Parquet. They are numbered
+            in the order in which they first occur, and kept in the folder for ``node_names``. While it builds, memory
+            holds all names.
+        columns: the name of each column of a text or Parquet file, "_" for one to skip, "src" and "dst" among them.
+        header: whether the first row of a text file has titles; None: if neither of its first two entries is a number,
+            or with ``named`` if "src" and "dst" are among them.
+        delimiter, comments: of text files whose nodes are numbers; see ``datasets.read_edge_list``.
+        ndata, edata: further columns by name: a ``.npy`` file, which is copied piece by piece, or a column as a graph
+            takes it.
+        split: ids of nodes by part, "train", "val" and "test", for ``datasets.read_folder``: ``.npy`` files or ids.
+        memory: bytes that sorting may hold, as an integer or "2 GB"; at least 21 MB + 16 bytes per node + 0.32 bytes
+            per edge. Beyond it are the compiled loops, which a process loads once (about 120 MB), all names, and the
+            pages of files, as far as the system has room for them. The disk holds up to 40 bytes per edge beside the
+            graph for a while.
+        overwrite: replace a folder that is there.
+        progress: show bars.
+
+    Raises ValueError with the file and line (or row) of the first wrong edge, for files without edges, of other columns
+    than the first, and a memory that is too small; FileNotFoundError, FileExistsError, ImportError for Parquet without
+    pyarrow, OSError where the disk cannot hold the graph. No folder is left then.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp())
+    >>> _ = (place / "cites.csv").write_text("src,dst,year\\n0,1,1999\\n2,1,2005\\n")
+    >>> graph = build_graph(place / "cites.csv", place / "papers", progress=False)
+    >>> graph, graph.edata["year"]
+    (Graph(3 nodes, 2 edges, edata: year), tensor([1999, 2005]))
+    """
+    files = listed_files(edges)
+    options = TextOptions(delimiter, columns, header, comments)
+    if delimiter is not None and len(delimiter) != 1:
+        raise ValueError(f"delimiter must be one character, or None for a comma or white space, got {delimiter!r}")
+    limit = as_bytes(memory, "memory")
+    if named and num_nodes is not None:
+        raise ValueError("num_nodes cannot be given with named=True, which counts the names; leave it out")
+    given = {kind: {name: _column(value, f"{kind}[{name!r}]") for name, value in (columns_ or {}).items()}
+             for kind, columns_ in (("ndata", ndata), ("edata", edata))}  # fmt: skip
+    if num_nodes is None and not named and given["ndata"]:
+        num_nodes = int(next(iter(given["ndata"].values())).shape[0])
+    upper = None if num_nodes is None else as_count(num_nodes, "num_nodes")
+    with new_folder(Path(folder), overwrite=overwrite) as draft, Spool(draft) as spool:
+        table = _Columns(draft)
+        names: dict[str, int] = {}
+        total = sum(path.stat().st_size for paths in files for path in paths)
+        with tqdm(total=total, unit="B", unit_scale=True, desc="reading", disable=not progress, leave=False) as bar:
+            for paths in files:
+                before, count = bar.n, spool.num_edges
+                for piece in pieces_of_edges(paths, options, upper, named=named):
+                    table.append(piece, paths[0])
+                    spool.append(*_numbered(piece, names))
+                    bar.update(before + piece.read - bar.n)
+                bar.update(before + sum(path.stat().st_size for path in paths) - bar.n)
+                if spool.num_edges == count and num_nodes is None:
+                    raise ValueError(f"{paths[0]} has no edges; pass num_nodes if that is meant")
+        size = spool.largest + 1 if upper is None else upper
+        contents = Contents()
+        frames = {"ndata": GraphFrame(size, given["ndata"]), "edata": GraphFrame(spool.num_edges, given["edata"])}
+        parts = _split(split or {}, size)
+        num_edges = spool.num_edges
+        with tqdm(total=num_edges, unit=" edges", unit_scale=True, desc="sorting", disable=not progress,
+                  leave=False) as bar:  # fmt: skip
+            contents.arrays |= sorted_by_destination(spool, draft, size, limit, bar.update)
+        contents.add_columns(draft, "ndata", frames["ndata"])
+        for name, array in table.finish(frames["edata"]).items():
+            contents.add_column("edata", name, array)
+        contents.add_columns(draft, "edata", frames["edata"])
+        if named:
+            contents.arrays |= write_texts(draft, NAMES, names)
+        if parts:
+            contents.arrays |= {part: stream_array(draft, part, ids) for part, ids in parts.items()}
+        spool.close()
+        contents.write(draft)
+    return Graph.open(folder)
+
+
+def node_names(folder: FileLike) -> Sequence[str] | None:
+    """Return the names of the nodes of a graph folder, by id; None where it has none.
+
+    They are read from the file when they are asked for. Raises the errors of ``Graph.open``.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp())
+    >>> _ = (place / "knows.csv").write_text("ann,bob\\nbob,cid\\n")
+    >>> graph = build_graph(place / "knows.csv", place / "people", named=True, progress=False)
+    >>> node_names(place / "people")
+    Texts(3: 'ann', 'bob', 'cid')
+    """
+    return map_texts(Path(folder), read_manifest(folder).arrays, NAMES)
+
+
+class _Columns:
+    """The further columns of the edges, written as they come: row e belongs to edge e."""
+
+    def __init__(self, draft: Path) -> None:
+        self._draft = draft
+        self._writers: dict[str, ArrayWriter] | None = None
+
+    def append(self, piece: Piece, path: Path) -> None:
+        kinds = {name: torch.from_numpy(np.empty(0, column.dtype)).dtype for name, column in piece.columns.items()}
+        if self._writers is None:
+            self._writers = {
+                name: ArrayWriter(self._draft / f"edata{at}.npy", kind) for at, (name, kind) in enumerate(kinds.items())
+            }
+        if set(self._writers) != set(kinds):
+            known, got = (", ".join(names) or "none" for names in (self._writers, kinds))
+            raise ValueError(f"{path} must have the columns of the first file beside src and dst ({known}), got {got}")
+        for name, writer in self._writers.items():
+            column, kind = piece.columns[name], kinds[name]
+            if kind != writer.dtype:
+                if {kind, writer.dtype} != {torch.int64, torch.float64}:
+                    raise ValueError(f"{path}: column {name!r} must be {writer.dtype} as before, got {kind}")
+                if kind == torch.float64:  # integers until now
+                    writer.convert(torch.float64)
+                column = column.astype(np.float64)
+            writer.append(column)
+
+    def finish(self, given: GraphFrame) -> dict[str, ArrayFile]:
+        writers = self._writers or {}
+        if both := set(writers) & set(given):
+            raise ValueError(f"edata must not name column {min(both)!r}, which the files of edges have")
+        return {name: writer.finish() for name, writer in writers.items()}
+
+
+def _numbered(piece: Piece, names: dict[str, int]) -> tuple[Ints, Ints]:
+    """Return the ends of edges as ids; new names get the next ones, source before destination."""
+    src, dst = piece.src, piece.dst
+    if not isinstance(src, list):
+        return src, dst  # type: ignore[return-value]  # the other one is an array too
+    out = np.empty((len(src), 2), np.int64)
+    for at, pair in enumerate(zip(src, dst, strict=True)):
+        for end, name in enumerate(pair):
+            out[at, end] = names.setdefault(str(name), len(names))
+    return out[:, 0], out[:, 1]
+
+
+def _column(value: Any, argument: str) -> Tensor | Rows | Array:
+    """Return a column; that of a ``.npy`` file is mapped."""
+    if not isinstance(value, (str, Path)):
+        return value if isinstance(value, Rows) else GraphFrame(len(value), {"x": value})["x"]
+    path = Path(value)
+    if not path.is_file():
+        raise FileNotFoundError(f"{argument}: there is no file {path}")
+    try:
+        _, shape, _ = read_header(path)
+    except ValueError as error:
+        raise ValueError(f"{argument}: {path} must be a .npy file of numbers: {error}") from None
+    if not shape:
+        raise ValueError(f"{argument}: {path} must have one row per node or edge, got a single number")
+    array: Array = np.load(path, mmap_mode="r" if 0 not in shape else None, allow_pickle=False)
+    try:
+        torch.from_numpy(np.empty(0, array.dtype))
+    except (TypeError, ValueError):
+        raise ValueError(f"{argument}: {path} holds {array.dtype}, which torch does not know; convert it") from None
+    return array
+
+
+def _split(split: Mapping[str, Any], num_nodes: int) -> dict[str, Ints]:
+    """Return the ids of every part, checked."""
+    if unknown := sorted(set(split) - set(SPLIT)):
+        raise ValueError(f"split must have the parts train, val and test, got {unknown[0]!r}")
+    parts: dict[str, Ints] = {}
+    owner = np.full(num_nodes if split else 0, -1, np.int8)
+    for number, part in enumerate(SPLIT):
+        if not split:
+            continue
+        given: IdsLike = split.get(part, [])
+        value = _column(given, f"split[{part!r}]") if isinstance(given, (str, Path)) else given
+        ids = as_ids(value, f"split[{part!r}]", num_nodes)
+        repeated = np.flatnonzero(owner[ids] >= 0)
+        if len(repeated) or len(np.unique(ids)) < len(ids):
+            node = ids[repeated[0]] if len(repeated) else np.sort(ids)[:-1][np.diff(np.sort(ids)) == 0][0]
+            raise ValueError(f"split[{part!r}] holds node {node}, which is in the split before; keep it once")
+        owner[ids] = number
+        parts[part] = ids
+    return parts

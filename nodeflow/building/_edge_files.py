@@ -1,0 +1,169 @@
+"""Files of edges of all kinds, read piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from nodeflow._base.checks import LARGEST, Ints, describe, first_true
+from nodeflow._base.types import Array, FileLike
+from nodeflow._disk.arrays import read_header
+from nodeflow._text.edges import column_names
+from nodeflow._text.reading import reading
+from nodeflow.building._edge_text import Piece, TextOptions, named_text, numbered_text
+
+_EDGES = 2**18  # edges read at a time
+_TEXT = (".csv", ".tsv", ".txt")
+
+EdgeFile: TypeAlias = "FileLike | tuple[FileLike, FileLike]"
+"""A file of edges, or a pair of ``.npy`` files: sources and destinations."""
+
+
+def listed_files(edges: EdgeFile | Iterable[EdgeFile]) -> list[tuple[Path, ...]]:
+    """Return the files of edges in their order, each alone or a pair. A tuple by itself is a pair.
+
+    Raises TypeError or ValueError for what is no list of such files, FileNotFoundError for the first that is missing.
+    """
+    listed: Any = [edges] if isinstance(edges, (str, PathLike, tuple)) else edges
+    if not isinstance(listed, Iterable):
+        raise TypeError(f"edges must be a file or a list of files, got {describe(edges)}")
+    files = []
+    for one in listed:
+        pair = one if isinstance(one, tuple) else (one,)
+        paths = tuple(Path(part) for part in pair)
+        ending = kind_of(paths[0])
+        if len(paths) > 2 or (len(paths) == 2 and {kind_of(path) for path in paths} != {".npy"}):
+            raise ValueError(
+                f"a tuple must be two .npy files, of sources and destinations; several files make a list; got {pair}"
+            )
+        if ending not in (*_TEXT, ".npy", ".parquet"):
+            raise ValueError(f"edges must be files .csv, .tsv, .txt (or packed, .gz), .npy or .parquet, got {paths[0]}")
+        for path in paths:
+            if not path.is_file():
+                raise FileNotFoundError(f"there is no file {path}; edges must be files of edges")
+        files.append(paths)
+    if not files:
+        raise ValueError("edges must hold one file at least, got none")
+    if any(kind_of(paths[0]) == ".parquet" for paths in files) and find_spec("pyarrow") is None:
+        raise ImportError("Parquet files need pyarrow; install it with: pip install pyarrow")
+    return files
+
+
+def kind_of(path: Path) -> str:
+    """Return the ending of a file, without ".gz"."""
+    return path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+
+
+def pieces_of_edges(
+    paths: tuple[Path, ...], options: TextOptions, upper: int | None, *, named: bool
+) -> Iterator[Piece]:
+    """Yield the edges of a file in pieces; ids are below ``upper``, where that is known.
+
+    Raises ValueError with the file, and the line or row of the first wrong edge.
+    """
+    kind = kind_of(paths[0])
+    if kind in _TEXT:
+        return named_text(paths[0], options) if named else numbered_text(paths[0], options, upper)
+    if kind == ".parquet":
+        return _of_parquet(paths[0], options.columns, upper, named=named)
+    if named:
+        raise ValueError(f"{paths[0]} holds numbers, but named=True says that nodes have names; leave it out")
+    return _of_arrays(paths, upper)
+
+
+def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[Piece]:
+    headers = []
+    for path in paths:
+        try:
+            dtype, shape, start = read_header(path)
+        except ValueError as error:
+            raise ValueError(f"{path} must be a .npy file of edges: {error}") from None
+        wanted = (None, 2) if len(paths) == 1 else (None,)
+        if len(shape) != len(wanted) or shape[1:] != wanted[1:] or dtype.kind not in "iu":
+            what = "[edges, 2]" if len(paths) == 1 else "[edges]"
+            hint = "; save edge_index.T.copy()" if len(paths) == 1 and shape[:1] == (2,) else ""
+            raise ValueError(f"{path} must hold integers {what}, got {dtype} {list(shape)}{hint}")
+        headers.append((dtype, shape, start))
+    sizes = [shape[0] for _, shape, _ in headers]
+    if len({*sizes}) > 1:
+        raise ValueError(f"{paths[0]} and {paths[1]} must have one row per edge each, got {sizes[0]} and {sizes[1]}")
+    for first in range(0, sizes[0], _EDGES):
+        count = min(_EDGES, sizes[0] - first)
+        read: list[Array] = []
+        for path, (dtype, shape, start) in zip(paths, headers, strict=True):
+            width = shape[1] if len(shape) == 2 else 1
+            at = start + first * width * dtype.itemsize
+            read += [*np.fromfile(path, dtype, count * width, offset=at).reshape(count, width).T]
+        src, dst = (_ids(end, name, paths[min(at, len(paths) - 1)], first, upper)
+                    for at, (end, name) in enumerate(zip(read, ("src", "dst"), strict=True)))  # fmt: skip
+        yield Piece(src, dst, {}, (first + count) * sum(path.stat().st_size for path in paths) // sizes[0])
+
+
+def _ids(values: Array, name: str, path: Path, first: int, upper: int | None) -> Ints:
+    """Return ids of nodes as int64; ``first`` is the number of the first row in its file."""
+    wrong = (values < 0) | (values >= (LARGEST if upper is None else upper))
+    if (at := first_true(wrong)) is not None:
+        below = "" if upper is None else f" and below num_nodes, {upper}"
+        raise ValueError(f"{path}, row {first + at}: {name} must be an integer from 0{below}, got {values[at]}")
+    return np.ascontiguousarray(values, np.int64)
+
+
+def _of_parquet(path: Path, columns: Sequence[str] | None, upper: int | None, *, named: bool) -> Iterator[Piece]:
+    from pyarrow import parquet
+
+    with reading(path, "a Parquet file of edges"):
+        file = parquet.ParquetFile(path)
+    try:
+        titles = [str(title) for title in file.schema_arrow.names]
+        names = _parquet_names(path, titles, columns)
+        used = [title for title, name in zip(titles, names, strict=True) if name != "_"]
+        size, rows, first = path.stat().st_size, max(file.metadata.num_rows, 1), 0
+        batches = file.iter_batches(batch_size=_EDGES, columns=used)
+        while True:
+            with reading(path, "a Parquet file of edges"):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            table: dict[str, Any] = {}
+            for name, values in zip([name for name in names if name != "_"], batch.columns, strict=True):
+                table[name] = _parquet_column(path, name, values, first, named=named and name in ("src", "dst"))
+            ends = [table.pop(name) for name in ("src", "dst")]
+            if not named:
+                ends = [_ids(end, name, path, first, upper) for end, name in zip(ends, ("src", "dst"), strict=True)]
+            first += batch.num_rows
+            yield Piece(ends[0], ends[1], table, size * first // rows)
+    finally:
+        file.close()
+
+
+def _parquet_names(path: Path, titles: list[str], columns: Sequence[str] | None) -> tuple[str, ...]:
+    if columns is not None:
+        names = column_names(columns)
+        if len(names) != len(titles):
+            raise ValueError(f"{path} has {len(titles)} columns ({', '.join(titles)}), but columns names {len(names)}")
+        return names
+    names = tuple(titles if {"src", "dst"} <= set(titles) else ["src", "dst", *titles[2:]])
+    if len(titles) < 2 or len({*names}) < len(names):
+        raise ValueError(f"{path} must have two or more columns, src and dst among them or first, got {titles}")
+    return names
+
+
+def _parquet_column(path: Path, name: str, values: Any, first: int, *, named: bool) -> Any:
+    if values.null_count:
+        at = first_true(np.asarray(values.is_null().to_numpy(zero_copy_only=False)))
+        raise ValueError(f"{path}, row {first + (at or 0)}: column {name!r} has no entry")
+    if named:
+        return [str(word) for word in values.to_pylist()]
+    array: Array = values.to_numpy(zero_copy_only=False)
+    if array.dtype.kind not in ("iu" if name in ("src", "dst") else "biuf"):
+        what = "integers (named=True numbers names)" if name in ("src", "dst") else "numbers"
+        raise ValueError(f"{path}: column {name!r} must hold {what}, got {values.type}")
+    wide = array.dtype.kind == "u" and array.dtype.itemsize > 1  # torch computes little with these
+    if array.dtype == np.uint64 and array.size and int(array.max()) > LARGEST:
+        raise ValueError(f"{path}: column {name!r} holds {array.max()}, beyond the largest 64-bit signed integer")
+    return array.astype(np.int64) if wide else array

@@ -1,0 +1,157 @@
+"""Edges sorted by destination in bounded memory: counted, put into buckets on the disk, each sorted in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
+from nodeflow._disk.arrays import ArrayFile
+from nodeflow._disk.streams import ArrayWriter, stream_array
+
+Pairs = NDArray[np.int64]
+"""Sources and destinations, ``[edges, 2]``."""
+
+BYTES_PER_EDGE = 80  # that sorting an edge takes
+BYTES_PER_NODE = 16
+MOST_BUCKETS = 500  # files open at a time
+_PIECE = 2**17  # edges read at a time
+
+
+class Spool:
+    """Edges in the order in which they came, in a file that is gone when the block ends.
+
+    It notes their number, the largest id, and whether they are sorted by destination already.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "edges.spool"
+        self.num_edges, self.largest, self.is_sorted, self._last = 0, -1, True, -1
+        self._file = self.path.open("wb")
+
+    def append(self, src: Ints, dst: Ints) -> None:
+        """Append edges."""
+        if not len(src):
+            return
+        self._file.write(np.stack([src, dst], 1).data)
+        self.num_edges += len(src)
+        self.largest = max(self.largest, int(src.max()), int(dst.max()))
+        self.is_sorted = self.is_sorted and int(dst[0]) >= self._last and bool((dst[1:] >= dst[:-1]).all())
+        self._last = int(dst[-1])
+
+    def pieces(self, size: int | None = None) -> Iterator[Pairs]:
+        """Yield the edges in pieces of ``size``; None: of the usual size."""
+        self._file.flush()
+        count = 2 * (_PIECE if size is None else size)
+        with self.path.open("rb") as file:
+            while len(piece := np.fromfile(file, np.int64, count)):
+                yield piece.reshape(-1, 2)
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+
+
+def sorted_by_destination(
+    spool: Spool, draft: Path, num_nodes: int, memory: int, done: Callable[[int], object]
+) -> dict[str, ArrayFile]:
+    """Write the arrays indptr, indices and edge_ids of the edges of a spool, and return their descriptions.
+
+    Edge ids are left out where they are the positions. ``memory`` bounds the bytes held; ``done`` is called with
+    numbers of edges that are written. Raises ValueError for a memory that is too small, and says which would do.
+    """
+    left = memory - BYTES_PER_NODE * num_nodes - 2 * _PIECE * BYTES_PER_EDGE
+    least_edges = 2 * spool.num_edges // MOST_BUCKETS + 1  # two buckets side by side hold more edges than fit
+    if left < BYTES_PER_EDGE * least_edges:
+        need = BYTES_PER_NODE * num_nodes + BYTES_PER_EDGE * (2 * _PIECE + least_edges)
+        raise ValueError(
+            f"memory must be at least {-(-need // 10**6)} MB for {num_nodes} nodes and {spool.num_edges} edges, got "
+            f"{memory} bytes"
+        )
+    indptr = np.zeros(num_nodes + 1, np.int64)
+    for piece in spool.pieces():
+        np.add.at(indptr, piece[:, 1] + 1, 1)
+    np.cumsum(indptr, out=indptr)
+    arrays = {"indptr": stream_array(draft, "indptr", indptr)}
+    kinds = [np.int32 if size <= np.iinfo(np.int32).max else np.int64 for size in (num_nodes, spool.num_edges)]
+    indices, edge_ids = (
+        ArrayWriter(draft / f"{name}.npy", torch.int32 if kind == np.int32 else torch.int64)
+        for name, kind in zip(("indices", "edge_ids"), kinds, strict=True)
+    )
+    if spool.is_sorted:
+        for piece in spool.pieces():
+            indices.append(piece[:, 0].astype(kinds[0]))
+            done(len(piece))
+        edge_ids.file.unlink()
+    else:
+        for src, ids in _sorted_ranges(spool, indptr, draft, left // BYTES_PER_EDGE):
+            indices.append(src.astype(kinds[0]))
+            edge_ids.append(ids.astype(kinds[1]))
+            done(len(src))
+        arrays["edge_ids"] = edge_ids.finish()
+    return {**arrays, "indices": indices.finish()}
+
+
+def _sorted_ranges(spool: Spool, indptr: Ints, draft: Path, most: int) -> Iterator[tuple[Ints, Ints]]:
+    """Yield sources and ids of the edges by destination, inside each in the order of the ids."""
+    bounds = ranges_of(indptr, most)
+    if len(bounds) == 2 and spool.num_edges <= most:
+        pairs = next(spool.pieces(spool.num_edges))
+        spool.close()
+        _, order = kernels.csr.sort_by_destination(np.ascontiguousarray(pairs[:, 1]), len(indptr) - 1)
+        yield pairs[:, 0][order], order
+        return
+    paths = [draft / f"bucket{k}.spool" for k in range(len(bounds) - 1)]
+    with ExitStack() as stack:
+        files = [stack.enter_context(path.open("wb", buffering=0)) for path in paths]
+        first = 0
+        for piece in spool.pieces():
+            rows = np.column_stack([piece, np.arange(first, first + len(piece))])
+            bucket = np.searchsorted(bounds, rows[:, 1], side="right") - 1
+            ends, order = kernels.csr.sort_by_destination(bucket, len(paths))
+            rows = rows[order]
+            for k in np.flatnonzero(np.diff(ends)).tolist():
+                _write_all(files[k], rows[ends[k] : ends[k + 1]])
+            first += len(piece)
+    spool.close()
+    for k, path in enumerate(paths):
+        low, high = int(bounds[k]), int(bounds[k + 1])
+        if high - low == 1:  # all edges have one destination, perhaps more of them than memory holds
+            with path.open("rb") as file:
+                while len(part := np.fromfile(file, np.int64, 3 * _PIECE)):
+                    yield part.reshape(-1, 3)[:, 0], part.reshape(-1, 3)[:, 2]
+        else:
+            rows = np.fromfile(path, np.int64).reshape(-1, 3)
+            _, order = kernels.csr.sort_by_destination(rows[:, 1] - low, high - low)
+            yield rows[:, 0][order], rows[:, 2][order]
+        path.unlink()
+
+
+def _write_all(file: object, rows: Pairs) -> None:
+    """Write rows into a file without a buffer, which may take a part at a time."""
+    data = memoryview(rows.tobytes())
+    while data:
+        data = data[file.write(data) :]  # type: ignore[attr-defined]
+
+
+def ranges_of(indptr: Ints, most: int) -> Ints:
+    """Return bounds of ranges of nodes with ``most`` edges each, or a single node that has more."""
+    bounds, size = [0], len(indptr) - 1
+    while bounds[-1] < size:
+        start = bounds[-1]
+        stop = int(np.searchsorted(indptr, indptr[start] + most, side="right")) - 1
+        bounds.append(min(max(stop, start + 1), size))
+    return np.array(bounds, np.int64)

@@ -1,0 +1,231 @@
+"""Pipeline: batches are drawn and their rows fetched, computed on, and written back, in three stages that overlap."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+import torch
+from torch import Tensor
+
+from nodeflow._base.checks import as_count, check_type, describe
+from nodeflow._base.types import IdsLike
+from nodeflow._runtime.workers import Workers
+from nodeflow.learned._embedding_table import EmbeddingTable
+
+Batch = TypeVar("Batch")
+Result = TypeVar("Result")
+Pull: TypeAlias = "tuple[EmbeddingTable, Callable[[Batch], IdsLike]]"
+
+
+class Drawn(NamedTuple):
+    """A batch, and the rows that were pulled for it, by name."""
+
+    batch: Any
+    rows: dict[str, Tensor]
+
+
+class Pipeline(Generic[Batch, Result]):
+    """Trains on batches whose rows lie in tables: while one is computed, others are drawn, fetched and written back.
+
+    Iterating runs one epoch, and yields what ``compute`` returns, in the order of the batches. The three stages of a
+    batch are
+
+    1. the next batch is taken from ``batches``, and its rows are pulled from their tables;
+    2. ``compute(batch, rows)`` is called in the thread of the caller. It calls ``backward`` on a loss of the rows;
+    3. the tables take a step with the rows that have a gradient.
+
+    Args:
+        batches: iterated once per epoch: a loader, or anything else.
+        pulls: ``(table, ids)``, where ``ids(batch)`` are the ids whose rows are pulled; or a dict of such pairs by
+            name. Several pulls from one table make one step.
+        compute: a function of a batch and its rows, a tensor for one pair, and a dict by name for a dict.
+        staleness: the number of batches that may be under way, which means drawn and not yet written back. The rows of
+            a batch are those that all batches but the ``staleness - 1`` before it have left. So the results are the
+            same, bit for bit, in every run. With 1 nothing overlaps, and all runs in the caller's thread. With 2, one
+            other thread fetches and writes back while the caller computes. More batches even out stages whose time
+            varies.
+        device: where the rows are moved to; None: they stay on the CPU.
+
+    Tables may lie on several processes; every process then runs a pipeline with as many batches. Their rows travel
+    beside what the caller exchanges.
+
+    Every batch whose result was yielded is written back, also when the iteration is left early or ends with an error;
+    at the end of the iteration that is done, and the thread has ended. An exception in any stage ends the run with its
+    own type, message and traceback. Its batch and those after it change no table. Where a batch changes several
+    tables, each of them takes its step as a whole.
+
+    Raises TypeError and ValueError for wrong arguments.
+
+    >>> table = EmbeddingTable(4, 2, optimizer="sgd", lr=0.1, init="zeros")
+    >>> def compute(batch, rows):
+    ...     loss = (rows - 1).square().sum()
+    ...     loss.backward()
+    ...     return loss.item()
+    >>> pipeline = Pipeline([[0, 1], [2, 3], [1, 2]], (table, lambda batch: batch), compute, staleness=2)
+    >>> [round(loss, 2) for loss in pipeline], table.version
+    ([4.0, 4.0, 3.28], 3)
+    """
+
+    def __init__(
+        self,
+        batches: Iterable[Batch],
+        pulls: Pull[Batch] | Mapping[str, Pull[Batch]],
+        compute: Callable[[Batch, Any], Result],
+        *,
+        staleness: int = 1,
+        device: torch.device | str | None = None,
+    ) -> None:
+        check_type(batches, "batches", Iterable, "a loader or another iterable")
+        self.batches, self.compute = batches, compute
+        if not callable(compute):
+            raise TypeError(f"compute must be a function of a batch and its rows, got {describe(compute)}")
+        self._single = not isinstance(pulls, Mapping)
+        self._pulls = {"": pulls} if not isinstance(pulls, Mapping) else dict(pulls)
+        if not self._pulls:
+            raise ValueError("pulls must name at least one table and the ids to pull from it, got an empty dict")
+        for name, pull in self._pulls.items():
+            what = "pulls" if self._single else f"pulls[{name!r}]"
+            fits = isinstance(pull, tuple) and len(pull) == 2
+            if not (fits and isinstance(pull[0], EmbeddingTable) and callable(pull[1])):
+                raise TypeError(f"{what} must be (table, ids), an EmbeddingTable and a function, got {describe(pull)}")
+        self.staleness = as_count(staleness, "staleness", 1)
+        self.device = None if device is None else torch.device(device)
+        self._under_way = 0
+
+    @property
+    def under_way(self) -> int:
+        """Number of batches that were drawn and are not yet written back."""
+        return self._under_way
+
+    def __len__(self) -> int:
+        """Number of batches of an epoch; raises TypeError where ``batches`` has no length."""
+        return len(self.batches)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        named = [f"{name}: {table!r}" if name else repr(table) for name, (table, _) in self._pulls.items()]
+        return f"Pipeline(rows of {', '.join(named)}; staleness {self.staleness}, {self._under_way} batches under way)"
+
+    def __iter__(self) -> Iterator[Result]:
+        return self._iterate() if self.staleness > 1 else self._one_by_one()
+
+    def _one_by_one(self) -> Generator[Result, None, None]:
+        source = iter(self.batches)
+        try:
+            while (drawn := self._draw(source)) is not None:
+                try:
+                    result = self._compute(drawn)
+                    self._write(drawn)
+                except BaseException:
+                    self._drop(drawn)
+                    raise
+                yield result
+        finally:
+            _close(source)
+
+    def _iterate(self) -> Generator[Result, None, None]:
+        source, errors, left = iter(self.batches), list[BaseException](), False
+        workers = Workers(1, "nodeflow-pipeline")  # it runs tasks in order, so every batch reads rows of a known step
+        # its thread exchanges beside that of the caller
+        groups = {id(table.peers): table.peers for table, _ in self._pulls.values() if table.collective}
+        channels = [(peers, peers.channel()) for peers in groups.values()]
+
+        @contextmanager
+        def beside() -> Iterator[None]:
+            with ExitStack() as stack:
+                for peers, channel in channels:
+                    stack.enter_context(peers.using(channel))
+                yield
+
+        def draw() -> Drawn | None:
+            with beside():
+                return None if errors or left else self._draw(source)
+
+        def write(drawn: Drawn) -> None:
+            if errors:
+                self._drop(drawn)
+                return
+            try:
+                with beside():
+                    self._write(drawn)
+            except BaseException as error:
+                errors.append(error)
+                self._drop(drawn)
+
+        ahead: deque[Callable[[], Drawn | None]] = deque()
+        drawn = None
+        try:
+            for _ in range(self.staleness):
+                ahead.append(workers.submit(draw))
+            while (drawn := ahead.popleft()()) is not None and not errors:
+                result = self._compute(drawn)
+                written, drawn = workers.submit(partial(write, drawn)), None
+                ahead.append(workers.submit(draw))
+                yield result
+                del result, written
+        finally:
+            left = True
+            try:
+                if drawn is not None:
+                    self._drop(drawn)
+                for rest in ahead:  # batches that nobody asks for any more; the last comes after all that is written
+                    with suppress(Exception):
+                        if (unused := rest()) is not None:
+                            self._drop(unused)
+                workers.submit(partial(_close, source))()  # in the thread that may be within it
+            finally:
+                workers.stop()
+            if errors:
+                raise errors[0]
+
+    # ---- stages
+
+    def _draw(self, source: Iterator[Batch]) -> Drawn | None:
+        self._under_way += 1
+        rows: dict[str, Tensor] = {}
+        try:
+            for batch in source:  # the next one only
+                with torch.enable_grad():
+                    for name, (table, ids) in self._pulls.items():
+                        rows[name] = table.pull(ids(batch), self.device)
+                return Drawn(batch, rows)
+        except BaseException:
+            self._drop(Drawn(None, rows))
+            raise
+        self._under_way -= 1
+        return None
+
+    def _compute(self, drawn: Drawn) -> Result:
+        return self.compute(drawn.batch, drawn.rows[""] if self._single else drawn.rows)
+
+    def _write(self, drawn: Drawn) -> None:
+        for table, leaves in self._by_table(drawn):
+            if table.collective or any(leaf.grad is not None for leaf in leaves):
+                table.step(*leaves)
+            else:
+                table.drop(*leaves)
+        self._under_way -= 1
+
+    def _drop(self, drawn: Drawn) -> None:
+        for table, leaves in self._by_table(drawn):
+            for leaf in leaves:
+                with suppress(ValueError):  # its table has made the step
+                    table.drop(leaf)
+        self._under_way -= 1
+
+    def _by_table(self, drawn: Drawn) -> list[tuple[EmbeddingTable, list[Tensor]]]:
+        leaves: dict[int, list[Tensor]] = {}
+        tables = {id(table): table for table, _ in self._pulls.values()}
+        for name, leaf in drawn.rows.items():
+            leaves.setdefault(id(self._pulls[name][0]), []).append(leaf)
+        return [(tables[key], found) for key, found in leaves.items()]
+
+
+def _close(source: Iterator[Any]) -> None:
+    """Let a generator, such as that of a loader, end its own threads now."""
+    close = getattr(source, "close", None)
+    if callable(close):
+        close()

@@ -1,0 +1,78 @@
+"""Batches that travel to a GPU while it computes the step before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import torch
+
+from nodeflow.flow import NamesLike, NodeFlow
+from nodeflow.loader._epochs import Pass
+from nodeflow.loader._loader import NodeFlowLoader
+
+
+class SentAhead(NodeFlowLoader):
+    """A ``NodeFlowLoader`` whose batches are copied to a GPU one step ahead, on a stream of its own.
+
+    A copy begins before the caller gets the batch before, so that it overlaps with the step on that batch. The batches
+    and their order are those of the loader. ``state_dict`` counts the batches that the caller got. Not for samplers
+    that add columns as late as possible (``SamplerBase.complete``): they would add them a step too early.
+
+    Args:
+        arguments: as for ``NodeFlowLoader``, without ``device``.
+        target: the GPU.
+        options: as for ``NodeFlowLoader``, without ``pin_memory``.
+    """
+
+    def __init__(self, *arguments: Any, target: torch.device, **options: Any) -> None:
+        super().__init__(*arguments, pin_memory=target.type == "cuda", **options)
+        self.target = target
+
+    def iterate(
+        self, ndata: NamesLike, fill: Callable[[NodeFlow], None] | None = None
+    ) -> Generator[NodeFlow, None, None]:
+        """Iterate as ``NodeFlowLoader.iterate`` does, over batches on the GPU."""
+        batches = super().iterate(ndata, fill)
+        assert self._newest is not None  # it has begun just now
+        return self._received(batches, self._newest)
+
+    def _received(self, batches: Generator[NodeFlow, None, None], this: Pass) -> Generator[NodeFlow, None, None]:
+        lane, number = self._lane(), this.start
+        coming = next(batches, None)
+        sent = None if coming is None else lane.send(coming)
+        while sent is not None:
+            coming = next(batches, None)
+            following = None if coming is None else lane.send(coming)
+            number += 1
+            # the loader counts the batch that was taken early, the caller has got the one before
+            self.reached(this, number)
+            yield lane.receive(sent)
+            sent = following
+
+    def _lane(self) -> Lane:
+        return Lane(self.target)
+
+
+class Lane:
+    """Copies batches to a GPU on a stream of its own."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device, self._stream = device, torch.cuda.Stream(device)
+
+    def send(self, batch: NodeFlow) -> tuple[NodeFlow, torch.cuda.Event]:
+        """Queue the copies of a batch in page-locked memory; return it there, and the event of its arrival.
+
+        The copies wait for the work that is queued now. So they never write into memory that this work still reads,
+        which torch may give to them once the host has let go of it.
+        """
+        self._stream.wait_stream(torch.cuda.current_stream(self._device))
+        with torch.cuda.stream(self._stream):
+            moved = batch.to(self._device, non_blocking=True)
+        return moved, self._stream.record_event()
+
+    def receive(self, sent: tuple[NodeFlow, torch.cuda.Event]) -> NodeFlow:
+        """Make the work that is queued from now on wait for a batch; return it."""
+        batch, arrived = sent
+        torch.cuda.current_stream(self._device).wait_event(arrived)
+        return batch

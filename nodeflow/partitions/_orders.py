@@ -1,0 +1,266 @@
+"""Orders: which partitions are in memory together, state by state, and which state trains each bucket of edges.
+
+Every order is a pure function of its arguments. A *state* is a set of partitions that are resident together; a *swap*
+is one partition that takes the place of another. Sources: BETA is section 4.1 of Marius (Mohoney et al. 2021); COMET,
+and the orders for node classification, are sections 5.1 and 5.2 of MariusGNN (Waleffe et al. 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from nodeflow._base.checks import Ints, as_count, as_ids, as_int, describe
+from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import IdsLike
+from nodeflow.random import Random, derive_key
+
+States = tuple[tuple[int, ...], ...]
+
+
+class Order(Frozen):
+    """The states of an epoch, and the state that trains each bucket of edges.
+
+    ``states[k]`` are the partitions that are resident in state k, distinct and as many in every state; the partition at
+    a place stays there until it is swapped out. ``bucket_state``, int64 ``[num_parts, num_parts]``, has at
+    ``[i, j]`` the state that trains the edges from partition i to partition j, -1 where no state holds both.
+
+    Args:
+        num_parts: number of partitions.
+        states: the partitions of every state, in any order.
+        bucket_state: None trains a bucket in the first state that holds both of its partitions.
+
+    Raises ValueError for a state with another number of partitions than the first, or a partition twice, and for a
+    ``bucket_state`` that names a state without the two partitions; IndexError for a partition that does not exist.
+
+    >>> order = Order(3, [[0, 1], [2, 1], [2, 0]])
+    >>> order.swaps, order.slots, order.bucket_state.tolist()
+    (2, 2, [[0, 0, 2], [0, 0, 1], [2, 1, 1]])
+    """
+
+    __slots__ = ("bucket_state", "num_parts", "states")
+    num_parts: int
+    states: States
+    bucket_state: Ints
+
+    def __init__(self, num_parts: int, states: Iterable[IdsLike], bucket_state: Ints | None = None) -> None:
+        count = as_count(num_parts, "num_parts", 1)
+        placed = tuple(_placed(_checked(count, list(states))))
+        self._set(num_parts=count, states=placed)
+        self._set(bucket_state=self._first_states() if bucket_state is None else self._checked_buckets(bucket_state))
+
+    @property
+    def slots(self) -> int:
+        """Number of partitions that are resident at a time."""
+        return len(self.states[0])
+
+    @property
+    def incoming(self) -> tuple[tuple[int, ...], ...]:
+        """The partitions that every state reads: all of the first state, then those that are swapped in."""
+        pairs = zip(self.states[:-1], self.states[1:], strict=True)
+        return (self.states[0], *(tuple(new for old, new in zip(*pair, strict=True) if new != old) for pair in pairs))
+
+    @property
+    def swaps(self) -> int:
+        """Number of partitions that take the place of another during the epoch."""
+        return sum(map(len, self.incoming[1:]))
+
+    @property
+    def most_swapped(self) -> int:
+        """The largest number of partitions that are swapped at once."""
+        return max(map(len, self.incoming[1:]), default=0)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every bucket of edges is trained."""
+        return bool((self.bucket_state >= 0).all())
+
+    def holding(self, partition: int) -> list[int]:
+        """Return the numbers of the states that hold a partition, ascending."""
+        return [k for k, state in enumerate(self.states) if partition in state]
+
+    def __repr__(self) -> str:
+        sizes = f"{self.num_parts} partitions, {self.slots} slots, {len(self.states)} states"
+        return f"Order({sizes}, {self.swaps} swaps)"
+
+    def _first_states(self) -> Ints:
+        first = np.full((self.num_parts, self.num_parts), -1, np.int64)
+        for k in range(len(self.states) - 1, -1, -1):
+            first[np.ix_(self.states[k], self.states[k])] = k
+        return first
+
+    def _checked_buckets(self, bucket_state: Ints) -> Ints:
+        given = np.asarray(bucket_state)
+        size = (self.num_parts, self.num_parts)
+        if given.shape != size or given.dtype.kind not in "iu":
+            raise ValueError(f"bucket_state must be integers {list(size)}, got {describe(given)}")
+        for i, j in zip(*np.nonzero(given >= 0), strict=True):
+            if given[i, j] >= len(self.states) or not {int(i), int(j)} <= set(self.states[given[i, j]]):
+                raise ValueError(f"bucket_state[{i}, {j}] is {given[i, j]}, but that state does not hold both of them")
+        return given.astype(np.int64)
+
+
+def beta_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> Order:
+    """Return the BETA order: every pair of partitions meets, with nearly as few swaps as there can be.
+
+    All slots but the last one hold their partitions while the last one goes through all others; then those are done,
+    and others take their places. A state differs from the last one by one partition. Which partition is which is
+    random, by seed and epoch. A bucket is trained in the first state that holds both of its partitions.
+
+    With p partitions, c slots and x = floor((p - c) / (c - 1)) there are (p - c) + (x + 1) ((p - c) - x (c - 1) / 2)
+    swaps; no order needs fewer than (p (p - 1) / 2 - c (c - 1) / 2) / (c - 1).
+
+    Raises ValueError for more slots than partitions, and for less than two slots where there are two partitions.
+
+    >>> beta_order(8, 4).swaps, beta_order(16, 4).swaps, beta_order(32, 8).swaps
+    (9, 42, 78)
+    """
+    count, size = _slots(num_parts, slots, 2)
+    names = _random("names", seed, epoch).permutation(count).numpy()
+    return Order(count, [names[list(state)] for state in _beta(count, size)])
+
+
+def comet_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> Order:
+    """Return the COMET order: random groups of partitions meet pair by pair, buckets are trained in random states.
+
+    The partitions are joined to l = 2 ``num_parts / slots`` random groups, anew for every seed and epoch. Two
+    groups are resident; BETA orders the groups. A bucket is trained in a random one of the states that hold both of
+    its partitions, so that states train similar numbers of edges, and edges of a state are less alike than with BETA.
+    An epoch reads (2 + (l - 2) (l + 1) / 2) / l times the table: 1.75, 3.63, 7.56 times for l = 4, 8, 16.
+
+    Raises ValueError for an odd number of slots, and where ``slots / 2`` does not divide ``num_parts``; the
+    message says which numbers of slots there are. All partitions in memory are one state.
+
+    >>> order = comet_order(8, 4)
+    >>> order.swaps, (order.slots + order.swaps) / order.num_parts
+    (10, 1.75)
+    """
+    count, size = _slots(num_parts, slots, 1)
+    if size not in (fitting := comet_slots(count)):
+        raise ValueError(f"slots must be one of {', '.join(map(str, fitting))} for {count} partitions, got {size}")
+    if size == count:
+        return Order(count, [range(count)])
+    names = _random("groups", seed, epoch).permutation(count).numpy()
+    groups = names.reshape(-1, size // 2)
+    states = [np.concatenate([groups[group] for group in state]) for state in _beta(len(groups), 2)]
+    return Order(count, states, _random_states(count, states, _random("buckets", seed, epoch)))
+
+
+def comet_slots(num_parts: int) -> list[int]:
+    """Return the numbers of slots that ``comet_order`` takes, ascending.
+
+    >>> comet_slots(8)
+    [2, 4, 8]
+    """
+    halves = (half for half in range(1, num_parts // 2 + 1) if num_parts % half == 0)
+    return sorted({2 * half for half in halves} | {num_parts})
+
+
+def dispersed_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> Order:
+    """Return an order for training nodes in any partition: every partition is read once, in random order.
+
+    The partition that has been resident longest makes room for the next: ``num_parts - slots`` swaps. It does not
+    hold every pair of partitions, so edges cannot all be seeds.
+
+    Raises ValueError for more slots than partitions.
+
+    >>> dispersed_order(8, 4).swaps
+    4
+    """
+    count, size = _slots(num_parts, slots, 1)
+    names = _random("names", seed, epoch).permutation(count).tolist()
+    return Order(count, [names[k : k + size] for k in range(count - size + 1)])
+
+
+def sequential_order(num_parts: int, slots: int, training: IdsLike, *, seed: int = 0, epoch: int = 0) -> Order:
+    """Return an order of one state: the partitions that hold training nodes, and random others beside them.
+
+    There are no swaps within an epoch; the others are drawn anew for every epoch.
+
+    Args:
+        num_parts, slots: as for the other orders.
+        training: the partitions that hold training nodes.
+        seed, epoch: of the others.
+
+    Raises ValueError for more training partitions than slots.
+
+    >>> sequential_order(8, 4, training=[0, 1]).swaps
+    0
+    """
+    count, size = _slots(num_parts, slots, 1)
+    held = np.unique(as_ids(training, "training", count, "partition"))
+    if len(held) > size:
+        raise ValueError(
+            f"slots must be at least the number of partitions with training nodes, {len(held)}, got {size}; with "
+            "method='train-first' write_partitions puts training nodes into few partitions, or take another order"
+        )
+    others = np.setdiff1d(_random("fill", seed, epoch).permutation(count).numpy(), held, assume_unique=True)
+    return Order(count, [np.concatenate([held, others[: size - len(held)]])])
+
+
+def _beta(count: int, slots: int) -> Iterator[tuple[int, ...]]:
+    """The states of BETA for partitions 0, 1, ...; each differs from the last one by one partition."""
+    held, waiting = list(range(slots)), list(range(slots, count))
+    yield tuple(held)
+    while waiting:
+        for i, partition in enumerate(waiting):
+            waiting[i], held[-1] = held[-1], partition
+            yield tuple(held)
+        # the first ones have met all others: they make room for as many that wait
+        fresh, waiting = waiting[: slots - 1], waiting[slots - 1 :]
+        for i, partition in enumerate(fresh):
+            held[i] = partition
+            yield tuple(held)
+
+
+def _random_states(count: int, states: Sequence[Ints], random: Random) -> Ints:
+    """For every bucket a random one of the states that hold both of its partitions; the bucket (i, j) draws apart."""
+    holds = np.zeros((len(states), count), np.bool_)
+    for k, state in enumerate(states):
+        holds[k, state] = True
+    choices = np.einsum("ki,kj->ij", holds.astype(np.int64), holds.astype(np.int64))
+    drawn = random.integers(np.arange(count * count), np.maximum(choices, 1).ravel()).numpy().reshape(count, count)
+    chosen, seen = np.full((count, count), -1, np.int64), np.zeros((count, count), np.int64)
+    for k in range(len(states)):
+        both = np.outer(holds[k], holds[k])
+        chosen[both & (seen == drawn)] = k
+        seen += both
+    return chosen
+
+
+def _placed(states: list[list[int]]) -> Iterator[tuple[int, ...]]:
+    """The states with every partition at the place where it was before; new ones take the free places in order."""
+    held = states[0]
+    yield tuple(held)
+    for state in states[1:]:
+        new = iter([partition for partition in state if partition not in held])
+        held = [partition if partition in state else next(new) for partition in held]
+        yield tuple(held)
+
+
+def _checked(count: int, states: list[IdsLike]) -> list[list[int]]:
+    if not states:
+        raise ValueError("states must hold at least one state, got none")
+    checked = [as_ids(state, f"states[{k}]", count, "partition").tolist() for k, state in enumerate(states)]
+    for k, state in enumerate(checked):
+        if len(state) != len(checked[0]) or not state:
+            raise ValueError(
+                f"states[{k}] must have as many partitions as states[0], {len(checked[0])}, got {len(state)}"
+            )
+        if len(set(state)) < len(state):
+            twice = next(partition for partition in state if state.count(partition) > 1)
+            raise ValueError(f"states[{k}] must hold a partition once, but it has {twice} twice")
+    return checked
+
+
+def _slots(num_parts: int, slots: int, least: int) -> tuple[int, int]:
+    count = as_count(num_parts, "num_parts", 1)
+    size = as_count(slots, "slots", min(least, count))
+    if size > count:
+        raise ValueError(f"slots must be at most the number of partitions {count}, got {size}")
+    return count, size
+
+
+def _random(purpose: str, seed: int, epoch: int) -> Random:
+    return Random(derive_key(purpose, as_int(seed, "seed"), as_int(epoch, "epoch")))

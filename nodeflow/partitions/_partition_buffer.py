@@ -1,0 +1,340 @@
+"""PartitionBuffer: the states of an epoch over a graph in a folder, of which a few partitions are in memory."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, describe
+from nodeflow._base.sizes import as_bytes, bytes_text
+from nodeflow._base.types import FileLike, IdsLike
+from nodeflow._disk.folders import locked
+from nodeflow.partitions._buffer_counters import BufferCounters
+from nodeflow.partitions._buffer_epoch import BufferEpoch, remove_strays, seed_states
+from nodeflow.partitions._buffer_state import BufferState, visible_share
+from nodeflow.partitions._edge_slots import EdgeSlots
+from nodeflow.partitions._node_slots import NodeSlots
+from nodeflow.partitions._orders import (
+    Order,
+    beta_order,
+    comet_order,
+    comet_slots,
+    dispersed_order,
+    sequential_order,
+)
+from nodeflow.partitions._partitions import Partitions, chosen_columns
+
+ORDERS = ("comet", "beta", "dispersed", "sequential")
+OrderLike = str | Order | Sequence[IdsLike] | Callable[[int], Order]
+
+
+class PartitionBuffer:
+    """Iterates over the states of an epoch: some partitions of a graph in memory, with an ordinary ``Graph`` of them.
+
+    ``for state in buffer`` is one epoch. Every state has ``state.graph``, the edges between its partitions with rows of
+    nodes in place; ``state.seeds``, its training nodes; and ``state.edges``, its edges to train on. Over an epoch every
+    training node and, with "comet" and "beta", every edge comes once. While the caller computes, a thread writes what
+    has changed, reads the next partitions and makes the next graph.
+
+    Columns named in ``writable`` are learned rows: what the caller writes into ``state.graph.ndata[name]`` goes back to
+    the folder. The end of an epoch commits it, all or nothing: an epoch that is left early, fails or is killed leaves
+    the folder as the last one that ended, and a new buffer goes on from there. Of such buffers one at a time can have
+    the folder; ``close``, or ``with``, gives it back.
+
+    Args:
+        folder: written by ``write_partitions``.
+        slots: number of partitions in memory. Give this, or ``memory``, or an order with states of its own.
+        memory: bytes, or text such as "2 GB", for rows and edges; the buffer takes the most slots that surely fit.
+        order: "comet" (random groups, for edges and nodes), "beta" (fewest swaps for edges), "dispersed" (training
+            nodes anywhere, each partition read once), "sequential" (the partitions with training nodes stay, see
+            "train-first" of ``write_partitions``); an ``Order`` or sets of partitions; or a function from the number of
+            an epoch to an ``Order`` with the same number of slots.
+        seed: of the orders and of what is trained in which state.
+        epoch: number of the first epoch; None: as many as the folder has committed.
+        train: training nodes, by parent id; None: those of the folder.
+        ndata, edata: names of the columns to hold; None: all.
+        writable: names of the node columns that are written back.
+        prefetch: read in the background; else between the states.
+        page_cache: let the system keep files in memory that is free. Without it every read is one of the disk.
+
+    ``counters`` has what was read, written and waited for. In memory are ``slots`` partitions and as many as are
+    swapped at once (half of ``slots`` with "comet", 1 with "beta" and "dispersed"), and the edges of two states, at
+    about 16 bytes an edge and twice its columns: see ``held_bytes``.
+
+    Raises ValueError for slots that do not go with the order and for a ``memory`` that is too small, KeyError for an
+    unknown column, BlockingIOError where another buffer writes the folder, and the errors of ``Partitions.open``.
+
+    >>> import tempfile, torch
+    >>> from nodeflow import Graph
+    >>> from nodeflow.partitions import write_partitions
+    >>> ring = Graph.from_edges(range(8), [*range(1, 8), 0], ndata={"x": torch.zeros(8, 2)})
+    >>> folder = write_partitions(ring, tempfile.mkdtemp(), 4, train=[0, 5], progress=False).folder
+    >>> with PartitionBuffer(folder, 2, order="beta", writable=["x"]) as buffer:
+    ...     for state in buffer:
+    ...         state.graph.ndata["x"][state.seeds] += 1
+    ...     buffer.counters.swaps, (buffer.counters.bytes_read // buffer.partition_bytes)
+    (5, 7)
+    >>> Partitions.open(folder).column("x").fetch(torch.arange(8))[:, 0]
+    tensor([1., 0., 0., 0., 0., 1., 0., 0.])
+    """
+
+    def __init__(
+        self,
+        folder: FileLike,
+        slots: int | None = None,
+        *,
+        memory: str | int | None = None,
+        order: OrderLike = "comet",
+        seed: int = 0,
+        epoch: int | None = None,
+        train: IdsLike | None = None,
+        ndata: Sequence[str] | None = None,
+        edata: Sequence[str] | None = None,
+        writable: Sequence[str] = (),
+        prefetch: bool = True,
+        page_cache: bool = True,
+    ) -> None:
+        parts = Partitions.open(folder)
+        self._ndata = chosen_columns(parts.ndata, ndata, "ndata", "the folder")
+        self._edata = chosen_columns(parts.edata, edata, "edata", "the folder")
+        self._writable = chosen_columns(self._ndata, writable, "writable", "the buffer")
+        self.seed, self._prefetch, self._page_cache = as_int(seed, "seed"), prefetch, page_cache
+        self._train = _training_rows(parts, train)
+        self._parts, self.counters = parts, BufferCounters()
+        self._order = self._checked_order(order)
+        self._slots = self._checked_slots(slots, memory)
+        self._nodes: NodeSlots | None = None
+        self._running: BufferEpoch | None = None
+        self._epoch = parts.epoch if epoch is None else as_count(epoch, "epoch")
+        self._start = 0  # the state with which the next epoch begins
+        self.order_of(self._epoch)  # the errors of orders come now
+        self._held = ExitStack()
+        self._close = weakref.finalize(self, self._held.close)
+        if self._writable:
+            self._held.enter_context(locked(parts.folder))
+            self._parts = Partitions.open(folder)  # as it is now that no other process changes it
+            if epoch is None:
+                self._epoch = self._parts.epoch
+            remove_strays(self._parts, self._parts.manifest)
+
+    @property
+    def partitions(self) -> Partitions:
+        """The folder, as committed last."""
+        return self._parts
+
+    @property
+    def epoch(self) -> int:
+        """Number of the next epoch."""
+        return self._epoch
+
+    @property
+    def slots(self) -> int:
+        """Number of partitions in memory."""
+        return self._slots
+
+    @property
+    def partition_bytes(self) -> int:
+        """Bytes of the node columns of a partition; of sparse ones, of the partition that has the most."""
+        return sum(self._bytes_of(name) for name in self._ndata)
+
+    def _bytes_of(self, name: str) -> int:
+        return max(self._parts.node_array(name, p).nbytes for p in range(self._parts.num_parts))
+
+    @property
+    def held_bytes(self) -> int:
+        """The most memory that rows and edges take: an upper bound for any order of this kind."""
+        return self._bytes_held(self._slots)
+
+    def order_of(self, epoch: int) -> Order:
+        """Return the order of an epoch; raises ValueError where the slots do not go with it."""
+        if isinstance(self._order, Order):
+            return self._order
+        if callable(self._order):
+            order = self._order(as_count(epoch, "epoch"))
+            if not isinstance(order, Order):
+                raise TypeError(f"order must return an Order, got {describe(order)}")
+            return self._fitting(order)
+        sizes, keys = (self._parts.num_parts, self._slots), {"seed": self.seed, "epoch": as_count(epoch, "epoch")}
+        if self._order == "sequential":
+            return sequential_order(*sizes, self._training_partitions(), **keys)
+        return {"comet": comet_order, "beta": beta_order, "dispersed": dispersed_order}[self._order](*sizes, **keys)
+
+    def visible_edges(self, epoch: int | None = None) -> list[float]:
+        """Return for every state of an epoch (None: the next) the share of in-edges of its nodes that it holds."""
+        return [
+            visible_share(self._parts, held) for held in self.order_of(self._epoch if epoch is None else epoch).states
+        ]
+
+    def seeds_per_state(self, epoch: int | None = None) -> list[int]:
+        """Return for every state of an epoch (None: the next) the number of its training nodes; reads no partition.
+
+        Raises ValueError where no training nodes were given.
+        """
+        number = self._epoch if epoch is None else as_count(epoch, "epoch")
+        if self._train is None:
+            raise ValueError("there are no training nodes; pass train to write_partitions or to PartitionBuffer")
+        order = self.order_of(number)
+        chosen = seed_states(self._parts, order, self._train, self.seed, number)
+        found: list[int] = np.bincount(chosen, minlength=len(order.states)).tolist()
+        return found
+
+    def set_epoch(self, epoch: int, state: int = 0) -> None:
+        """Make the next iteration epoch ``epoch`` (counted from 0), from its state ``state``.
+
+        Partitions of the states before are not read. A state is a pure function of its epoch and its number, so an
+        epoch that was left goes on so. A running epoch ends. Raises ValueError for a buffer with writable columns,
+        whose epochs follow those that are committed, and for a state that the epoch does not have.
+        """
+        if self._writable:
+            raise ValueError(
+                f"set_epoch is for buffers that write nothing back, and this one writes {', '.join(self._writable)}: "
+                f"it goes on with epoch {self._epoch}, after the last one that was committed"
+            )
+        number, start = as_count(epoch, "epoch"), as_count(state, "state")
+        if start >= (count := len(self.order_of(number).states)):
+            raise ValueError(f"state must be below {count}, the number of states of epoch {number}, got {start}")
+        if self._running is not None:
+            self._running.close()
+        self._epoch, self._start = number, start
+
+    def close(self) -> None:
+        """End a running epoch, which is then not committed, and let others write the folder."""
+        if self._running is not None:
+            self._running.close()
+        self._close()
+
+    def __enter__(self) -> PartitionBuffer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[BufferState]:
+        if not self._close.alive:
+            raise RuntimeError("this PartitionBuffer is closed; make a new one")
+        if self._running is not None:
+            self._running.close()
+        order, start, self._start = self.order_of(self._epoch), self._start, 0
+        nodes = self._node_slots(order.most_swapped)
+        edges = EdgeSlots(self._parts, self._edata, page_cache=self._page_cache)
+        run = BufferEpoch(
+            self._parts, order, nodes, edges, self.counters,
+            train=self._train, seed=self.seed, epoch=self._epoch, prefetch=self._prefetch,
+        )  # fmt: skip
+        self._running = run
+        return self._states(run, self._epoch, start)
+
+    def __repr__(self) -> str:
+        order = self._order if isinstance(self._order, (str, Order)) else "by a function"
+        count = self._parts.num_parts
+        held = f"{self._slots} of {count} partitions in memory, at most {bytes_text(self.held_bytes)}"
+        writable = f", writable: {', '.join(self._writable)}" if self._writable else ""
+        return f"PartitionBuffer({held}, order {order}, epoch {self._epoch}{writable})"
+
+    def _states(self, run: BufferEpoch, epoch: int, start: int) -> Iterator[BufferState]:
+        try:
+            run.check_open()
+            for state in run.states(start):
+                yield state
+                run.check_open()
+            run.commit()
+            if self._writable:
+                self._parts = Partitions.open(self._parts.folder)
+            self._epoch = epoch + 1
+            self.counters.epochs += 1
+        finally:
+            run.close()
+            if self._running is run:
+                self._running = None
+                if self._writable:
+                    remove_strays(self._parts, self._parts.manifest)
+
+    def _node_slots(self, spare: int) -> NodeSlots:
+        """The memory of the slots, which epochs share."""
+        if self._nodes is None or self._nodes.spare < spare:
+            columns = self._parts, self._ndata, self._writable
+            self._nodes = NodeSlots(*columns, self._slots, spare, page_cache=self._page_cache)
+        return self._nodes
+
+    def _checked_order(self, order: Any) -> Any:
+        if isinstance(order, str):
+            check_one_of(order, "order", ORDERS)
+            if order == "sequential" and self._train is None:
+                raise ValueError("order='sequential' needs training nodes; pass train to write_partitions or here")
+            return order
+        if isinstance(order, Order) or not callable(order):
+            found = order if isinstance(order, Order) else Order(self._parts.num_parts, order)
+            if found.num_parts != self._parts.num_parts:
+                raise ValueError(f"order must be of {self._parts.num_parts} partitions, got {found!r}")
+            return found
+        return order
+
+    def _checked_slots(self, slots: int | None, memory: str | int | None) -> int:
+        if isinstance(self._order, Order):
+            count = self._order.slots if slots is None else as_count(slots, "slots", 1)
+            if count != self._order.slots:
+                raise ValueError(f"slots must be those of the order, {self._order.slots}, got {count}; leave it out")
+            if memory is not None and self._bytes_held(count) > as_bytes(memory, "memory"):
+                raise ValueError(self._too_small(as_bytes(memory, "memory"), count))
+            return count
+        if (slots is None) == (memory is None):
+            raise ValueError("give either slots or memory: the number of partitions in memory, or bytes such as '2 GB'")
+        if slots is not None:
+            return as_count(slots, "slots", 1)
+        room, fitting = as_bytes(memory, "memory"), self._possible_slots()
+        for count in reversed(fitting):
+            if self._bytes_held(count) <= room:
+                return count
+        raise ValueError(self._too_small(room, fitting[0]))
+
+    def _too_small(self, room: int, count: int) -> str:
+        least = self._bytes_held(count)
+        return (
+            f"memory must be at least {least:,} bytes for {count} slots, got {room:,}; a partition takes "
+            f"{self.partition_bytes:,} bytes: give more, or write more and smaller partitions"
+        )
+
+    def _training_partitions(self) -> Ints:
+        rows = np.zeros(0, np.int64) if self._train is None else self._train
+        return np.unique(rows // self._parts.size)
+
+    def _possible_slots(self) -> list[int]:
+        count = self._parts.num_parts
+        if self._order == "comet":
+            return comet_slots(count)
+        if self._order == "sequential":
+            return list(range(max(len(self._training_partitions()), 1), count + 1))
+        return list(range(min(2, count) if self._order == "beta" else 1, count + 1))
+
+    def _bytes_held(self, slots: int) -> int:
+        """The rows of the slots and of spare places, and the edges of two states of the largest buckets."""
+        if isinstance(self._order, Order):
+            spare = self._order.most_swapped
+        else:
+            spare = {"comet": slots // 2, "sequential": 0, "beta": 1, "dispersed": 1}.get(str(self._order), slots)
+        spare = 0 if slots == self._parts.num_parts else spare
+        largest = np.sort(self._parts.bucket_sizes, axis=None)[-(slots**2) :].sum()
+        columns = (self._parts.edge_array(name) for name in self._edata)
+        width = sum(array.nbytes // max(self._parts.num_edges, 1) for array in columns)
+        edges = 2 * int(largest) * (16 + 2 * width)
+        # a state has the sparse rows of its slots once more, one after another
+        sparse = [name for name in self._ndata if self._parts.node_array(name, 0).csr is not None]
+        copies = slots * sum(self._bytes_of(name) for name in sparse)
+        return (slots + spare) * self.partition_bytes + copies + edges + 2 * 16 * slots * self._parts.size
+
+    def _fitting(self, order: Order) -> Order:
+        if (order.num_parts, order.slots) != (self._parts.num_parts, self._slots):
+            raise ValueError(
+                f"order must return an Order of {self._parts.num_parts} partitions and {self._slots} slots, "
+                f"got {order!r}"
+            )
+        return order
+
+
+def _training_rows(parts: Partitions, train: IdsLike | None) -> Ints | None:
+    nodes = parts.train if train is None else np.unique(as_ids(train, "train", parts.num_nodes))
+    return None if nodes is None else np.sort(parts.rows[nodes].astype(np.int64))

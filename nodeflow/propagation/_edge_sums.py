@@ -1,0 +1,158 @@
+"""Weighted sums of rows over edges, by compiled loops, threads, or products of matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._base.checks import Ints
+from nodeflow._base.frozen import Frozen, Lazy
+from nodeflow._base.types import Array
+from nodeflow._edges.edges import Edges
+from nodeflow._edges.stored import read_only
+from nodeflow._rows.csr import from_scipy
+from nodeflow._rows.rows import Rows, is_sparse, take_rows, whole_column
+from nodeflow._runtime.threads import run_all
+from nodeflow.ops import bag
+from nodeflow.random import derive_key, hash_ids
+
+_EDGES = 2**20  # edges whose indices are held at a time
+_AT_ONCE = 2**14  # rows that are not worth a look at the number of their edges
+_SHARED = 2**16  # numbers in a result from which on threads share the work
+_WORDS = {
+    torch.float64: torch.float64, torch.float32: torch.float32, torch.bfloat16: torch.uint16, torch.float16: torch.int16
+}  # fmt: skip
+"""The type in which ``sum_rows`` reads rows of each type."""
+
+
+class EdgeSums(Frozen):
+    """The sums ``out[v] = sum over the edges of row v of weights[e] h[u]``; rows and neighbours have the same numbers.
+
+    ``edges`` have a row for each of ``h``; ``weights`` are by position, None for 1.
+    """
+
+    __slots__ = ("_print", "edges", "weights")
+    edges: Edges
+    weights: Array | None
+    _print: Lazy[int]
+
+    def __init__(self, edges: Edges, weights: Array | None) -> None:
+        self._set(edges=edges, weights=None if weights is None else read_only(weights), _print=Lazy(self._hash))
+
+    @property
+    def fingerprint(self) -> int:
+        """A hash of edges and weights, int64."""
+        return self._print.get()
+
+    def _hash(self) -> int:
+        parts = [len(self.edges.indices)]
+        arrays: list[Array] = [self.edges.indptr, self.edges.indices]
+        for array in arrays if self.weights is None else [*arrays, self.weights]:
+            for start in range(0, len(array), _EDGES):  # arrays may be larger than memory
+                piece = array[start : start + _EDGES]
+                exact = piece.astype(np.int64) if piece.dtype.kind in "iu" else piece.astype(np.float64).view(np.int64)
+                parts.append(hash_ids(exact))
+        return derive_key(self.edges.num_rows, *parts) >> 1
+
+    def degrees_at(self, rows: Ints) -> Tensor:
+        """Return the number of edges of some rows, int64 ``[len(rows)]``."""
+        return torch.from_numpy(self.edges.indptr[rows + 1] - self.edges.indptr[rows])
+
+    def needed(self, nodes: Ints) -> Ints:
+        """Return ``nodes`` and all neighbours that have edges into them: int64, ascending, once each."""
+        found = np.zeros(self.edges.num_rows, np.bool_)
+        found[nodes] = True
+        for start, stop in self._pieces(nodes):
+            found[self.edges.indices[self._positions(start, stop, nodes)[1]]] = True
+        return np.flatnonzero(found)
+
+    def at(self, h: Tensor | Rows, nodes: Ints | None) -> Tensor:
+        """Return the sums at ``nodes``, int64 numbers of rows; None: at all."""
+        if is_sparse(h):
+            return self._sparse(whole_column(h).detach(), nodes)
+        h = h.detach() if isinstance(h, Tensor) else h
+        device = h.device if isinstance(h, Tensor) else torch.device("cpu")
+        exact = h.dtype if h.dtype == torch.float64 else torch.float32
+        out = torch.zeros((h.shape[0] if nodes is None else len(nodes), *h.shape[1:]), dtype=exact, device=device)
+        if 0 in out.shape:
+            return out
+        flat = _as_words(h) if isinstance(h, Tensor) else None
+        if flat is not None:
+            self._sum_rows(*flat, nodes, out)
+            return out
+        for start, stop in self._pieces(nodes):
+            indptr, positions = self._positions(start, stop, nodes)
+            near = torch.from_numpy(self.edges.indices[positions].astype(np.int64)).to(device)
+            weights = None
+            if self.weights is not None:
+                weights = torch.from_numpy(np.array(self.weights[positions])).to(device, exact)
+            ends = torch.from_numpy(indptr).to(device)
+            if isinstance(h, Tensor) and h.dtype == exact:
+                out[start:stop] = bag(ends, near, h, weights)
+            else:  # sums of narrow numbers are made of wide ones
+                used, near = torch.unique(near, return_inverse=True)
+                out[start:stop] = bag(ends, near, take_rows(h, used).to(device, exact), weights)
+        return out
+
+    def _pieces(self, nodes: Ints | None, threads: int = 1) -> list[tuple[int, int]]:
+        """Ranges of rows with about a million edges each, or fewer where several threads share them."""
+        indptr = self.edges.indptr
+        sizes = np.diff(indptr) if nodes is None else indptr[nodes + 1] - indptr[nodes]
+        upto = np.concatenate([[0], np.cumsum(sizes)])
+        step = _EDGES if threads == 1 else min(_EDGES, int(upto[-1]) // (4 * threads) + 1)
+        start, pieces = 0, []
+        while start < len(sizes):
+            stop = max(start + 1, int(np.searchsorted(upto, upto[start] + step, side="right")) - 1)
+            pieces.append((start, stop))
+            start = stop
+        return pieces
+
+    def _positions(self, start: int, stop: int, nodes: Ints | None) -> tuple[Ints, Ints | slice]:
+        """Indptr of a range of rows, and the positions of their edges."""
+        indptr = self.edges.indptr
+        if nodes is None:
+            return indptr[start : stop + 1] - indptr[start], slice(indptr[start], indptr[stop])
+        return kernels.csr.csr_rows(indptr, nodes[start:stop])
+
+    def _sum_rows(self, words: Array, stride: int, nodes: Ints | None, out: Tensor) -> None:
+        """Write the sums at ``nodes`` into ``out``, straight from the arrays of the graph and the memory of ``h``."""
+        width, sums, edges = out.numel() // len(out), out.numpy().reshape(-1), self.edges
+        rows = read_only(np.arange(len(out)) if nodes is None else nodes)  # compiled once, for these
+
+        def work(k: int) -> None:
+            kernels.row_sums.sum_rows(
+                edges.indptr, edges.indices, None, rows, words, stride, self.weights, 1, width, False, False, False,
+                sums, *pieces[k],
+            )  # fmt: skip
+
+        threads = torch.get_num_threads() if out.numel() >= _SHARED else 1
+        pieces = [(0, len(out))] if threads == 1 and len(out) <= _AT_ONCE else self._pieces(nodes, threads)
+        run_all(work, len(pieces), threads)  # a row is the work of one thread: sums do not depend on their number
+
+    def _sparse(self, h: Tensor, nodes: Ints | None) -> Tensor:
+        import scipy.sparse
+
+        indptr, near, weights = self.edges.indptr, self.edges.indices, self.weights
+        if nodes is not None:
+            indptr, positions = kernels.csr.csr_rows(indptr, nodes)
+            near, weights = near[positions], None if weights is None else weights[positions]
+        kind = np.float64 if h.dtype == torch.float64 else np.float32
+        values = np.ones(len(near), kind) if weights is None else weights.astype(kind)
+        matrix = scipy.sparse.csr_array((values, near, indptr), shape=(len(indptr) - 1, h.shape[0]))
+        parts = (h.values().cpu().numpy(), h.col_indices().cpu().numpy(), h.crow_indices().cpu().numpy())
+        return from_scipy(matrix @ scipy.sparse.csr_array(parts, shape=tuple(h.shape))).to(h.device)
+
+
+def _as_words(h: Tensor) -> tuple[Array, int] | None:
+    """Flat memory of the rows of ``h`` for ``sum_rows``, and the distance between rows; None: unreadable."""
+    if h.device.type != "cpu" or h.dtype not in _WORDS:
+        return None
+    h = h.resolve_neg()
+    width = h.shape[1:].numel()
+    if not (h.is_contiguous() or h[0].is_contiguous()):
+        h = h.contiguous()
+    stride = h.stride(0)
+    words = h.as_strided(((len(h) - 1) * stride + width,), (1,)).view(_WORDS[h.dtype]).numpy()
+    return (words, stride) if words.flags.aligned else None

@@ -1,0 +1,171 @@
+"""The options that samplers share, each written once; and all that an ``__init__`` takes, with those that it passes on.
+
+``Sampler`` says what the options mean. A sampler names its own arguments, and ends with
+``**options: Unpack[SamplerOptions]``. From there come its signature (for ``help`` and the documentation), its settings,
+and the error for an unknown name.
+"""
+
+from __future__ import annotations
+
+import inspect
+from difflib import get_close_matches
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, TypedDict, get_args, get_type_hints
+
+from nodeflow._base.frozen import Frozen
+from nodeflow._base.types import EdgeFilter
+
+
+class SamplerOptions(TypedDict, total=False):
+    """The options of samplers that choose edges layer by layer; see ``Sampler``."""
+
+    direction: str
+    include_dst: bool
+    reuse: bool
+    edge_filter: EdgeFilter | None
+    weight: str | None
+    seed: int
+
+
+class SubgraphOptions(TypedDict, total=False):
+    """The options of samplers of subgraphs: without those of layers."""
+
+    direction: str
+    edge_filter: EdgeFilter | None
+    weight: str | None
+    seed: int
+
+
+class LayerOptions(SubgraphOptions, total=False):
+    """The options of samplers that draw a layer as a whole: without ``reuse``."""
+
+    include_dst: bool
+
+
+class FullOptions(TypedDict, total=False):
+    """The options of samplers that draw nothing: without ``seed``."""
+
+    direction: str
+    include_dst: bool
+    reuse: bool
+    edge_filter: EdgeFilter | None
+    weight: str | None
+
+
+class WalkOptions(TypedDict, total=False):
+    """The options of samplers whose flows have no edges of the graph: without ``weight``."""
+
+    direction: str
+    include_dst: bool
+    reuse: bool
+    edge_filter: EdgeFilter | None
+    seed: int
+
+
+_ORDER = tuple(SamplerOptions.__annotations__)
+_SIZES = ("fanouts", "layer_sizes", "num_neighbors")
+_SYNONYMS = {
+    **dict.fromkeys((*_SIZES, "fanout", "sizes", "num_samples", "num_neighbours", "nodes_per_layer"), _SIZES),
+    **dict.fromkeys(("random_state", "random_seed", "rng", "generator"), ("seed",)),
+    **dict.fromkeys(("probs", "weight_attr", "edge_weight"), ("prob", "weight")),
+    **dict.fromkeys(("layers", "num_hops", "hops", "num_layers", "num_steps"), ("num_flows", *_SIZES)),
+    **dict.fromkeys(("time_attr", "times"), ("time",)),
+}
+"""Words of other libraries, and the arguments that they may stand for here."""
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value prints as itself, in any process."""
+    if isinstance(value, dict):
+        return all(is_plain(key) and is_plain(part) for key, part in value.items())
+    if isinstance(value, (tuple, list)):
+        return all(map(is_plain, value))
+    return value is None or isinstance(value, (bool, int, float, str, Frozen))
+
+
+@cache
+def arguments(kind: type) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a sampler's ``__init__`` beside the graph, by name; shared options come last.
+
+    Names that an ``__init__`` passes on as ``**options`` are parameters of the next class that has one: all of them, or
+    those of the TypedDict that it unpacks.
+    """
+    parameters: dict[str, inspect.Parameter] = {}
+    limits: list[frozenset[str]] = []
+    first = True
+    for base in kind.__mro__:
+        if base is object or "__init__" not in vars(base):
+            continue
+        init = vars(base)["__init__"]
+        named = inspect.signature(init).parameters.values()
+        for p in named:
+            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name in ("self", "graph"):
+                continue
+            if all(p.name in limit for limit in limits):
+                parameters.setdefault(p.name, p if first else p.replace(kind=p.KEYWORD_ONLY))
+        rest = [p.name for p in named if p.kind is p.VAR_KEYWORD]
+        if not rest:
+            break
+        limits += _unpacked(init, rest[0])
+        first = False
+    shared = {name: parameters.pop(name) for name in _ORDER if name in parameters}
+    return parameters | shared
+
+
+@cache
+def _takes_any(kind: type) -> bool:
+    """Whether an ``__init__`` on the way to the last one takes names that no signature has: untyped ``**options``."""
+    for base in kind.__mro__[:-1]:
+        if "__init__" in vars(base):
+            init = vars(base)["__init__"]
+            rest = [p.name for p in inspect.signature(init).parameters.values() if p.kind is p.VAR_KEYWORD]
+            if not rest:
+                return False
+            if not _unpacked(init, rest[0]):
+                return True
+    return False
+
+
+def _unpacked(init: Any, name: str) -> list[frozenset[str]]:
+    """The names of the TypedDict that ``**name`` unpacks, in a list; no entry where it is annotated otherwise."""
+    one = SimpleNamespace(__annotations__={name: init.__annotations__.get(name)})
+    try:
+        hints = get_type_hints(one, init.__globals__)
+    except NameError:  # an annotation for type checkers alone
+        return []
+    fields = [getattr(kind, "__annotations__", None) for kind in get_args(hints[name])]
+    return [frozenset(names) for names in fields if names is not None]
+
+
+@cache
+def names_of(kind: type) -> frozenset[str]:
+    """The names of all arguments of a sampler and of its base classes, and ``graph``."""
+    return frozenset(("graph", *(name for base in kind.__mro__ for name in arguments(base))))
+
+
+class Signature:
+    """The ``__signature__`` of a class of samplers, for ``help``: its own arguments and the options that it shares."""
+
+    def __get__(self, sampler: object, kind: type) -> inspect.Signature:
+        if sampler is not None:  # the signature of a sampler is that of its __call__
+            raise AttributeError("__signature__")
+        init = next(vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base))
+        own = [p for name, p in inspect.signature(init).parameters.items() if name != "self"]
+        own = [p for p in own if p.kind is not p.VAR_KEYWORD]
+        names = {p.name for p in own}
+        # what a base class requires, this one passes to it
+        passed = [p for p in arguments(kind).values() if p.name not in names and p.default is not p.empty]
+        return inspect.Signature(sorted((*own, *passed), key=lambda p: p.kind))
+
+
+def check_names(kind: type, named: dict[str, Any]) -> None:
+    """Raise TypeError for the first keyword argument that a sampler of class ``kind`` is sure not to take."""
+    takes = arguments(kind)
+    if named.keys() <= takes.keys() or _takes_any(kind):
+        return
+    for name in named.keys() - takes.keys() - {"graph"}:
+        near = [word for word in _SYNONYMS.get(name, ()) if word in takes] or get_close_matches(name, takes, 1)
+        order = ", one number per flow in flow order (the last is for the seeds)" if near and near[0] in _SIZES else ""
+        hint = f"it is called {near[0]}= here{order}" if near else f"it takes {', '.join(takes)}"
+        raise TypeError(f"{kind.__name__} got an unexpected keyword argument {name!r}; {hint}")

@@ -1,0 +1,176 @@
+"""Fields of settings: the default, check, help and command-line words of one setting, and groups of them."""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import Field, dataclass, field, fields
+from textwrap import fill
+from typing import Any, ClassVar
+
+from nodeflow._base.checks import as_count, as_int, as_number, check_one_of, check_type, describe
+
+Check = Callable[[Any, str], Any]
+"""Takes a value and its name; returns the value, converted where types of files and of Python differ, or raises."""
+
+
+@dataclass(frozen=True)
+class Usual:
+    """A default that depends on other settings of the group.
+
+    Args:
+        words: for the help.
+        value: called with the group, whose fields before this one are set.
+    """
+
+    words: str
+    value: Callable[[Any], object]
+
+
+def setting(default: object, help: str, check: Check, *, name: str = "", **words: Any) -> Any:
+    """Return a dataclass field, from which the command, files of settings, docstrings and tables are made.
+
+    Args:
+        default: the value, or the ``Usual`` one.
+        help: for the command and the documentation.
+        check: run on every value.
+        name: name among the settings of all groups, a keyword of ``Settings``; empty: that of the field.
+        words: further arguments of ``argparse`` for the command's option.
+    """
+    return field(default=default, metadata={"help": help, "check": check, "name": name, "words": words})
+
+
+def one_of(names: str | Iterable[str], help: str, *, default: str = "", name: str = "") -> Any:
+    """A setting that is one of ``names``, by default the first; names without spaces may be in one string."""
+    names = tuple(names.split() if isinstance(names, str) else names)
+
+    def check(value: Any, label: str) -> str:
+        check_one_of(value, label, names)
+        return str(value)
+
+    return setting(default or names[0], help, check, name=name, choices=names)
+
+
+def text(default: str, help: str) -> Any:
+    """A setting that is a string."""
+    return setting(default, help, check_text, metavar="NAME")
+
+
+def check_text(value: object, name: str) -> str:
+    """Return a string; raises TypeError for another type."""
+    check_type(value, name, str, "a string")
+    return str(value)
+
+
+def count(default: int | Usual, help: str, *, least: int = 0) -> Any:
+    """A setting that is an integer of at least ``least``."""
+    return setting(default, help, lambda value, name: as_count(value, name, least), type=int, metavar="N")
+
+
+def integer(default: int, help: str) -> Any:
+    """A setting that is any integer."""
+    return setting(default, help, as_int, type=int, metavar="N")
+
+
+def number(default: float | Usual, help: str, **bounds: float) -> Any:
+    """A setting that is a finite number within ``bounds``, those of ``as_number``; at least 0 without a lower one."""
+    if "above" not in bounds:
+        bounds = {"least": 0.0, **bounds}
+    return setting(default, help, lambda value, name: as_number(value, name, **bounds), type=float, metavar="X")
+
+
+def flag(help: str) -> Any:
+    """A setting that is off unless asked for."""
+
+    def check(value: Any, name: str) -> bool:
+        check_type(value, name, bool, "true or false")
+        return bool(value)
+
+    return setting(False, help, check, action="store_true")
+
+
+def table(help: str, *, name: str) -> Any:
+    """A setting that is a table of further arguments by name."""
+
+    def check(value: Any, label: str) -> dict[str, Any]:
+        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+            raise TypeError(f"{label} must be a table of arguments by name, got {describe(value)}")
+        return dict(value)
+
+    return setting(Usual("none", lambda _: {}), help, check, name=name, action=_Pair, metavar="NAME=VALUE")
+
+
+class Group:
+    """Base of the groups of settings, frozen dataclasses of the fields above, whose values are checked."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            value = value.value(self) if isinstance(value, Usual) else value
+            object.__setattr__(self, one.name, one.metadata["check"](value, name_of(one)))
+
+
+def name_of(one: Field[Any]) -> str:
+    """Return the name of a setting among those of all groups."""
+    return str(one.metadata["name"] or one.name)
+
+
+def option_of(one: Field[Any]) -> str:
+    """Return the option of the command for a setting; a table's is given once for every entry."""
+    name = name_of(one)
+    return f"--{name.removesuffix('s') if one.metadata['words'].get('action') is _Pair else name}".replace("_", "-")
+
+
+def default_of(one: Field[Any]) -> str:
+    """Return the default as text, "none" for an empty text, "off" for False."""
+    if isinstance(one.default, Usual):
+        return one.default.words
+    return "off" if one.default is False else str(one.default) or "none"
+
+
+def add_option(parser: argparse._ArgumentGroup, one: Field[Any], read: str) -> None:
+    """Add the option of a setting to a parser; where it is not given, it is absent from the namespace.
+
+    ``read``: the values of others with which it is read; empty where it always is.
+    """
+    words = one.metadata["words"]
+    notes = [] if words.get("action") in ("store_true", _Pair) else [f"default: {default_of(one)}"]
+    notes += [f"read with {read}"] if read else []
+    text = " ".join([one.metadata["help"], *([f"({'; '.join(notes)})"] if notes else [])]).replace("%", "%%")
+    parser.add_argument(option_of(one), dest=name_of(one), default=argparse.SUPPRESS, help=text, **words)
+
+
+def documentation(group: str, one: Field[Any]) -> str:
+    """Return the entry of a setting in a docstring; ``group`` is the attribute of ``Settings`` that holds it."""
+    choices = one.metadata["words"].get("choices")
+    several = f"; one of {', '.join(choices)}" if choices else ""
+    entry = f"{name_of(one)}: {one.metadata['help']} (``{group}.{one.name}``; default: {default_of(one)}{several})."
+    return fill(entry, 120, initial_indent=" " * 8, subsequent_indent=" " * 12, break_on_hyphens=False)
+
+
+class _Pair(argparse.Action):
+    """Collects name=value into a table; values are read as in TOML, other words as strings."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        name, equals, value = str(values).partition("=")
+        if not equals or not name:
+            parser.error(f"argument {option}: expected NAME=VALUE, got {values!r}")
+        try:
+            read: object = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            read = value
+        setattr(namespace, self.dest, {**getattr(namespace, self.dest, {}), name: read})
+
+
+class Numbers(argparse.Action):
+    """Collects integers given as ``2 2`` or ``2,2``."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        try:
+            numbers = [int(part) for word in values for part in word.removesuffix(",").split(",")]
+        except ValueError:
+            parser.error(f"argument {option}: invalid int value: {' '.join(values)!r}; DATA goes before {option}")
+        setattr(namespace, self.dest, numbers)

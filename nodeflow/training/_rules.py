@@ -1,0 +1,165 @@
+"""Rules of settings in one table: where each is read, and which exclude each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nodeflow.nn import DECODERS
+from nodeflow.training._methods import METHODS
+from nodeflow.training._models import MODELS
+
+
+class Others:
+    """All values but these."""
+
+    def __init__(self, *values: object) -> None:
+        self.values = values
+
+    def __contains__(self, value: object) -> bool:
+        return value not in self.values
+
+
+Condition = Mapping[str, tuple[object, ...] | Others]
+"""Values that settings, and facts of the data, must have, by name."""
+FEATURES, NO_FEATURES = "a data set with features", "a data set without features"
+WHOLE, PARTS = "the whole graph in every process", "a part of the graph in every process"
+ONE, SEVERAL = "one process", "several processes"
+FACTS = ("features", "graph", "processes")
+"""Facts of a run that are no settings. They are known, as ``task`` "auto" is, when it begins."""
+
+LINK = ("link",)
+NODES = Others("link")
+CLASSES = ("auto", "classification")
+SUBGRAPHS = tuple(name for name, method in METHODS.items() if not method.by_node)
+HISTORY = tuple(name for name, method in METHODS.items() if method.has_history)
+NO_ESTIMATE = tuple(name for name, method in METHODS.items() if not method.estimates)
+TYPED = tuple(name for name, kind in MODELS.items() if kind.typed)
+READS_TYPES = Others(*(name for name in MODELS if name not in TYPED))  # models of the user's own are among these
+_HISTORIES = [name for name, kind in MODELS.items() if kind.with_history]
+NO_HISTORY = Others(*_HISTORIES)
+CUBED = tuple(name for name, decoder in DECODERS.items() if hasattr(decoder, "n3"))
+ENCODER, NO_ENCODER = Others("none"), ("none",)
+BUFFER, IN_FILES = ("partitions",), Others("memory")
+ONE_VS_ALL, SAMPLED = ("one-vs-all",), Others("one-vs-all")
+
+READ: dict[str, tuple[Condition, ...]] = {
+    "[link]": ({"task": LINK},),
+    "edge_type": ({"task": LINK}, {"model": READS_TYPES}),
+    "embedding": (
+        {"inputs": ("embedding", "both")},
+        {"inputs": ("auto",), "features": (NO_FEATURES,)},
+        {"task": LINK, "model": ENCODER},
+    ),
+    **dict.fromkeys(("hidden", "norm", "residual", "model_options"), ({"model": ENCODER},)),
+    **dict.fromkeys(("sampler", "fanouts", "sampler_options"), ({"model": ENCODER},)),
+    "label_smoothing": ({"task": CLASSES}, {"task": LINK, "link_loss": ONE_VS_ALL}),
+    "class_weights": ({"task": CLASSES},),
+    "validate": ({"task": NODES, "sampler": Others(*NO_ESTIMATE)},),
+    **dict.fromkeys(("negatives", "negative_law", "chunk", "corrupt"), ({"link_loss": SAMPLED},)),
+    "workers": ({"task": NODES}, {"link_loss": SAMPLED}),
+    "margin": ({"link_loss": ("margin", "self-adversarial")},),
+    "temperature": ({"link_loss": ("self-adversarial",)},),
+    "n3": ({"decoder": CUBED},),
+    "memory": ({"storage": IN_FILES},),
+    "partitions": ({"storage": BUFFER}, {"storage": ("memory",), "graph": (PARTS,)}),
+    "slots": ({"storage": BUFFER},),
+    "order": ({"storage": BUFFER},),
+    "share": ({"graph": (PARTS,)},),
+}
+"""Conditions of which one must hold where a setting, or any of a [group], is read; all others are always read."""
+
+NEEDED: tuple[tuple[Condition, str, str], ...] = (
+    ({"storage": BUFFER}, "partitions", "the folder that nodeflow partition wrote"),
+    ({"storage": BUFFER}, "slots", "how many partitions are in memory at a time"),
+)
+"""Settings that must be given where a condition holds, and what they are."""
+
+EXCLUDED: tuple[tuple[Condition, str], ...] = (
+    ({"model": NO_ENCODER, "task": NODES}, "it stands for rows of nodes that the decoder of task 'link' compares"),
+    ({"link_loss": ONE_VS_ALL, "model": ENCODER}, "it scores all nodes in every step, so it needs model 'none'"),
+    ({"sampler": SUBGRAPHS + HISTORY, "task": LINK}, "seeds must be nodes, and no history is kept"),
+    ({"class_weights": ("seeds",), "sampler": SUBGRAPHS}, "its batches have all nodes of a subgraph"),
+    ({"validate": ("sampled",), "sampler": SUBGRAPHS}, "its batches have all nodes of a subgraph"),
+    ({"sampler": HISTORY, "model": NO_HISTORY}, f"it needs a model with a history, {' or '.join(_HISTORIES)}"),
+    ({"norm": Others("none"), "sampler": HISTORY}, "models with a history have none"),
+    ({"residual": (True,), "sampler": HISTORY}, "models with a history have none"),
+    ({"storage": IN_FILES, "sampler": HISTORY}, "it reads the features of all nodes; take storage 'memory'"),
+    ({"storage": IN_FILES, "model": NO_ENCODER}, "the features of all nodes are compared; take storage 'memory'"),
+    ({"storage": IN_FILES, "inputs": ("embedding",)}, "no features are read; take storage 'memory'"),
+    ({"storage": IN_FILES, "features": (NO_FEATURES,)}, "no features are read; take storage 'memory'"),
+    ({"storage": BUFFER, "inputs": ("both",)}, "the learned rows of all nodes lie in memory; take inputs 'features'"),
+    (
+        {"storage": BUFFER, "task": LINK},
+        "negatives are drawn among all nodes; take another storage, or a partitions.PartitionBuffer in a loop of your "
+        "own",
+    ),
+    *(({"storage": BUFFER, "sampler": (name,)}, each.why_whole) for name, each in METHODS.items() if each.why_whole),
+    (
+        {"storage": BUFFER, "processes": (SEVERAL,)},
+        "their buffers would hold different states; give each a part instead: nodeflow partition --for processes, and "
+        "--partitions without --storage",
+    ),
+    *(
+        ({"sampler": (name,), "processes": (SEVERAL,)}, each.why_alone)
+        for name, each in METHODS.items()
+        if each.why_alone
+    ),
+    ({"link_loss": ONE_VS_ALL, "processes": (SEVERAL,)}, "its batches are not shared"),
+    ({"task": LINK, "graph": (PARTS,)}, "ranks are among the rows of all nodes"),
+    ({"storage": IN_FILES, "graph": (PARTS,)}, "features lie in the files of the parts; leave storage out"),
+    ({"model": TYPED, "graph": (PARTS,)}, "the types of all edges are in no process"),
+)
+"""Values that exclude each other, and why."""
+
+
+def where_read(name: str, group: str = "") -> str:
+    """Return the values with which a setting is read, also those for its group, as text; empty for always."""
+    conditions = [READ[key] for key in (f"[{group}]", name) if key in READ]
+    return ", and with ".join(_either(alternatives) for alternatives in conditions)
+
+
+def unread(name: str, group: str, values: Mapping[str, object]) -> str:
+    """Return where a setting of a group is read, if not in a run of these values; empty if it is, or may be.
+
+    ``values``: settings by name, and as many of ``FACTS`` as are known.
+    """
+    for key in (f"[{group}]", name):
+        conditions = READ.get(key, ({},))
+        if not any(_holds(condition, values, unknown=True) for condition in conditions):
+            rest = {one: values[one] for condition in conditions for one in condition if one in values}
+            return f"is read with {_either(conditions)}, and this run has {_and(_shown(rest))}"
+    return ""
+
+
+def check_values(values: Mapping[str, object]) -> None:
+    """Raise ValueError for settings that are missing, or exclude each other; ``values`` as for ``unread``."""
+    for condition, name, what in NEEDED:
+        if _holds(condition, values, unknown=False) and not values[name]:
+            raise ValueError(f"{_and(_shown({one: values[one] for one in condition}))} needs {name}: {what}; got none")
+    for condition, why in EXCLUDED:
+        if _holds(condition, values, unknown=False):
+            first, *rest = _shown({one: values[one] for one in condition}).values()
+            raise ValueError(f"{first} does not go with {' and '.join(rest)}: {why}")
+
+
+def _holds(condition: Condition, values: Mapping[str, object], *, unknown: bool) -> bool:
+    return all(values[name] in allowed if name in values else unknown for name, allowed in condition.items())
+
+
+def _either(conditions: tuple[Condition, ...]) -> str:
+    several = [_and({one: _allowed(one, condition[one]) for one in condition}) for condition in conditions]
+    return ", or with ".join(several)
+
+
+def _shown(values: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) if name in FACTS else f"{name} {value!r}" for name, value in values.items()}
+
+
+def _allowed(name: str, allowed: tuple[object, ...] | Others) -> str:
+    if isinstance(allowed, Others):
+        return f"{name} other than {' and '.join(map(repr, allowed.values))}"
+    return " or ".join(map(str, allowed)) if name in FACTS else f"{name} {' or '.join(map(repr, allowed))}"
+
+
+def _and(words: Mapping[str, str]) -> str:
+    return " and ".join(words.values())

@@ -1,0 +1,351 @@
+"""Graphs saved into folders and opened again."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from _support.graphs import sparse_column
+from _support.sampler_families import graph_of_all
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, eye_array
+from torch import Tensor
+
+from nodeflow import Graph, NeighborSampler, storage
+from nodeflow._disk.manifest import MANIFEST
+from nodeflow._rows.rows import as_array, is_read_only
+from nodeflow.testing import graphs
+
+TYPES = [torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.bool, torch.complex64, torch.float8_e4m3fn]
+
+
+class Doubled:
+    """Rows made when they are fetched: row i holds 2 * i."""
+
+    dtype = torch.float32
+
+    def __init__(self, size: int, width: int, of: torch.dtype = torch.float32) -> None:
+        self.shape, self.of, self.most = (size, width), of, 0
+
+    def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
+        self.most = max(self.most, len(ids))
+        return (2 * ids)[:, None].expand(-1, self.shape[1]).to(self.of)
+
+
+def same_column(a: Tensor, b: Tensor) -> bool:
+    if a.layout != b.layout or a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.layout == torch.sparse_csr:
+        return bool(torch.equal(a.to_dense(), b.to_dense()))
+    return as_array(a.contiguous()).tobytes() == as_array(b.contiguous()).tobytes()
+
+
+def same_graph(a: Graph, b: Graph) -> None:
+    assert (a.num_nodes, a.num_edges) == (b.num_nodes, b.num_edges)
+    for one, other in zip(a.csc(), b.csc(), strict=True):
+        if one is None or other is None:
+            assert one is other
+        else:
+            assert one.dtype == other.dtype
+            assert np.array_equal(one, other)
+    for frame, again in ((a.ndata, b.ndata), (a.edata, b.edata)):
+        assert list(frame) == list(again)
+        assert all(same_column(frame[name], again[name]) for name in frame)
+
+
+def example() -> Graph:
+    graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 0], num_nodes=4)
+    random = np.random.default_rng(0)
+    for dtype in TYPES:
+        graph.ndata[str(dtype)] = torch.from_numpy(random.normal(0, 9, (4, 3))).to(dtype)
+    graph.ndata["sparse"] = sparse_column(csr_array([[0, 1.5], [0, 0], [2, 0], [3, 4]]))
+    graph.edata["w"] = torch.rand(4, generator=torch.Generator().manual_seed(0))
+    return graph
+
+
+def test_all_types_of_columns_come_back(tmp_path: Path) -> None:
+    graph = example()
+    graph.save(tmp_path / "g")
+    for verify in (False, True):
+        opened = Graph.open(tmp_path / "g", verify=verify)
+        same_graph(graph, opened)
+        assert all(is_read_only(c) for c in opened.ndata.values() if c.layout == torch.strided)
+        assert opened.uid != graph.uid
+    assert Graph.open(tmp_path / "g").uid != Graph.open(tmp_path / "g").uid
+
+
+@given(graph=graphs(), data=st.data())
+def test_any_graph_comes_back(tmp_path_factory: pytest.TempPathFactory, graph: Graph, data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.text(max_size=5), max_size=3, unique=True))
+    for name in names:
+        graph.ndata[name] = torch.rand(graph.num_nodes, 2)
+    folder = tmp_path_factory.mktemp("any") / "g"
+    graph.save(folder)
+    same_graph(graph, Graph.open(folder, verify=True))
+
+
+def test_names_of_columns_are_no_names_of_files(tmp_path: Path) -> None:
+    names = ["a/b", "..", "", "../../x", "名前", "\ud800", "nul\0", "C:\\", "indptr"]
+    graph = Graph.from_edges([0], [1], ndata={name: torch.tensor([i, i]) for i, name in enumerate(names)})
+    graph.save(tmp_path / "deep" / "g")
+    assert {path.name for path in (tmp_path / "deep").iterdir()} == {"g"}
+    assert all(path.is_file() and path.name.isascii() for path in (tmp_path / "deep" / "g").iterdir())
+    same_graph(graph, Graph.open(tmp_path / "deep" / "g"))
+
+
+def test_edge_ids_are_left_out_where_they_are_positions(tmp_path: Path) -> None:
+    graph = Graph([0, 1, 2], [1, 0])
+    graph.save(tmp_path / "g")
+    assert Graph.open(tmp_path / "g").csc()[2] is None
+    assert not [path for path in (tmp_path / "g").iterdir() if path.name.startswith("edge_ids")]
+
+
+def test_rows_are_fetched_in_pieces(tmp_path: Path) -> None:
+    rows = Doubled(100_000, 64)
+    Graph(np.zeros(100_001, np.int64), np.zeros(0, np.int64), ndata={"x": rows}).save(tmp_path / "g")
+    column = Graph.open(tmp_path / "g").ndata["x"]
+    assert torch.equal(column[::999, 5], 2.0 * torch.arange(0, 100_000, 999))
+    assert rows.most <= 2**24 // 256  # 16 MiB
+
+
+def test_rows_of_another_type_or_shape_are_refused(tmp_path: Path) -> None:
+    rows = Doubled(3, 2, torch.float64)
+    graph = Graph([0, 0, 0, 0], np.zeros(0, np.int64), ndata={"x": rows})
+    with pytest.raises(TypeError, match=r"column 'x': fetch of Doubled must return torch\.float32, got torch\.float64"):
+        graph.save(tmp_path / "g")
+    rows.of, rows.fetch = torch.float32, lambda ids, out=None: torch.zeros(1, 2)  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match=r"must return \[3, 2\] for 3 ids, got \[1, 2\]"):
+        graph.save(tmp_path / "g")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pickle_names_the_files(tmp_path: Path) -> None:
+    graph = Graph.from_edges(np.arange(5000), np.arange(5000)[::-1].copy())
+    graph.ndata["half"] = torch.rand(5000, 4).bfloat16()
+    graph.ndata["eighth"] = torch.rand(5000, 4).to(torch.float8_e4m3fn)
+    graph.ndata["sparse"] = sparse_column(eye_array(5000, 3, format="csr"))
+    graph.edata["w"] = torch.rand(5000)
+    graph.save(tmp_path / "g")
+    opened = Graph.open(tmp_path / "g")
+    pickled = pickle.dumps(opened)
+    assert len(pickled) < 4000
+    again = pickle.loads(pickled)
+    same_graph(graph, again)
+    assert again.uid == opened.uid
+    assert is_read_only(again.ndata["half"])
+    assert len(pickle.dumps(again)) < 4000
+    assert torch.equal(pickle.loads(pickle.dumps(opened.ndata["half"][7:9])), graph.ndata["half"][7:9])
+
+
+def test_a_graph_saved_over_its_own_folder_goes_on(tmp_path: Path) -> None:
+    graph = example()
+    graph.save(tmp_path / "g")
+    opened = Graph.open(tmp_path / "g")
+    before = pickle.dumps(opened)
+    opened.ndata["new"] = torch.arange(4)
+    opened.save(tmp_path / "g", overwrite=True)
+    same_graph(opened, Graph.open(tmp_path / "g", verify=True))
+    same_graph(graph, pickle.loads(before))  # unchanged files have their names still
+    del opened.ndata["torch.float16"]
+    opened.ndata["torch.bfloat16"] = opened.ndata["torch.bfloat16"] + 1
+    opened.save(tmp_path / "g", overwrite=True)
+    same_graph(opened, Graph.open(tmp_path / "g", verify=True))
+    with pytest.raises(FileNotFoundError, match="the pickle names it"):  # never another column in its place
+        pickle.loads(before)
+    assert [path.name for path in tmp_path.iterdir()] == ["g"]
+
+
+def test_an_existing_folder_is_kept(tmp_path: Path) -> None:
+    example().save(tmp_path / "g")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        Graph.from_edges([0], [1]).save(tmp_path / "g")
+    same_graph(example(), Graph.open(tmp_path / "g"))
+
+
+def test_draws_are_those_of_the_graph_in_memory(tmp_path: Path) -> None:
+    graph = graph_of_all()
+    graph.save(tmp_path / "g")
+    opened = Graph.open(tmp_path / "g")
+    batches = [NeighborSampler(each, [3, 2], seed=5)(np.arange(20)) for each in (graph, opened)]
+    for a, b in zip(batches[0].layers, batches[1].layers, strict=True):
+        assert torch.equal(a.parent_nid, b.parent_nid)
+    for one, other in zip(batches[0].flows, batches[1].flows, strict=True):
+        assert torch.equal(one.parent_eid, other.parent_eid)
+
+
+def changed(folder: Path, change: Any) -> None:
+    manifest = json.loads((folder / MANIFEST).read_text())
+    change(manifest)
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m["arrays"].pop("indices"), "must name the arrays"),
+        (lambda m: m["arrays"].update(indptr=m["arrays"]["indices"]), "do not make a graph"),
+        (lambda m: m["arrays"].update(edge_ids=m["arrays"]["indptr"]), "do not make a graph"),
+        (lambda m: m["facts"].update(ndata=[{"name": "x"}]), "wrong columns in ndata"),
+        (lambda m: m["facts"].update(ndata=m["facts"]["edata"] + [{"name": 3}]), "wrong columns in ndata"),
+        (lambda m: m["facts"].update(edata=[{"name": "x", "width": None, "arrays": ["indptr"]}]), "wrong columns"),
+        (lambda m: m["arrays"][m["facts"]["ndata"][-1]["arrays"][0]]["csr"].reverse(), "rows of|holds|indptr|indices"),
+        (lambda m: m.update(version=2), "version 2"),
+    ],
+)
+def test_foreign_manifests_are_refused(tmp_path: Path, change: Any, message: str) -> None:
+    example().save(tmp_path / "g")
+    changed(tmp_path / "g", change)
+    with pytest.raises(ValueError, match=message):
+        Graph.open(tmp_path / "g")
+
+
+@pytest.mark.parametrize("what", ["indptr", "indices", "edge_ids", "ndata1", "ndata7.indices"])
+@pytest.mark.parametrize("how", ["missing", "cut", "flipped"])
+def test_damage_is_found(tmp_path: Path, what: str, how: str) -> None:
+    example().save(tmp_path / "g")
+    (file,) = (path for path in (tmp_path / "g").iterdir() if path.name.startswith(f"{what}-"))
+    contents = bytearray(file.read_bytes())
+    file.unlink()
+    if how == "cut":
+        file.write_bytes(contents[:-3])
+    elif how == "flipped":
+        contents[-1] ^= 64
+        file.write_bytes(contents)
+    with pytest.raises(ValueError, match=file.name):
+        Graph.open(tmp_path / "g", verify=how == "flipped")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (([0, 2, 1, 4], [1, 1, 0, 2], None), "must not decrease"),
+        (([0, 2, 3, 4], [1, 1, 0, 3], None), r"indices\[3\] is 3"),
+        (([0, 2, 3, 4], [1, 1, 0, 2], [0, 1, 1, 3]), "permutation"),
+    ],
+)
+def test_verify_checks_the_structure(tmp_path: Path, arrays: Any, message: str) -> None:
+    """Of a folder whose checksums are right, as another program may write it."""
+    wrong = Graph._trusted([None if a is None else np.array(a) for a in arrays], example().ndata, example().edata)
+    wrong.ndata.restore({})
+    wrong.save(tmp_path / "g")
+    Graph.open(tmp_path / "g")
+    with pytest.raises(ValueError, match=message):
+        Graph.open(tmp_path / "g", verify=True)
+
+
+def test_a_full_disk_leaves_the_old_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    example().save(tmp_path / "g")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        Graph.from_edges([0], [1]).save(tmp_path / "g", overwrite=True)
+    monkeypatch.undo()
+    same_graph(example(), Graph.open(tmp_path / "g", verify=True))
+    assert [path.name for path in tmp_path.iterdir()] == ["g"]
+
+
+def test_a_real_limit_of_the_file_system_leaves_nothing(tmp_path: Path) -> None:
+    """A file may not grow beyond 50 kB, which is what a full disk is to a program."""
+    resource = pytest.importorskip("resource")
+    graph = Graph.from_edges(np.arange(9999), np.arange(9999))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            graph.save(tmp_path / "g")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_opening_takes_no_time_that_depends_on_the_size(tmp_path: Path) -> None:
+    """A graph of 10^10 edges, whose files are holes."""
+    graph = Graph([0, 0], np.zeros(0, np.int64), ndata={"x": torch.zeros(1, 2)})
+    graph.save(tmp_path / "g")
+    size = 10**10
+    (indptr,) = (tmp_path / "g").glob("indptr*")
+    with indptr.open("r+b") as file:
+        file.seek(-8, os.SEEK_END)
+        file.write(np.int64(size).tobytes())
+    (indices,) = (tmp_path / "g").glob("indices*")
+    with indices.open("wb") as file:
+        np.lib.format.write_array_header_2_0(file, {"descr": "<i4", "fortran_order": False, "shape": (size,)})
+        file.truncate(file.tell() + 4 * size)
+    changed(tmp_path / "g", lambda m: m["arrays"]["indices"].update(shape=[size], dtype="int32"))
+    start = time.perf_counter()
+    opened = Graph.open(tmp_path / "g")
+    assert time.perf_counter() - start < 1
+    assert repr(opened) == "Graph(1 nodes, 10000000000 edges, ndata: x)"
+    assert len(pickle.dumps(opened)) < 2000
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_the_old_folder(tmp_path: Path) -> None:
+    example().save(tmp_path / "g")
+    code = """
+import sys, time, torch, nodeflow
+class Slow:
+    shape, dtype = (2, 3), torch.float32
+    def fetch(self, ids, out=None):
+        print("writing", flush=True)
+        time.sleep(60)
+graph = nodeflow.Graph.from_edges([0], [1], ndata={"a": torch.ones(2), "slow": Slow()})
+graph.save(sys.argv[1], overwrite=True)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "g")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        with pytest.raises(BlockingIOError, match="another process"):
+            example().save(tmp_path / "g", overwrite=True)
+        process.send_signal(signal.SIGKILL)
+    same_graph(example(), Graph.open(tmp_path / "g", verify=True))
+    example().save(tmp_path / "g", overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["g"]
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        Graph.open(tmp_path / "nowhere")
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(FileNotFoundError, match="has no graph in it"):
+        Graph.open(tmp_path / "mine")
+
+
+def test_sparse_rows_in_a_file_are_written_piece_by_piece(tmp_path: Path) -> None:
+    storage.save_sparse(tmp_path / "x", scipy.sparse.eye_array(3, format="csr"))
+    graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": storage.open(tmp_path / "x")})
+    graph.save(tmp_path / "graph")
+    assert Graph.open(tmp_path / "graph").ndata["x"].to_dense().equal(torch.eye(3, dtype=torch.float64))
+
+
+def test_the_sparse_columns_of_an_earlier_version_are_read(tmp_path: Path) -> None:
+    """It named the arrays of a sparse column one by one, beside the width."""
+    graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": torch.eye(3).to_sparse_csr()})
+    graph.save(tmp_path / "g")
+
+    def as_before(manifest: Any) -> None:
+        array = manifest["arrays"].pop("ndata0")
+        indptr, indices = array.pop("csr")
+        manifest["arrays"] |= {"a": indptr, "b": indices, "c": {**array, "shape": indices["shape"]}}
+        manifest["facts"]["ndata"] = [{"name": "x", "width": 3, "arrays": ["a", "b", "c"]}]
+
+    changed(tmp_path / "g", as_before)
+    for verify in (False, True):
+        assert Graph.open(tmp_path / "g", verify=verify).ndata["x"].to_dense().equal(torch.eye(3))

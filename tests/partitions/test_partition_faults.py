@@ -1,0 +1,185 @@
+"""Faults of the partition buffer: a folder is as after the last epoch that ended, and another run goes on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.partition_tools import random_graph, written
+
+from nodeflow._disk.arrays import ArrayFile
+from nodeflow._disk.streams import ArrayWriter
+from nodeflow.partitions import PartitionBuffer, Partitions, beta_order
+
+
+def epoch_that(folder: Path, stop: Any, **options: Any) -> None:
+    """An epoch in which all rows are set to -1, and ``stop`` is called in every state with its number."""
+    with PartitionBuffer(folder, 2, order="beta", writable=["x"], **options) as buffer:
+        for state in buffer:
+            state.graph.ndata["x"][:] = -1
+            if stop(state.number):
+                break
+
+
+def check_as_committed(folder: Path, table: torch.Tensor) -> None:
+    """The folder holds what it held, and another epoch can begin."""
+    parts = Partitions.open(folder, verify=True)
+    assert parts.epoch == 0
+    assert parts.column("x").fetch(torch.arange(len(table))).equal(table)
+    with PartitionBuffer(folder, 2, order="beta", writable=["x"]):
+        assert len(list((folder / "nodes").iterdir())) == len(parts.ndata) * parts.num_parts
+    epoch_that(folder, lambda number: False)
+    assert bool((Partitions.open(folder).column("x").fetch(torch.arange(len(table))) == -1).all())
+
+
+@pytest.mark.parametrize("number", [0, 1, 4])
+def test_an_epoch_that_is_left_early_changes_nothing(tmp_path: Path, number: int) -> None:
+    graph = random_graph(20, 50)
+    parts = written(graph, tmp_path / "a", 5)
+    epoch_that(parts.folder, lambda k: k == number)
+    check_as_committed(parts.folder, graph.ndata["x"])
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_an_exception_in_the_loop_changes_nothing(tmp_path: Path, error: type[BaseException]) -> None:
+    graph = random_graph(20, 50)
+    parts = written(graph, tmp_path / "a", 5)
+
+    def fail(number: int) -> bool:
+        if number == 3:
+            raise error
+        return False
+
+    with pytest.raises(error):
+        epoch_that(parts.folder, fail)
+    check_as_committed(parts.folder, graph.ndata["x"])
+
+
+@pytest.mark.parametrize("prefetch", [True, False])
+@pytest.mark.parametrize("after", [0, 2, 9, 12])
+def test_a_full_disk_ends_the_epoch_with_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, prefetch: bool
+) -> None:
+    """The disk is full at a write in the background, or at the commit (from the ninth write on)."""
+    graph = random_graph(20, 50)
+    parts = written(graph, tmp_path / "a", 5)
+    assert beta_order(5, 2).swaps == 9
+    calls = 0
+
+    def finish(writer: ArrayWriter, *arguments: Any, **options: Any) -> ArrayFile:
+        nonlocal calls
+        calls += 1
+        if calls > min(after, 10):
+            writer.file.write_bytes(b"half of it")
+            raise OSError(errno.ENOSPC, "No space left on device", str(writer.file))
+        return real(writer, *arguments, **options)
+
+    real = ArrayWriter.finish
+    with monkeypatch.context() as patch:
+        patch.setattr(ArrayWriter, "finish", finish)
+        with pytest.raises(OSError, match=r"partition \d of column 'x'; the epoch is not committed.*after epoch 0"):
+            epoch_that(parts.folder, lambda number: False, prefetch=prefetch)
+    check_as_committed(parts.folder, graph.ndata["x"])
+
+
+@pytest.mark.parametrize("prefetch", [True, False])
+def test_a_file_that_is_damaged_between_states_is_named(tmp_path: Path, prefetch: bool) -> None:
+    parts = written(random_graph(20, 50), tmp_path / "a", 5)
+    buffer = PartitionBuffer(parts.folder, 2, order="beta", prefetch=prefetch)
+    missing = next(k for k in range(5) if k not in buffer.order_of(0).states[0])
+    file = parts.folder / parts.node_array("x", missing).file
+    whole = file.read_bytes()
+    os.truncate(file, 130)
+    with pytest.raises(ValueError, match=rf"x.{missing}.0.npy is damaged or was cut off"):
+        list(buffer)
+    file.write_bytes(whole)
+    edges = np.load(parts.folder / "src.npy", mmap_mode="r+")
+    edges[:] = -3
+    with pytest.raises(ValueError, match=r"src.npy is damaged: edge \d+ ends at row -3 of a partition that has 4"):
+        list(PartitionBuffer(parts.folder, 2, ndata=[]))
+
+
+KILLED = """
+import os, signal, sys
+from nodeflow.partitions import PartitionBuffer
+
+with PartitionBuffer(sys.argv[1], 2, order="beta", writable=["x"]) as buffer:
+    for epoch in range(2):
+        for state in buffer:
+            state.graph.ndata["x"][state.nodes >= 0] += 1
+            if epoch == 1 and state.number == int(sys.argv[2]):
+                os.kill(os.getpid(), signal.SIGKILL)
+"""
+COMMIT = """
+import os, signal
+import nodeflow._disk.manifest as manifest
+
+replaced, commits = os.replace, 0
+
+def replace(draft, path):
+    global commits
+    commits += path.name == "manifest.json"
+    if commits < 2:
+        return replaced(draft, path)
+    if {when!r} == "after":
+        replaced(draft, path)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+manifest.os.replace = replace
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "number", "epochs"),
+    [
+        (KILLED, 3, 1),
+        pytest.param(COMMIT.format(when="before") + KILLED, 99, 1, marks=pytest.mark.slow),
+        (COMMIT.format(when="after") + KILLED, 99, 2),
+    ],
+    ids=["in the middle of an epoch", "before the commit", "after the commit"],
+)
+def test_a_killed_run_leaves_a_committed_epoch_and_goes_on(
+    tmp_path: Path, program: str, number: int, epochs: int
+) -> None:
+    graph = random_graph(20, 50)
+    parts = written(graph, tmp_path / "a", 5)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-c", program, str(parts.folder), str(number)]
+    assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
+    states = torch.zeros(20)
+    reference = PartitionBuffer(parts.folder, 2, order="beta")
+    for epoch in range(epochs):
+        for held in reference.order_of(epoch).states:
+            states += torch.isin(parts.partition_of(range(20)), torch.tensor(held))
+    found = Partitions.open(parts.folder, verify=True)
+    assert found.epoch == epochs
+    assert found.column("x").fetch(torch.arange(20)).equal(graph.ndata["x"] + states[:, None])
+    with PartitionBuffer(parts.folder, 2, order="beta", writable=["x"]) as buffer:  # its lock is free
+        assert buffer.epoch == epochs
+        assert sum(path.name.startswith("x.") for path in (parts.folder / "nodes").iterdir()) == 5
+        list(buffer)
+    assert Partitions.open(parts.folder).epoch == epochs + 1
+
+
+def test_one_buffer_writes_a_folder(tmp_path: Path) -> None:
+    parts = written(random_graph(20, 50), tmp_path / "a", 5)
+    with PartitionBuffer(parts.folder, 2, writable=["x"]) as buffer:
+        with pytest.raises(BlockingIOError, match="written by another process"):
+            PartitionBuffer(parts.folder, 2, writable=["x"])
+        with pytest.raises(BlockingIOError, match="written by another process"):
+            written(random_graph(20, 50), parts.folder, 5, overwrite=True)
+        assert len(list(PartitionBuffer(parts.folder, 2))) == 10  # reading is free
+    with pytest.raises(RuntimeError, match="closed; make a new one"):
+        list(buffer)
+    forgotten = PartitionBuffer(parts.folder, 2, writable=["x"])
+    del forgotten
+    PartitionBuffer(parts.folder, 2, writable=["x"]).close()

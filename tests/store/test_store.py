@@ -1,0 +1,356 @@
+"""Stores: rows change by whole commits, whatever happens in between."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _support.kill_tools import killed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from nodeflow._disk.manifest import MANIFEST
+from nodeflow._store import journal
+from nodeflow._store.files import FileStore as Store
+from nodeflow._store.journal import Journal
+from nodeflow._store.memory import MemoryStore
+from nodeflow._store.store import Changes
+
+SHAPES = {
+    "x": ((50, 3), torch.float32), "half": ((50, 2), torch.bfloat16), "seen": ((50,), torch.bool),
+    "step": ((), torch.int64),
+}  # fmt: skip
+
+
+def opened(folder: Path, **other: Any) -> Store:
+    return Store(folder, "thing", 1, SHAPES, {"name": "papers"}, **other)
+
+
+def changes(number: int) -> dict[str, tuple[Tensor, Tensor]]:
+    """What commit ``number`` writes; ids may repeat where their rows are the same."""
+    random = torch.Generator().manual_seed(number)
+    ids = torch.randint(0, 50, (20,), generator=random)
+    return {
+        "x": (ids, torch.full((20, 3), float(number))),
+        "half": (ids[:4], torch.full((4, 2), -float(number)).bfloat16()),
+        "seen": (ids, torch.ones(20, dtype=torch.bool)), "step": (torch.tensor([0]), torch.tensor([number])),
+    }  # fmt: skip
+
+
+def after(number: int) -> dict[str, Any]:
+    """The arrays after so many commits."""
+    arrays = {name: torch.zeros(shape, dtype=dtype) for name, (shape, dtype) in SHAPES.items()}
+    for k in range(1, number + 1):
+        for name, (ids, rows) in changes(k).items():
+            (arrays[name] if arrays[name].ndim else arrays[name].view(1))[ids] = rows
+    return values(arrays)
+
+
+def values(arrays: dict[str, Tensor]) -> dict[str, Any]:
+    return {name: array.tolist() for name, array in arrays.items()}
+
+
+def test_commits_are_there_when_the_folder_is_opened_again(tmp_path: Path) -> None:
+    store = opened(tmp_path / "a" / "b")
+    assert values(store.arrays) == after(0)
+    for k in (1, 2):
+        store.commit(changes(k))
+    store.flush()
+    assert values(store.arrays) == values(opened(tmp_path / "a" / "b").arrays) == after(2)
+    store.close()
+    assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == [".lock", "0", MANIFEST]
+    assert np.load(tmp_path / "a" / "b" / "0" / "x.npy").tolist() == after(2)["x"]
+    with pytest.raises(ValueError, match="is closed"):
+        store.commit(changes(3))
+
+
+def test_stores_of_one_process_share_the_journal(tmp_path: Path) -> None:
+    """What another store has put in its place, or removed when it was closed, is no longer written."""
+    first, second = opened(tmp_path / "a"), opened(tmp_path / "a")
+    first.commit(changes(1))
+    second.commit(changes(2))
+    large = torch.arange(50).repeat(500)
+    first.commit({"x": (large, torch.full((len(large), 3), 2.0))})  # in a larger journal
+    first.commit(changes(3))
+    for _ in range(2):
+        rows = {name: array if array.ndim else array.view(1) for name, array in second.arrays.items()}
+        second._journal.record(rows, [(name, ids) for name, (ids, _) in changes(4).items()])
+        MemoryStore(second.arrays).commit(changes(4))
+        assert opened(tmp_path / "a").arrays["step"].item() == second.arrays["step"].item() == 3
+        first.close()
+
+
+def test_all_arrays_are_replaced_at_once(tmp_path: Path) -> None:
+    store = opened(tmp_path / "a")
+    store.commit(changes(1))
+    new = store.successor()
+    new["x"].fill_(4)
+    assert values(store.arrays) == values(opened(tmp_path / "a").arrays) == after(1)  # which removes unfinished sets
+    new = store.successor()
+    new["x"].fill_(4)
+    store.replace(new)
+    assert values(store.arrays) == values(opened(tmp_path / "a").arrays) == {**after(0), "x": [[4.0] * 3] * 50}
+    store.commit(changes(1))
+    assert values(opened(tmp_path / "a").arrays)["half"] == after(1)["half"]
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=4), st.integers(0, 3), st.booleans())
+@settings(max_examples=40)
+def test_an_error_at_any_array_puts_all_rows_back(ids: list[list[int]], at: int, files: bool) -> None:
+    import tempfile
+
+    shapes = {f"x{k}": ((10, 2), torch.float64) for k in range(4)}
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "s", "thing", 1, shapes, {})
+        for array in store.arrays.values():
+            array.copy_(torch.rand(10, 2))
+        before = values(store.arrays)
+        wanted: dict[str, tuple[Tensor, Tensor]] = {}
+        for k, which in enumerate(ids):
+            new = torch.rand(len(which) + (k == at), 2).double()  # too many rows for the ids
+            wanted[f"x{k}"] = torch.tensor(which, dtype=torch.int64), new
+        if at < len(ids):
+            with pytest.raises((IndexError, RuntimeError)):
+                store.commit(wanted) if files else MemoryStore(store.arrays).commit(wanted)
+            assert values(store.arrays) == before
+            return
+        store.commit(wanted) if files else MemoryStore(store.arrays).commit(wanted)
+        for k, which in enumerate(ids):
+            expected = torch.tensor(before[f"x{k}"], dtype=torch.float64).view(10, 2)
+            for row, new in zip(which, wanted[f"x{k}"][1], strict=True):
+                expected[row] = new
+            assert store.arrays[f"x{k}"].equal(expected)
+        store.close()
+
+
+@pytest.mark.parametrize("bad", [[50], [-1], [3, 10**12]])
+def test_ids_that_are_no_rows(bad: list[int], tmp_path: Path) -> None:
+    store = opened(tmp_path / "a")
+    store.commit(changes(1))
+    ids = torch.tensor(bad)
+    for wrong in ({"x": (ids, torch.ones(len(bad), 3))}, {**changes(2), "seen": (ids, torch.ones(len(bad)).bool())}):
+        with pytest.raises((IndexError, RuntimeError)):
+            store.commit(wrong)
+        with pytest.raises((IndexError, RuntimeError)):
+            MemoryStore(store.arrays).commit(wrong)
+        assert values(store.arrays) == after(1)
+
+
+# ---- faults
+
+DIE = """
+import os, signal, sys
+from pathlib import Path
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+torch.set_num_threads(1)
+sys.path[:0] = [str(Path(sys.argv[2]))]
+from store.test_store import after, changes, opened, values
+
+class DieAt(TorchDispatchMode):
+    def __init__(self, n):
+        super().__init__()
+        self.n, self.seen = n, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen += 1
+        if self.seen == self.n:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return func(*args, **(kwargs or {}))
+
+store = opened(Path(sys.argv[1]))
+store.commit(changes(1))
+with DieAt(0):  # the first use of such a mode imports for seconds
+    store.commit(changes(1))
+store.close()
+for n in range(1, 1000):
+    child = os.fork()
+    if child == 0:
+        store, wanted = opened(Path(sys.argv[1])), changes(2)
+        with DieAt(n):
+            store.commit(wanted)
+        os._exit(0)
+    if os.waitpid(child, 0)[1] == 0:
+        break
+    store = opened(Path(sys.argv[1]))
+    assert values(store.arrays) == after(1), n
+    store.close()
+print(n)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_killed_at_any_operation_of_a_commit_leaves_the_rows_before(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", DIE, str(tmp_path / "a"), str(Path(__file__).parents[1])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 10
+    assert values(opened(tmp_path / "a").arrays) == after(2)
+
+
+RUN = """
+import sys
+from pathlib import Path
+sys.path[:0] = [str(Path(sys.argv[2]))]
+from store.test_store import changes, opened
+store = opened(Path(sys.argv[1]))
+print("ready", flush=True)
+for k in range(int(store.arrays["step"]) + 1, 10**6):
+    store.commit(changes(k))
+"""
+
+
+@pytest.mark.parametrize("count", [1, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_killed_process_leaves_whole_commits(count: int, tmp_path: Path) -> None:
+    opened(tmp_path / "a").close()
+    for seconds in np.random.default_rng(0).uniform(0.02, 0.2, count):
+        killed(RUN, tmp_path / "a", seconds, opened)
+        store = opened(tmp_path / "a")
+        assert values(store.arrays) == after(int(store.arrays["step"]))
+        store.close()
+    assert int(opened(tmp_path / "a").arrays["step"]) > 0
+
+
+def interrupted(folder: Path) -> None:
+    """Leave a commit whose rows are written and whose journal is marked."""
+    store = opened(folder)
+    store.commit(changes(1))
+    rows = {name: array if array.ndim else array.view(1) for name, array in store.arrays.items()}
+    store._journal.record(rows, [(name, ids) for name, (ids, _) in changes(2).items()])
+    MemoryStore(store.arrays).commit(changes(2))
+    assert values(store.arrays) == after(2)
+
+
+@pytest.mark.parametrize("damage", ["none", "flipped", "last", "cut", "foreign", "empty", "index"])
+def test_only_a_complete_journal_is_undone(damage: str, tmp_path: Path) -> None:
+    interrupted(tmp_path / "a")
+    file = tmp_path / "a" / "journal"
+    contents = bytearray(file.read_bytes())
+    if damage == "flipped":
+        contents[200] ^= 1
+    elif damage == "last":  # the old row of the last array
+        contents[int.from_bytes(contents[:8], "little") - 64] ^= 1
+    elif damage == "cut":
+        contents = contents[:300]
+    elif damage == "foreign":
+        contents[24:32] = b"%PDF-1.7"
+    elif damage == "empty":
+        contents = bytearray()
+    elif damage == "index":
+        contents[16] += 1
+    file.write_bytes(contents)
+    store = opened(tmp_path / "a")
+    assert values(store.arrays) == after(1 if damage == "none" else 2)
+    store.commit(changes(3))
+    if damage != "none":
+        assert values(store.arrays) == values(opened(tmp_path / "a").arrays) == after(3)
+
+
+def test_a_full_disk_during_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = opened(tmp_path / "a")
+    with monkeypatch.context() as patched:
+        patched.setattr(journal, "take_room", full)
+        with pytest.raises(OSError, match=r"No space left on device: a commit needs .* bytes"):
+            store.commit(changes(1))
+    assert values(store.arrays) == values(opened(tmp_path / "a").arrays) == after(0)
+    assert not [path for path in (tmp_path / "a").iterdir() if "new" in path.name]
+    store.commit(changes(1))
+    assert values(store.arrays) == after(1)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "posix_fallocate", full)
+        with pytest.raises(OSError, match="No space left on device: a thing of 858 bytes"):
+            opened(tmp_path / "b")
+        with pytest.raises(OSError, match="No space left on device: a thing of 858 bytes"):
+            store.successor()
+    assert not (tmp_path / "b").exists()
+    assert values(opened(tmp_path / "a").arrays) == after(1)
+
+
+@pytest.mark.slow
+def test_a_child_made_by_fork_does_not_write(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from pathlib import Path; sys.path[:0] = [sys.argv[2]]\n"
+        "from store.test_store import changes, opened\n"
+        "store = opened(Path(sys.argv[1])); child = os.fork()\n"
+        "if child == 0:\n"
+        "    for job in (lambda: store.commit(changes(1)), lambda: opened(Path(sys.argv[1]))):\n"
+        "        try: job()\n"
+        "        except BlockingIOError: continue\n"
+        "        os._exit(1)\n"
+        "    os._exit(0)\n"
+        "assert os.waitpid(child, 0)[1] == 0; store.commit(changes(1))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "a"), str(Path(__file__).parents[1])]
+    subprocess.run(command, check=True)
+    assert values(opened(tmp_path / "a").arrays) == after(1)
+
+
+def test_folders_of_others(tmp_path: Path) -> None:
+    opened(tmp_path / "a").close()
+    other = {**SHAPES, "x": ((50, 4), torch.float32)}
+    with pytest.raises(ValueError, match=r"holds a thing with arrays .*; choose another folder"):
+        Store(tmp_path / "a", "thing", 1, other, {"name": "papers"})
+    with pytest.raises(ValueError, match="holds a thing with name papers, not mag"):
+        Store(tmp_path / "a", "thing", 1, SHAPES, {"name": "mag"})
+    with pytest.raises(ValueError, match="holds a thing of another author"):
+        Store(tmp_path / "a", "thing", 1, SHAPES, {"name": "mag"}, {"name": "of another author"})
+    with pytest.raises(ValueError, match="holds 'thing', not 'soup'"):
+        Store(tmp_path / "a", "soup", 1, SHAPES, {})
+    with pytest.raises(ValueError, match="version 1"):
+        Store(tmp_path / "a", "thing", 2, SHAPES, {"name": "papers"})
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "history.json").touch()
+    with pytest.raises(ValueError, match="holds other files, or a thing of an earlier layout"):
+        opened(tmp_path / "mine")
+    (tmp_path / "a" / "0" / "half.npy").unlink()
+    with pytest.raises(ValueError, match=r"half\.npy"):
+        opened(tmp_path / "a")
+    manifest = json.loads((tmp_path / "a" / MANIFEST).read_text())
+    manifest["facts"].pop("set")
+    (tmp_path / "a" / MANIFEST).write_text(json.dumps({**manifest, "arrays": {}}))
+    with pytest.raises(ValueError, match="does not say which arrays"):
+        opened(tmp_path / "a")
+
+
+def test_a_journal_that_is_not_marked_changes_nothing(tmp_path: Path) -> None:
+    log = Journal(tmp_path / "journal")
+    log.undo({})
+    log.erase()
+    assert not log.marked
+    array = torch.arange(6.0).view(3, 2)
+    log.record({"x": array}, [("x", torch.tensor([1, 2]))])
+    log.close()
+    assert (tmp_path / "journal").exists()  # still needed
+    array.zero_()
+    log.undo({"x": array})
+    assert array.tolist() == [[0, 0], [2, 3], [4, 5]]
+    log.close()
+    assert not (tmp_path / "journal").exists()
+
+
+def test_a_journal_is_marked_when_all_rows_are_there(tmp_path: Path) -> None:
+    """What a kill in between finds: nothing to be put back."""
+    log, arrays = Journal(tmp_path / "journal"), {"x": torch.arange(6.0).view(3, 2), "y": torch.arange(3)}
+    with pytest.raises((IndexError, RuntimeError)):
+        log.record(arrays, [("x", torch.tensor([1])), ("y", torch.tensor([3]))])
+    assert not log.marked
+    log.record(arrays, [("x", torch.tensor([1])), ("y", torch.tensor([2]))])
+    assert log.marked
+
+
+def test_a_commit_of_nothing(tmp_path: Path) -> None:
+    nothing: Changes = {}
+    opened(tmp_path / "a").commit(nothing)
+    assert values(opened(tmp_path / "a").arrays) == after(0)

@@ -1,0 +1,241 @@
+"""Every setting in every kind of run is either read by the run or refused, with the reason."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from _support.cli_tools import status
+from _support.training_tools import planted
+
+from nodeflow import Graph
+from nodeflow.datasets import Dataset, read_folder
+from nodeflow.nn import GraphSAGE
+from nodeflow.training import Settings, Trainer
+from nodeflow.training._fields import Group, name_of
+from nodeflow.training._rules import FEATURES, NO_FEATURES, NODES, ONE, PARTS, READ, SEVERAL, WHOLE
+from nodeflow.training._settings import FIELDS, GROUPS
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SMALL: dict[str, Any] = {"batch_size": 64, "epochs": 1, "direction": "in"}
+NODE = {**SMALL, "hidden": 8, "fanouts": (3, 3)}
+LINK = {**SMALL, "task": "link", "embedding": 8, "negatives": 4, "chunk": 16, "batch_size": 512}
+ROWS = {**LINK, "model": "none", "inputs": "embedding"}
+RUNS: dict[str, dict[str, Any]] = {
+    **{
+        name: {**NODE, "sampler": name}
+        for name in ("neighbor", "labor", "saint", "cluster", "shadow", "random-walk", "cv")
+    },
+    "ladies": {**NODE, "sampler": "ladies", "fanouts": (32, 32)},
+    **{name: {**NODE, "model": name} for name in ("gin", "gat", "rgcn", "own_of_this_test:make")},
+    "learned rows": {**NODE, "inputs": "embedding"},
+    "features": {**NODE, "inputs": "features"},
+    "no features": NODE,
+    "regression": {**NODE, "task": "regression"},
+    "auto, of numbers": NODE,
+    **{name: {**NODE, "storage": name} for name in ("file", "cached", "lookahead")},
+    "partitions": {**NODE, "storage": "partitions", "slots": 2, "batch_size": 5},
+    **{name: {**ROWS, "link_loss": name} for name in ("softmax", "logistic", "margin", "self-adversarial")},
+    "one-vs-all": {
+        **{name: value for name, value in ROWS.items() if name not in ("negatives", "chunk")},
+        "link_loss": "one-vs-all",
+    },
+    "dot": {**ROWS, "decoder": "dot"},
+    "links of features": {**LINK, "fanouts": (3,), "hidden": 8},
+    "links of shadow": {**LINK, "sampler": "shadow", "fanouts": (3,), "hidden": 8},
+}
+OTHER: dict[str, Any] = {
+    "task": "classification", "seed": 1, "direction": "out", "edge_type": "kind", "model": "gcn", "inputs": "both",
+    "embedding": 5, "hidden": 5, "dropout": 0.3, "norm": "layer", "residual": True,
+    "model_options": {"aggregator": "pool"}, "sampler": "bernoulli", "fanouts": (2, 2), "batch_size": 50,
+    "sampler_options": {"replace": True}, "decoder": "complex", "decoder_options": {"norm": 1}, "inverse": True,
+    "link_loss": "logistic", "negatives": 3, "negative_law": "degree", "chunk": 8, "corrupt": "source", "margin": 2.0,
+    "n3": 0.1, "temperature": 2.0, "label_smoothing": 0.1, "class_weights": "balanced", "optimizer": "sgd", "lr": 0.1,
+    "weight_decay": 0.1, "schedule": "linear", "warmup": 1.0, "clip": 1.0, "accumulate": 2, "epochs": 2, "patience": 1,
+    "validate_every": 2, "validate": "full", "metric": "f1_macro", "storage": "file", "memory": "3 KB",
+    "partitions": "/nowhere", "slots": 4, "order": "beta", "device": "cuda", "precision": "bf16", "compile": True,
+    "workers": 2, "share": "owned",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("folders")
+    planted().save(place / "data")
+    assert (
+        status(
+            ["partition", str(place / "data"), "--parts", "6", "--direction", "in", "--output", str(place / "parts")]
+        )
+        == 0
+    )
+    return place
+
+
+def data_of(run: str, folders: Path) -> Dataset:
+    if run in ("file", "cached", "lookahead", "partitions"):
+        return read_folder(folders / "data")
+    data = planted()
+    columns = dict(data.graph.ndata)
+    if run == "no features":
+        del columns["feat"]
+    if run in ("regression", "auto, of numbers"):
+        columns["label"] = columns["label"].float() * 1.5
+    graph = Graph.from_edges(*data.graph.edges(), num_nodes=300, ndata=columns, edata=data.graph.edata)
+    return replace(data, graph=graph)
+
+
+@contextmanager
+def reads() -> Iterator[set[str]]:
+    """Within the block, settings that code of ``training`` reads are put into a set, but not those that rules read."""
+    read: set[str] = set()
+    names = {(kind, one.name): name_of(one) for kind in GROUPS.values() for one in kind.__dataclass_fields__.values()}
+
+    def get(group: Group, attribute: str) -> Any:
+        code = sys._getframe(1).f_code
+        file = Path(code.co_filename)
+        if file.parent.name == "training" and (
+            file.stem not in ("_settings", "_fields", "_rules") or code.co_name == "bytes"
+        ):
+            read.add(names.get((type(group), attribute), ""))
+        return object.__getattribute__(group, attribute)
+
+    Group.__getattribute__ = get  # type: ignore[method-assign, assignment]
+    try:
+        yield read
+    finally:
+        del Group.__getattribute__
+
+
+def test_other_values_are_of_all_settings() -> None:
+    assert set(OTHER) == set(FIELDS)
+    assert all(OTHER[name] != one.default for name, (_, one) in FIELDS.items())
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_setting_is_read_or_refused(run: str, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = ModuleType("own_of_this_test")
+    own.make = GraphSAGE  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, own.__name__, own)
+    data, values = data_of(run, folders), RUNS[run]
+    if run == "partitions":
+        values = {**values, "partitions": str(folders / "parts")}
+    with reads() as read:
+        trainer = Trainer(data, Settings(**values))
+        trainer.run()
+    facts = {"features": FEATURES if "feat" in data.graph.ndata else NO_FEATURES, "graph": WHOLE, "processes": ONE}
+    if values.get("task") != "link":
+        facts["task"] = trainer.task.target.task  # type: ignore[attr-defined]
+    accepted, refused = {"task", "seed"}, dict[str, str]()
+    for name, value in OTHER.items():
+        if name == "task":
+            continue
+        try:
+            Settings(**{**values, name: value}).check(**facts)
+        except ValueError as error:
+            refused[name] = str(error)
+        else:
+            accepted.add(name)
+    assert all(name in message and "\n" not in message for name, message in refused.items())
+    assert accepted - read - {"task", "seed"} == set()
+    assert set(values) <= accepted | {"task", "model", "inputs", "storage", "partitions", "fanouts", "sampler"}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"margin": 9}, r"^margin \(= 9\) is read with task 'link', and this run has task 'auto'; leave it out$"),
+        ({"margin": 1.0}, "margin .* is read with task 'link'"),  # also where it is the default
+        ({"link": {"margin": 9, "decoder": "dot"}}, "margin .* is read with task 'link'"),
+        ({"task": "link", "margin": 9}, "margin .* 'self-adversarial', and this run has link_loss 'softmax'"),
+        ({"task": "link", "link_loss": "margin", "temperature": 2}, "temperature .* has link_loss 'margin'"),
+        ({"task": "link", "label_smoothing": 0.3}, "label_smoothing .* has task 'link' and link_loss 'softmax'"),
+        ({"task": "link", "class_weights": "balanced"}, "class_weights .* this run has task 'link'"),
+        ({"task": "link", "decoder": "dot", "n3": 0.1}, "n3 .* is read with decoder 'distmult' or 'complex'"),
+        ({"order": "beta"}, r"order \(= 'beta'\) is read with storage 'partitions', and this run has storage 'memory'"),
+        ({"memory": "2 GB"}, "memory .* is read with storage other than 'memory', and this run has storage 'memory'"),
+        ({"model": "none"}, "model 'none' does not go with task 'auto': it stands for rows of nodes"),
+        ({"hiden": 3}, r"there is no setting 'hiden' \(= 3\); did you mean hidden\?"),
+        ({"link": {"loss_": "margin"}}, r"there is no setting 'link.loss_' .*; did you mean link.loss\?"),
+        ({"link": 3}, "there is no setting 'link'"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_reasons(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Settings(**values)
+
+
+@pytest.mark.parametrize(
+    ("values", "facts", "message"),
+    [
+        (
+            {"share": "owned"},
+            {"graph": WHOLE},
+            "share .* is read with a part of the graph in every process, and .* whole",
+        ),
+        ({"embedding": 8}, {"features": FEATURES}, "embedding .* has inputs 'auto' and a data set with features"),
+        ({"label_smoothing": 0.1}, {"task": "regression"}, "label_smoothing .* this run has task 'regression'"),
+        ({"task": "link", "model": "none"}, {"graph": PARTS}, "task 'link' does not go with a part of the graph"),
+        (
+            {"sampler": "cv"},
+            {"processes": SEVERAL},
+            "sampler 'cv' does not go with several processes: each process would",
+        ),
+    ],
+)
+def test_facts_of_the_data(values: dict[str, Any], facts: dict[str, str], message: str) -> None:
+    settings = Settings(**values)
+    with pytest.raises(ValueError, match=message):
+        settings.check(**facts)
+
+
+def test_changes_leave_out_what_they_leave_unread() -> None:
+    links = Settings(task="link", decoder="complex", link_loss="margin", margin=9, lr=0.1)
+    assert links.replace(link_loss="softmax") == Settings(task="link", decoder="complex", lr=0.1)
+    assert links.replace(task="auto") == Settings(lr=0.1)
+    assert links.replace(link={"margin": 3}).link.margin == 3
+    with pytest.raises(ValueError, match=r"margin .* is read with task 'link'"):
+        links.replace(task="auto", margin=9)
+    with pytest.raises(
+        ValueError, match=r"margin .* is read with task 'link'"
+    ):  # a mistake of the file, not of the change
+        Settings.from_dict({"margin": 9}, lr=0.2)
+    assert Settings.from_dict({"margin": 9}, task="link", link_loss="margin").link.margin == 9
+
+
+def test_settings_by_group() -> None:
+    one = Settings(task="link", decoder="complex", link_loss="margin", margin=9, model="gcn", hidden=32)
+    groups = Settings(
+        task="link", link={"decoder": "complex", "loss": "margin", "margin": 9}, model={"name": "gcn", "hidden": 32}
+    )
+    assert one == groups
+    assert Settings(task="link", link=one.link, model=one.model) == one
+    assert (one.link.margin, one.model.name, one.model.hidden, one.link.loss) == (9.0, "gcn", 32, "margin")
+    assert eval(repr(one)) == one
+    assert "link" not in Settings().to_dict()
+    assert Settings.from_dict(one.to_dict()) == one
+    with pytest.raises(AttributeError):
+        one.model.hidden = 3  # type: ignore[misc]
+
+
+def test_a_file_of_the_version_before() -> None:
+    old = {name: one.default for name, (_, one) in FIELDS.items() if name not in ("lr", "fanouts", "dropout")}
+    old |= {"learning_rate": 0.02, "fanouts": [5, 5], "dropout": 0.6, "margin": 3.0}
+    old |= {name: {} for name in old if name.endswith("_options")}
+    read = Settings.from_dict(old)
+    assert read == Settings(lr=0.02, fanouts=(5, 5))
+    assert "margin" not in read.chosen
+
+
+def test_rules_name_settings() -> None:
+    assert set(READ) <= {*FIELDS, *(f"[{group}]" for group in GROUPS)}
+    assert "auto" in NODES
+    assert torch.get_num_threads() == 1
