@@ -279,7 +279,9 @@ class SamplerBase(ABC):
 
         A bool mask with an entry per possible seed becomes the ids where it is True.
         """
-        if isinstance(seeds, (Tensor, np.ndarray)) and seeds.dtype in (torch.bool, np.bool_):
+        # not ``seeds.dtype in (torch.bool, np.bool_)``: numpy drops the errors of comparing the two, also an interrupt's
+        of_bool = torch.bool if isinstance(seeds, Tensor) else np.bool_
+        if isinstance(seeds, (Tensor, np.ndarray)) and seeds.dtype == of_bool:
             if seeds.shape != (self.num_seeds,):
                 raise ValueError(
                     f"a mask of seeds must have one entry per {self.seed_kind} ({self.num_seeds}), got shape "
