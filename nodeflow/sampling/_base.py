@@ -279,7 +279,8 @@ class SamplerBase(ABC):
 
         A bool mask with an entry per possible seed becomes the ids where it is True.
         """
-        # not ``seeds.dtype in (torch.bool, np.bool_)``: numpy drops the errors of comparing the two, also an interrupt's
+        # ``dtype in (torch.bool, np.bool_)`` compares a dtype of numpy with one of torch, and numpy drops any error of
+        # that comparison, also a KeyboardInterrupt
         of_bool = torch.bool if isinstance(seeds, Tensor) else np.bool_
         if isinstance(seeds, (Tensor, np.ndarray)) and seeds.dtype == of_bool:
             if seeds.shape != (self.num_seeds,):
