@@ -108,4 +108,4 @@ def _end_threads() -> None:
     for over in list(_threads.values()):
         over.set()
     for thread in list(_threads):
-        thread.join(timeout=2 * PERIOD)  # not for ever: the process that keeps the store may be gone
+        thread.join(timeout=10 * PERIOD)  # not for ever: the process that keeps the store may be gone

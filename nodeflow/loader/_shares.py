@@ -154,7 +154,7 @@ def shares_of(
         check_one_of(share, "share", ("even", "owned"))
         if share == "even":
             return Shares(batch_size, group, sampler.seeds_together)
-        owner = _owners_of(sampler)
+        owner = _owners_of(sampler, group[1])
     else:
         owner = share
     if owner is None:
@@ -167,10 +167,10 @@ def shares_of(
     return Shares(batch_size, group, sampler.seeds_together, ranks)
 
 
-def _owners_of(sampler: SamplerBase) -> Owner | None:
-    """The processes that hold the seeds, where the graph lies on several and the seeds are nodes or edges of it."""
+def _owners_of(sampler: SamplerBase, world_size: int) -> Owner | None:
+    """The processes that hold the seeds, if those that share the steps hold the graph and seeds are nodes or edges."""
     peers = sampler.graph.peers
-    if peers.size == 1:  # processes that share steps have the whole graph each
+    if peers.size != world_size:  # each has the whole graph
         return None
     return {"node": peers.owners, "edge": peers.edge_owners}.get(sampler.seed_kind)
 

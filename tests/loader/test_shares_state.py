@@ -156,8 +156,13 @@ def test_rows_of_seeds_belong_to_the_owner_of_the_first():
 @pytest.mark.parametrize(("kind", "wanted"), [("node", min), ("edge", max), ("pair", None)])
 def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
     graph: Any = SimpleNamespace(peers=SimpleNamespace(size=2, owners=min, edge_owners=max))
-    assert _owners_of(SimpleNamespace(graph=graph, seed_kind=kind)) is wanted
-    assert _owners_of(SimpleNamespace(graph=GRAPH, seed_kind=kind)) is None
+    assert _owners_of(SimpleNamespace(graph=graph, seed_kind=kind), 2) is wanted
+    assert _owners_of(SimpleNamespace(graph=GRAPH, seed_kind=kind), 2) is None
+
+
+def test_one_process_owns_all_seeds():
+    batches = list(make(batch_size=7, share="owned"))
+    assert [seeds_of(batch) for batch in batches] == [seeds_of(batch) for batch in make(batch_size=7)]
 
 
 # ---- arguments
@@ -173,7 +178,11 @@ def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
         ({"rank": 0, "world_size": 0}, ValueError, "world_size"),
         ({"rank": 0.0, "world_size": 1}, TypeError, "rank"),
         ({"share": "mine"}, ValueError, "share must be"),
-        ({"share": "owned"}, ValueError, "share='owned' needs a graph that lies on several processes"),
+        (
+            {"share": "owned", "rank": 0, "world_size": 2},
+            ValueError,
+            "share='owned' needs a graph that lies on several processes",
+        ),
         (
             {"share": [0] * 59},
             ValueError,

@@ -391,5 +391,6 @@ def test_mistakes_of_partition(folders: dict[str, Path], tmp_path: Path, capsys:
 def test_the_bundled_data_set_in_partitions(tmp_path: Path) -> None:
     assert status(["partition", "debian", "--parts", "8", "--output", str(tmp_path), "--overwrite"]) == 0
     ids = torch.arange(0, debian().graph.num_nodes, 1000)
-    found = partitions.Partitions.open(tmp_path).column("feat").fetch(ids)
-    assert found.equal(debian().graph.ndata["feat"].to_dense()[ids])
+    rows = partitions.Partitions.open(tmp_path).column("feat").fetch(ids)
+    assert rows.layout == torch.sparse_csr
+    assert rows.to_dense().equal(debian().graph.ndata["feat"].to_dense()[ids])

@@ -150,7 +150,7 @@ def test_a_killed_process_is_started_again_and_the_result_is_that_of_an_undistur
 
 @pytest.mark.slow
 def test_the_lines_of_the_page(place: Path) -> None:
-    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "training-large.md").read_text(encoding="utf-8")
     lines = re.findall(r"^(?:torchrun --standalone|nodeflow partition DATA --for processes) .*$", page, re.MULTILINE)
     assert len(lines) == 3
     for line in lines:
