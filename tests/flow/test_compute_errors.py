@@ -166,22 +166,18 @@ def test_updates_that_do_not_fit():
 def test_wrong_ids():
     batch = make_batch()
     pair = fn.copy_u("h", "m"), fn.sum("m", "old")
-    with pytest.raises(ValueError, match=r"v\[2\] names node 3 again"):
-        batch.flow_compute(0, *pair, v=[3, 1, 3])
-    with pytest.raises(IndexError, match=r"v\[0\] is 4"):
-        batch.flow_compute(0, *pair, v=[4])
-    with pytest.raises(ValueError, match=r"edges\[1\] names edge 2 again"):
-        batch.flow_send_and_recv(0, [2, 2], *pair)
-    with pytest.raises(IndexError, match=r"edges\[0\] is 7"):
-        batch.apply_flows(0, fn.copy_u("h", "m"), edges=[7])
-    with pytest.raises(ValueError, match=r"v\[1\] names node 0 again"):
-        batch.apply_layers(0, lambda n: {}, v=[0, 0])
-    with pytest.raises(IndexError, match="flow 2 is out of range"):
-        batch.flow_compute(2, *pair)
-    with pytest.raises(TypeError, match="one flow is computed at a time"):
-        batch.flow_compute(ALL, *pair)
-    with pytest.raises(IndexError, match="layer 3 is out of range"):
-        batch.apply_layers(3, lambda n: {})
+    for error, words, call in (
+        (ValueError, r"v\[2\] names node 3 again", lambda: batch.flow_compute(0, *pair, v=[3, 1, 3])),
+        (IndexError, r"v\[0\] is 4", lambda: batch.flow_compute(0, *pair, v=[4])),
+        (ValueError, r"edges\[1\] names edge 2 again", lambda: batch.flow_send_and_recv(0, [2, 2], *pair)),
+        (IndexError, r"edges\[0\] is 7", lambda: batch.apply_flows(0, fn.copy_u("h", "m"), edges=[7])),
+        (ValueError, r"v\[1\] names node 0 again", lambda: batch.apply_layers(0, lambda n: {}, v=[0, 0])),
+        (IndexError, "flow 2 is out of range", lambda: batch.flow_compute(2, *pair)),
+        (TypeError, "one flow is computed at a time", lambda: batch.flow_compute(ALL, *pair)),
+        (IndexError, "layer 3 is out of range", lambda: batch.apply_layers(3, lambda n: {})),
+    ):
+        with pytest.raises(error, match=words):
+            call()
 
 
 def test_rows_of_another_shape_or_type_are_not_mixed():

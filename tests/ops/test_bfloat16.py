@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from nodeflow.ops import Structure, aggregate, aggregate_beside_own, dropout, linear_sum, sparse_linear
@@ -195,3 +196,93 @@ def test_products_of_any_number_of_rows_against_float64(rows):
     for found, expected, size in zip(*results, sizes, strict=True):
         assert found.shape == expected.shape
         assert bool(((found.double() - expected).abs() <= 2 * ROUNDED * size + 1e-6).all())
+
+
+def leaves(rows, width, dtype=torch.float32):
+    make = torch.Generator().manual_seed(rows + width)
+    shapes = (rows, 12), (width, 12), (width,)
+    return [torch.randn(shape, generator=make).to(dtype).requires_grad_() for shape in shapes]
+
+
+def mapped(x, weight, bias, **options):
+    with torch.autocast("cpu", torch.bfloat16):
+        return linear_sum((x, weight), bias=bias, **options)
+
+
+@pytest.mark.parametrize("rows", [1, 50, 3100])
+@pytest.mark.parametrize("width", [1, 3, 16, 47, 64])
+def test_results_and_gradients_are_those_of_the_steps(width, rows):
+    results = []
+    for together in (True, False):
+        torch.manual_seed(7)
+        given = leaves(rows, width)
+        out = mapped(*given, relu=True, dropout=0.4) if together else dropout(mapped(*given, relu=True), 0.4)
+        out.backward(torch.linspace(-1, 1, out.numel()).view(out.shape).bfloat16())
+        results.append([out.detach(), *(leaf.grad for leaf in given)])
+    assert torch.equal(results[0][0] > 0, results[1][0] > 0)
+    for found, expected in zip(*results, strict=True):
+        assert found.dtype == expected.dtype
+        assert (found - expected).abs().max() <= 4 * ROUNDED * expected.abs().max()
+
+
+def test_a_bias_is_its_gradient_summed_in_float32():
+    """Of 3,000 ones, of which bfloat16 could not add more than 256."""
+    bias = torch.ones(5, requires_grad=True)
+    mapped(torch.zeros(3000, 4), torch.zeros(5, 4), bias, relu=True).backward(torch.ones(3000, 5).bfloat16())
+    assert bias.grad.tolist() == [3000.0] * 5
+
+
+def test_not_a_number_stays():
+    x = torch.tensor([[float("nan")], [1.0]])
+    out = mapped(x, torch.ones(17, 1), torch.zeros(17), relu=True)
+    assert out.isnan().all(1).tolist() == [True, False]
+
+
+def test_second_gradients_are_those_of_the_steps():
+    found = []
+    for together in (True, False):
+        torch.manual_seed(1)
+        given = leaves(40, 6, torch.bfloat16)
+        if together:
+            out = linear_sum(given[:2], bias=given[2], relu=True, dropout=0.5)
+        else:
+            out = dropout(linear_sum(given[:2], bias=given[2], relu=True), 0.5)
+        (first,) = torch.autograd.grad(out.float().square().sum(), given[0], create_graph=True)
+        found.append(torch.autograd.grad(first.float().square().sum(), given[1])[0].float())
+    assert found[0].abs().sum() > 0
+    assert (found[0] - found[1]).abs().max() <= 8 * ROUNDED * found[1].abs().max()
+
+
+def test_threads_change_nothing_of_dropped_maps():
+    threads, results = torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            torch.manual_seed(2)
+            given = leaves(33_000, 40)
+            given[0].requires_grad_(False)
+            out = mapped(*given, relu=True, dropout=0.3)
+            out.backward(torch.ones_like(out))
+            results.append([out.detach(), given[2].grad])
+    finally:
+        torch.set_num_threads(threads)
+    for other in results[1:]:
+        assert all(map(torch.equal, results[0], other))
+
+
+def test_float32_is_dropped_by_torch():
+    x, weight, bias = leaves(30, 5)
+    torch.manual_seed(4)
+    found = linear_sum((x, weight), bias=bias, relu=True, dropout=0.3)
+    torch.manual_seed(4)
+    assert torch.equal(found, F.dropout(linear_sum((x, weight), bias=bias, relu=True), 0.3))
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_nothing_or_everything_is_dropped(rate):
+    given = leaves(600, 20)
+    out = mapped(*given, relu=True, dropout=rate)
+    out.sum().backward()
+    kept = mapped(*given, relu=True)
+    assert torch.equal(out, kept if rate == 0 else torch.zeros_like(kept))
+    assert bool(given[2].grad.any()) == (rate == 0)
