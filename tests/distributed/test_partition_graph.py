@@ -202,33 +202,28 @@ def test_the_report_is_a_table(tmp_path: Path) -> None:
     assert (empty.replication_factor, empty.cut, empty.edge_balance, empty.train_balance) == (1, 0, 1, None)
 
 
-def test_mistakes(tmp_path: Path) -> None:
-    graph, folder = random_graph(20, 30), tmp_path / "a"
-    with pytest.raises(TypeError, match="graph must be a nodeflow Graph, got"):
-        cut_into(folder, folder, 2)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="num_parts must be at least 1, got 0"):
-        cut_into(graph, folder, 0)
-    with pytest.raises(ValueError, match=r"method must be 'random', 'train-first', .* or 'hash', got 'best'"):
-        cut_into(graph, folder, 2, method="best")
-    with pytest.raises(ValueError, match="edges must be 'in', 'out' or 'grid', got 'all'"):
-        cut_into(graph, folder, 2, edges="all")
-    with pytest.raises(TypeError, match=r"balance must be a bool, got float 0\.05"):
-        cut_into(graph, folder, 2, balance=0.05, train=[1])
-    for train in (None, []):
-        with pytest.raises(ValueError, match="balance=True balances training nodes, and there are none; pass train"):
-            cut_into(graph, folder, 2, balance=True, train=train)
-    with pytest.raises(ValueError, match=r"method must have one entry per node \(20\), got 3"):
-        cut_into(graph, folder, 2, method=[0, 1, 0])
-    with pytest.raises(IndexError, match=r"method\[1\] is 2, but part ids go from 0 to 1"):
-        cut_into(graph, folder, 2, method=[0, 2] * 10)
-    with pytest.raises(IndexError, match=r"val\[0\] is 20, but node ids go from 0 to 19"):
-        cut_into(graph, folder, 2, val=[20])
-    with pytest.raises(KeyError, match="edata: the graph has no column 'x'"):
-        cut_into(graph, folder, 2, edata=["x"])
-    with pytest.raises(ValueError, match=r"columns\['y'\] must have 20 rows, one per node, got shape \(3,\)"):
-        cut_into(graph, folder, 2, columns={"y": torch.zeros(3)})
-    with pytest.raises(ZeroDivisionError):
-        cut_into(graph, folder, 2, ndata=[], columns={"h": lambda ids: ids / (1 // 0)})
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"graph": "a"}, TypeError, "graph must be a nodeflow Graph, got"),
+        ({"num_parts": 0}, ValueError, "num_parts must be at least 1, got 0"),
+        ({"method": "best"}, ValueError, r"method must be 'random', 'train-first', .* or 'hash', got 'best'"),
+        ({"edges": "all"}, ValueError, "edges must be 'in', 'out' or 'grid', got 'all'"),
+        ({"balance": 0.05, "train": [1]}, TypeError, r"balance must be a bool, got float 0\.05"),
+        ({"balance": True}, ValueError, "balance=True balances training nodes, and there are none; pass train"),
+        ({"balance": True, "train": []}, ValueError, "balance=True balances training nodes, and there are none"),
+        ({"method": [0, 1, 0]}, ValueError, r"method must have one entry per node \(20\), got 3"),
+        ({"method": [0, 2] * 10}, IndexError, r"method\[1\] is 2, but part ids go from 0 to 1"),
+        ({"val": [20]}, IndexError, r"val\[0\] is 20, but node ids go from 0 to 19"),
+        ({"edata": ["x"]}, KeyError, "edata: the graph has no column 'x'"),
+        ({"columns": {"y": torch.zeros(3)}}, ValueError, r"columns\['y'\] must have 20 rows, .*, got shape \(3,\)"),
+        ({"ndata": [], "columns": {"h": lambda ids: ids / (1 // 0)}}, ZeroDivisionError, "by zero"),
+    ],
+)
+def test_mistakes(tmp_path: Path, options: dict[str, Any], error: type[Exception], words: str) -> None:
+    usual = {"graph": random_graph(20, 30), "num_parts": 2}
+    with pytest.raises(error, match=words):
+        cut_into(folder=tmp_path / "a", **usual | options)
     assert list(tmp_path.iterdir()) == []
 
 

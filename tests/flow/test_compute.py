@@ -8,8 +8,9 @@ from torch import nn
 
 from nodeflow import ALL, Graph, create_full_node_flow, create_node_flow, flow_from_edges, fn
 
+COPY, SUM = fn.copy_u("h", "m"), fn.sum("m", "h")
 BUILT_IN = {
-    "copy_u": fn.copy_u("h", "m"),
+    "copy_u": COPY,
     "u_mul_e": fn.u_mul_e("h", "w", "m"),
     "e_sub_u": fn.e_sub_u("w", "h", "m"),
     "v_add_u": fn.v_add_u("old", "h", "m"),
@@ -25,11 +26,8 @@ BY_HAND = {
     "copy_e": lambda e: {"m": e.data["w"]},
 }
 REDUCE_BY_HAND = {
-    "sum": lambda n: {"out": n.mailbox["m"].sum(1)},
-    "mean": lambda n: {"out": n.mailbox["m"].mean(1)},
-    "max": lambda n: {"out": n.mailbox["m"].amax(1)},
-    "min": lambda n: {"out": n.mailbox["m"].amin(1)},
-    "prod": lambda n: {"out": n.mailbox["m"].prod(1)},
+    name: lambda n, method=method: {"out": getattr(n.mailbox["m"], method)(1)}
+    for name, method in {"sum": "sum", "mean": "mean", "max": "amax", "min": "amin", "prod": "prod"}.items()
 }
 
 
@@ -74,20 +72,12 @@ def test_reduce_functions_run_once_per_degree_and_never_for_none():
         assert torch.equal(nodes.data["old"], batch.layers[1].data["old"][nodes.nodes()])
         return {"out": mail.sum(1), "degree": torch.full((len(nodes),), mail.shape[1])}
 
-    batch.flow_compute(0, fn.copy_u("h", "m"), reduce)
+    batch.flow_compute(0, COPY, reduce)
     assert seen == [(1, [3], 1), (3, [0, 2], 2)]
     assert batch.layers[1].data["degree"].tolist() == [3, 0, 3, 1]
-
-
-def test_reduce_functions_see_local_ids_of_the_destinations_chosen():
-    batch, seen = make_batch(), []
-
-    def reduce(nodes):
-        seen.append((nodes.mailbox["m"].shape[1], nodes.nodes().tolist()))
-        return {"out": nodes.mailbox["m"].sum(1)}
-
-    batch.flow_compute(0, fn.copy_u("h", "m"), reduce, v=[3, 1, 2])
-    assert seen == [(1, [3]), (3, [2])]
+    seen.clear()
+    make_batch().flow_compute(0, COPY, reduce, v=[3, 1, 2])  # local ids of the destinations chosen
+    assert seen == [(1, [3], 1), (3, [2], 1)]
 
 
 def test_a_flow_without_edges_calls_reduce_with_no_nodes():
@@ -133,7 +123,7 @@ def test_update_sees_reduced_columns_over_stored_ones():
             assert nodes.nodes().tolist() == [0, 1, 2, 3]
             return {"z": self.layer(torch.cat([nodes.data["old"], nodes.data["out"]], 1))}
 
-    batch.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "out"), Update())
+    batch.flow_compute(0, COPY, fn.sum("m", "out"), Update())
     data = batch.layers[1].data
     expected = torch.zeros(4, 3, dtype=torch.float64).index_add(0, torch.tensor(DST), batch.layers[0].data["h"][SRC])
     torch.testing.assert_close(data["out"], expected)
@@ -150,7 +140,7 @@ def test_several_messages_and_reducers_in_one_call():
         [fn.max("a", "x"), fn.sum("b", "y"), lambda n: {"z": n.mailbox["a"].sum(1) + n.mailbox["c"].sum(1)[:, None]}],
     )
     other = make_batch()
-    other.flow_compute(0, fn.copy_u("h", "m"), fn.max("m", "x"))
+    other.flow_compute(0, COPY, fn.max("m", "x"))
     other.flow_compute(0, fn.copy_e("w", "m"), fn.sum("m", "y"))
     data = batch.layers[1].data
     assert torch.equal(data["x"], other.layers[1].data["x"])
@@ -161,7 +151,7 @@ def test_several_messages_and_reducers_in_one_call():
 def test_only_the_destinations_given_are_written():
     batch = make_batch()
     whole = make_batch()
-    whole.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "old"), lambda n: {"new": n.data["old"] * 2})
+    whole.flow_compute(0, COPY, fn.sum("m", "old"), lambda n: {"new": n.data["old"] * 2})
     old = batch.layers[1].data["old"].requires_grad_()
     kept = old.detach().clone()
     seen = []
@@ -170,7 +160,7 @@ def test_only_the_destinations_given_are_written():
         seen.append(nodes.nodes().tolist())
         return {"new": nodes.data["old"] * 2}
 
-    batch.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "old"), update, v=torch.tensor([3, 0]))
+    batch.flow_compute(0, COPY, fn.sum("m", "old"), update, v=torch.tensor([3, 0]))
     data, expected = batch.layers[1].data, whole.layers[1].data["old"]
     assert seen == [[3, 0]]
     torch.testing.assert_close(data["old"], torch.stack([expected[0], kept[1], kept[2], expected[3]]))
@@ -184,8 +174,8 @@ def test_only_the_destinations_given_are_written():
 def test_no_destinations_or_no_edges_given_changes_nothing():
     batch = make_batch()
     old = batch.layers[1].data["old"]
-    batch.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "old"), v=[])
-    batch.flow_send_and_recv(0, [], fn.copy_u("h", "m"), fn.sum("m", "old"))
+    batch.flow_compute(0, COPY, fn.sum("m", "old"), v=[])
+    batch.flow_send_and_recv(0, [], COPY, fn.sum("m", "old"))
     batch.flow_send_and_recv(0, [], lambda e: {"m": e.src["h"]}, lambda n: {"old": n.mailbox["m"].sum(1)})
     assert torch.equal(batch.layers[1].data["old"], old)
 
@@ -219,24 +209,24 @@ def test_send_and_recv_sends_on_the_edges_given(edges, built_in):
 def test_send_and_recv_on_all_edges_leaves_nodes_without_edges():
     batch = make_batch()
     kept = batch.layers[1].data["old"][1].clone()
-    batch.flow_send_and_recv(0, ALL, fn.copy_u("h", "m"), fn.sum("m", "old"))
+    batch.flow_send_and_recv(0, ALL, COPY, fn.sum("m", "old"))
     whole = make_batch()
-    whole.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "old"))
+    whole.flow_compute(0, COPY, fn.sum("m", "old"))
     assert torch.equal(batch.layers[1].data["old"][1], kept)
     assert torch.equal(batch.layers[1].data["old"][[0, 2, 3]], whole.layers[1].data["old"][[0, 2, 3]])
 
 
 def test_flows_that_skip_layers():
     batch = make_batch()
-    batch.flow_compute((0, 2), fn.copy_u("h", "m"), fn.sum("m", "s"))
+    batch.flow_compute((0, 2), COPY, fn.sum("m", "s"))
     h = batch.layers[0].data["h"]
     torch.testing.assert_close(batch.layers[2].data["s"], torch.stack([h[3], h[2] + h[1]]))
-    batch.flow_compute((0, 1), fn.copy_u("h", "m"), fn.sum("m", "s"))
+    batch.flow_compute((0, 1), COPY, fn.sum("m", "s"))
     assert "s" in batch.layers[1].data
-    batch.apply_flows((0, 2), fn.copy_u("h", "m"))
+    batch.apply_flows((0, 2), COPY)
     assert batch.flows[0, 2].data["m"].shape == (3, 3)
     with pytest.raises(IndexError, match="there is no flow from layer 1 to layer 0"):
-        batch.flow_compute((1, 0), fn.copy_u("h", "m"), fn.sum("m", "s"))
+        batch.flow_compute((1, 0), COPY, fn.sum("m", "s"))
 
 
 def test_apply_layers():
@@ -272,14 +262,14 @@ def test_apply_flows():
 
 def test_forward_runs_flows_in_order():
     batch, by_hand = make_batch(), make_batch()
-    batch.forward(fn.copy_u("h", "m"), fn.mean("m", "h"), lambda n: {"h": n.data["h"] + 1})
+    batch.forward(COPY, fn.mean("m", "h"), lambda n: {"h": n.data["h"] + 1})
     for i in range(2):
-        by_hand.flow_compute(i, fn.copy_u("h", "m"), fn.mean("m", "h"), lambda n: {"h": n.data["h"] + 1})
+        by_hand.flow_compute(i, COPY, fn.mean("m", "h"), lambda n: {"h": n.data["h"] + 1})
     assert torch.equal(batch.layers[2].data["h"], by_hand.layers[2].data["h"])
 
     batch = make_batch()
     batch.forward(
-        [fn.copy_u("h", "m"), fn.copy_u("x", "m")],
+        [COPY, fn.copy_u("x", "m")],
         [fn.mean("m", "x"), fn.max("m", "y")],
         [None, lambda n: {"z": n.data["y"]}],
     )
@@ -290,17 +280,17 @@ def test_forward_runs_flows_in_order():
     assert {"only", "last"} <= set(batch.layers[2].data)
     assert "only" not in batch.layers[1].data
     with pytest.raises(ValueError, match="message has 3 functions, but 2 flows are run"):
-        batch.forward([fn.copy_u("h", "m")] * 3, fn.mean("m", "h"))
+        batch.forward([COPY] * 3, fn.mean("m", "h"))
 
 
 def test_registered_computations_run_in_layer_order():
     batch = make_batch()
     with pytest.raises(ValueError, match="no layer has a computation"):
         batch.compute()
-    batch.register_layer_computation(-1, fn.copy_u("h", "m"), fn.sum("m", "wrong"))
-    batch.register_layer_computation(2, fn.copy_u("h", "m"), fn.sum("m", "h"), lambda n: {"h": -n.data["h"]})
+    batch.register_layer_computation(-1, COPY, fn.sum("m", "wrong"))
+    batch.register_layer_computation(2, COPY, SUM, lambda n: {"h": -n.data["h"]})
     batch.register_layer_computation(0, update=lambda n: {"h": n.data["h"] * 0 + 1})
-    batch.register_layer_computation(1, fn.copy_u("h", "m"), fn.sum("m", "h"))
+    batch.register_layer_computation(1, COPY, SUM)
     batch.compute()
     assert batch.layers[1].data["h"][:, 0].tolist() == [3, 0, 3, 1]
     assert batch.layers[2].data["h"][:, 0].tolist() == [-4, -4]
@@ -314,9 +304,9 @@ def test_registered_computations_run_in_layer_order():
 @pytest.mark.parametrize(
     ("layer", "arguments", "words"),
     [
-        (0, (fn.copy_u("h", "m"), fn.sum("m", "h")), "layer 0 has no flow into it"),
-        (1, (fn.copy_u("h", "m"),), "a message function needs a reduce function"),
-        (1, (None, fn.sum("m", "h")), "a reduce function needs a message function"),
+        (0, (COPY, SUM), "layer 0 has no flow into it"),
+        (1, (COPY,), "a message function needs a reduce function"),
+        (1, (None, SUM), "a reduce function needs a message function"),
         (1, (), "layer 1 needs a computation"),
     ],
 )

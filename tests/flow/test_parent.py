@@ -164,12 +164,7 @@ BAD_CHOICES = [
     (["feat"], {2: ["w"]}, IndexError, "flow 2 is out of range"),
     (["feat"], {(0, 2): ["w"]}, IndexError, "there is no flow from layer 0 to layer 2"),
     (["feat"], {0: ["w"], (0, 1): ["w"]}, ValueError, "edata names one layer or flow twice"),
-    (
-        "feat",
-        None,
-        TypeError,
-        "column names or a dict of such lists, got str 'feat'",
-    ),
+    ("feat", None, TypeError, "column names or a dict of such lists, got str 'feat'"),
     (["feat"], {0: "w"}, TypeError, "edata must be ALL, None, a list"),
     (3, None, TypeError, "ndata must be ALL"),
     (["feat"], 3, TypeError, "edata must be ALL"),

@@ -62,6 +62,7 @@ def with_back(layer: Layer) -> Callable[[NodeFlow], NodeFlow]:
 
 
 STRUCTURE = Structure(torch.tensor([0, 2]), torch.tensor([0, 1]), 2)
+ENDS = Layer(2), Layer(1), (0, 1)
 
 # the batch is seeds [1, 2] of the graph: layers [1, 2, 0, 4], [1, 2, 0], [1, 2]; flow 0 has 6 edges, flow 1 has 5
 BROKEN = {
@@ -124,16 +125,8 @@ def test_a_batch_without_edges_does_not_make_the_ends_of_all(monkeypatch: pytest
         (lambda: Flow(STRUCTURE, Layer(3), Layer(1), (0, 1)), ValueError, "this flow: wrong number of sources"),
         (lambda: Flow(STRUCTURE, Layer(2), Layer(2), (0, 1)), ValueError, "this flow: indptr must have one entry more"),
         (lambda: Flow([0, 1], Layer(2), Layer(1), (0, 1)), TypeError, "structure must be a Structure, got list"),
-        (
-            lambda: Flow(STRUCTURE, Layer(2), Layer(1), (0, 1), weight=[1]),
-            TypeError,
-            "weight must be a Tensor, got list",
-        ),
-        (
-            lambda: Flow(STRUCTURE, Layer(2), Layer(1), (0, 1), weight=torch.ones(3)),
-            ValueError,
-            "this flow: wrong number of estimator weights",
-        ),
+        (lambda: Flow(STRUCTURE, *ENDS, weight=[1]), TypeError, "weight must be a Tensor, got list"),
+        (lambda: Flow(STRUCTURE, *ENDS, weight=torch.ones(3)), ValueError, "this flow: wrong number of estimator"),
         (lambda: NodeFlow([Layer(2), Layer(1)], []), ValueError, "2 layers need 1 flows, got 0"),
         (lambda: NodeFlow(), ValueError, r"at least one layer; samplers make NodeFlows, as in NeighborSampler\("),
     ],

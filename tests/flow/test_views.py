@@ -147,15 +147,8 @@ def test_views_can_not_be_assigned_to(skipping: NodeFlow) -> None:
 
 def test_reprs_are_one_line(skipping: NodeFlow) -> None:
     skipping.ldata[0]["h"] = torch.ones(4)
-    for thing in (
-        skipping,
-        skipping.layers,
-        skipping.flows,
-        skipping.ldata,
-        skipping.fdata,
-        skipping.flows[0],
-        skipping.back,
-    ):
+    views = (skipping.layers, skipping.flows, skipping.ldata, skipping.fdata)
+    for thing in (skipping, *views, skipping.flows[0], skipping.back):
         assert "\n" not in repr(thing)
     assert repr(skipping) == (
         "NodeFlow(4 -> 3 -> 2 -> 1 nodes, 1 + 2 + 3 edges, 0->2: 2 edges, 0->3: 3 edges, 1->3: 3 edges)"

@@ -25,8 +25,7 @@ def frame() -> Frame:
 
 def test_behaves_like_a_dict_of_columns(frame: Frame) -> None:
     assert (list(frame), len(frame), frame.num_rows, "h" in frame, "x" in frame) == (["h", "label"], 2, 3, True, False)
-    column = torch.zeros(3)
-    frame["h"] = column
+    frame["h"] = column = torch.zeros(3)
     assert frame["h"] is column  # the tensor itself, not a copy
     assert frame.pop("label").tolist() == [0, 1, 2]
     frame.setdefault("k", torch.ones(3))
@@ -35,6 +34,9 @@ def test_behaves_like_a_dict_of_columns(frame: Frame) -> None:
     assert frame.get("h") is None
     frame.clear()
     assert len(frame) == 0
+    frame.update({"a": torch.ones(3)}, b=torch.zeros(3))
+    frame.update()
+    assert list(frame) == ["a", "b"]
 
 
 def test_sparse_and_numpy_columns() -> None:
@@ -84,45 +86,29 @@ def test_unknown_columns_name_the_known_ones(frame: Frame) -> None:
             access()
     with pytest.raises(KeyError, match="the frame has no columns"):
         Frame(3)["x"]
-
-
-def test_column_names_are_words(frame: Frame) -> None:
     with pytest.raises(TypeError, match="a column name must be a str, got int 3"):
         frame[3] = torch.ones(3)  # type: ignore[index]
 
 
 @pytest.mark.parametrize(("rows", "error"), [(-1, ValueError), (1.0, TypeError), (True, TypeError), (None, TypeError)])
-def test_row_counts_are_checked(rows: Any, error: Any) -> None:
+def test_row_counts_are_checked_and_fixed(frame: Frame, rows: Any, error: Any) -> None:
     with pytest.raises(error, match="num_rows must be"):
         Frame(rows)
-
-
-def test_the_number_of_rows_is_fixed(frame: Frame) -> None:
     with pytest.raises(AttributeError):
         frame.num_rows = 4  # type: ignore[misc]
     assert not hasattr(frame, "__dict__")
 
 
-def test_update_takes_a_mapping_and_words(frame: Frame) -> None:
-    frame.update({"a": torch.ones(3)}, b=torch.zeros(3))
-    assert list(frame) == ["h", "label", "a", "b"]
-    frame.update()
-    assert len(frame) == 4
-
-
 def test_copies_are_independent_but_share_columns(frame: Frame) -> None:
+    moved = frame.to("cpu")
+    assert moved is not frame
+    assert list(moved) == list(frame)
     other = frame.copy()
     assert other["h"] is frame["h"]
     other["h"] = torch.zeros(3)
     del other["label"]
     assert frame["h"].shape == (3, 2)
     assert "label" in frame
-
-
-def test_to_converts_every_column(frame: Frame) -> None:
-    moved = frame.to("cpu")
-    assert moved is not frame
-    assert list(moved) == list(frame)
 
 
 def test_repr_is_one_line(frame: Frame) -> None:

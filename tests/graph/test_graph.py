@@ -73,14 +73,8 @@ def test_a_graph_is_its_adjacency_matrix(graph: Graph) -> None:
 
 def test_ids_are_stored_narrow_and_handed_out_wide(graph: Graph) -> None:
     assert (graph.indices.dtype, graph.stored_edge_ids.dtype, graph.indptr.dtype) == (np.int32, np.int32, np.int64)
-    everything = [
-        *graph.in_edges([1, 2]),
-        *graph.out_edges([0]),
-        *graph.edges(),
-        graph.in_degrees(),
-        graph.out_degrees([1]),
-    ]
-    assert {tensor.dtype for tensor in everything} == {torch.int64}
+    ends = [*graph.in_edges([1, 2]), *graph.out_edges([0]), *graph.edges()]
+    assert {tensor.dtype for tensor in (*ends, graph.in_degrees(), graph.out_degrees([1]))} == {torch.int64}
 
 
 def test_graphs_without_edges_or_nodes() -> None:
@@ -146,13 +140,7 @@ def test_bad_edges_are_refused(src: Any, dst: Any, num_nodes: Any, error: Any, w
 @pytest.mark.parametrize("method", ["in_edges", "out_edges", "in_degrees", "out_degrees"])
 @pytest.mark.parametrize(
     ("nodes", "error"),
-    [
-        ([6], IndexError),
-        ([-1], IndexError),
-        ([0.5], TypeError),
-        (torch.ones(6, dtype=torch.bool), TypeError),
-        (2, TypeError),
-    ],
+    [([6], IndexError), ([-1], IndexError), ([0.5], TypeError), (torch.ones(6).bool(), TypeError), (2, TypeError)],
 )
 def test_bad_nodes_are_refused(graph: Graph, method: str, nodes: Any, error: Any) -> None:
     with pytest.raises(error, match=r"\bv\b"):
@@ -174,17 +162,14 @@ def test_nothing_can_be_rebound(graph: Graph) -> None:
 
 
 def test_what_is_handed_out_can_be_changed_without_harm(graph: Graph) -> None:
-    before = [x.clone() for x in (*graph.edges(), *graph.in_edges(range(6)), graph.in_degrees(), graph.out_degrees())]
-    for tensor in (
-        *graph.edges(),
-        *graph.in_edges(range(6)),
-        graph.in_degrees(),
-        graph.out_degrees(),
-        *graph.out_edges([0]),
-    ):
+    def handed_out() -> list[torch.Tensor]:
+        ends = [*graph.edges(), *graph.in_edges(range(6)), *graph.out_edges([0])]
+        return [*ends, graph.in_degrees(), graph.out_degrees()]
+
+    before = [tensor.clone() for tensor in handed_out()]
+    for tensor in handed_out():
         tensor.fill_(99)
-    after = [*graph.edges(), *graph.in_edges(range(6)), graph.in_degrees(), graph.out_degrees()]
-    assert all(map(torch.equal, before, after))
+    assert all(map(torch.equal, before, handed_out()))
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
@@ -205,11 +190,8 @@ def test_copy_says_whether_memory_is_shared(dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_memory_mapped_graphs_stay_in_their_files(tmp_path: Path, graph: Graph, dtype: Any) -> None:
-    arrays = {
-        "indptr": graph.indptr,
-        "indices": graph.indices.astype(dtype),
-        "edge_ids": graph.stored_edge_ids.astype(dtype),
-    }
+    ids = graph.indices.astype(dtype), graph.stored_edge_ids.astype(dtype)
+    arrays = {"indptr": graph.indptr, "indices": ids[0], "edge_ids": ids[1]}
     for name, array in arrays.items():
         np.save(tmp_path / f"{name}.npy", array)
     np.save(tmp_path / "feat.npy", graph.ndata["feat"].numpy())
@@ -220,11 +202,8 @@ def test_memory_mapped_graphs_stay_in_their_files(tmp_path: Path, graph: Graph, 
     for name, array in opened.items():
         assert np.shares_memory(getattr(mapped, "stored_edge_ids" if name == "edge_ids" else name), array), name
     assert np.shares_memory(mapped.ndata["feat"].numpy(), feat)
-    for sampler in (
-        NeighborSampler(mapped, [2, 1]),
-        FullSampler(mapped, 2, direction="out"),
-        FullSampler(mapped, 2, reuse=True),
-    ):
+    full = FullSampler(mapped, 2, direction="out"), FullSampler(mapped, 2, reuse=True)
+    for sampler in (NeighborSampler(mapped, [2, 1]), *full):
         batch = sampler([1, 2, 5])
         batch.copy_from_parent()
         batch.validate()

@@ -229,28 +229,33 @@ def test_a_budget_decides_the_slots(tmp_path: Path) -> None:
         PartitionBuffer(parts.folder, memory="1 KB", order=[[0, 1]])
 
 
-def test_mistakes(tmp_path: Path) -> None:
-    parts = written(random_graph(20, 50), tmp_path / "a", 4)
-    folder = parts.folder
-    for error, words, call in (
-        (ValueError, "give either slots or memory", lambda: PartitionBuffer(folder)),
-        (ValueError, "slots must be one of 2, 4 for 4 partitions, got 3", lambda: PartitionBuffer(folder, 3)),
-        (ValueError, "order='sequential' needs training nodes", lambda: PartitionBuffer(folder, 2, order="sequential")),
-        (ValueError, "order must be of 4 partitions", lambda: PartitionBuffer(folder, order=beta_order(5, 2))),
-        (ValueError, "slots must be those of the order, 2, got 3", lambda: PartitionBuffer(folder, 3, order=[[0, 1]])),
-        (TypeError, "order must return an Order", lambda: PartitionBuffer(folder, 2, order=lambda epoch: [[0, 1]])),
-        (TypeError, "ndata must be a list of names", lambda: PartitionBuffer(folder, 2, ndata="x")),
-        (IndexError, "train\\[0\\] is 20", lambda: PartitionBuffer(folder, 2, train=[20])),
-        (FileNotFoundError, "it does not exist", lambda: PartitionBuffer(tmp_path / "b", 2)),
-    ):
-        with pytest.raises(error, match=words):
-            call()
-    with pytest.raises(ValueError, match="order must be 'comet', 'beta', 'dispersed' or 'sequential', got 'best'"):
-        PartitionBuffer(folder, 2, order="best")
-    with pytest.raises(ValueError, match="order must return an Order of 4 partitions and 2 slots"):
-        PartitionBuffer(folder, 2, order=lambda epoch: beta_order(4, 3))
-    with pytest.raises(KeyError, match="writable: the buffer has no column 'h'; it has x, half, label"):
-        PartitionBuffer(folder, 2, writable=["h"])
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({}, ValueError, "give either slots or memory"),
+        ({"slots": 3}, ValueError, "slots must be one of 2, 4 for 4 partitions, got 3"),
+        ({"order": "best"}, ValueError, "order must be 'comet', 'beta', 'dispersed' or 'sequential', got 'best'"),
+        ({"order": "sequential"}, ValueError, "order='sequential' needs training nodes"),
+        ({"order": beta_order(5, 2)}, ValueError, "order must be of 4 partitions"),
+        ({"order": [[0, 1]], "slots": 3}, ValueError, "slots must be those of the order, 2, got 3"),
+        ({"order": lambda _: beta_order(4, 3)}, ValueError, "order must return an Order of 4 partitions and 2 slots"),
+        ({"order": lambda _: [[0, 1]]}, TypeError, "order must return an Order"),
+        ({"writable": ["h"]}, KeyError, "writable: the buffer has no column 'h'; it has x, half, label"),
+        ({"ndata": "x"}, TypeError, "ndata must be a list of names"),
+        ({"train": [20]}, IndexError, "train\\[0\\] is 20"),
+    ],
+    ids=lambda value: "".join(value) if isinstance(value, dict) else "",
+)
+def test_mistakes(tmp_path: Path, options: dict[str, Any], error: type[Exception], words: str) -> None:
+    folder = written(random_graph(20, 50), tmp_path / "a", 4).folder
+    with pytest.raises(error, match=words):
+        PartitionBuffer(folder, **({"slots": 2} if options else {}) | options)
+
+
+def test_what_is_missing(tmp_path: Path) -> None:
+    folder = written(random_graph(20, 50), tmp_path / "a", 4).folder
+    with pytest.raises(FileNotFoundError, match="it does not exist"):
+        PartitionBuffer(tmp_path / "b", 2)
     for state in PartitionBuffer(folder, 2):
         with pytest.raises(ValueError, match="there are no training nodes; pass train"):
             state.seeds  # noqa: B018

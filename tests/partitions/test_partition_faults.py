@@ -14,10 +14,18 @@ import numpy as np
 import pytest
 import torch
 from _support.partition_tools import random_graph, written
+from _support.processes import environment
 
 from nodeflow._disk.arrays import ArrayFile
 from nodeflow._disk.streams import ArrayWriter
 from nodeflow.partitions import PartitionBuffer, Partitions, beta_order
+
+GRAPH = random_graph(20, 50)
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Partitions:
+    return written(GRAPH, tmp_path / "a", 5)
 
 
 def epoch_that(folder: Path, stop: Any, **options: Any) -> None:
@@ -41,17 +49,13 @@ def check_as_committed(folder: Path, table: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 4])
-def test_an_epoch_that_is_left_early_changes_nothing(tmp_path: Path, number: int) -> None:
-    graph = random_graph(20, 50)
-    parts = written(graph, tmp_path / "a", 5)
+def test_an_epoch_that_is_left_early_changes_nothing(parts: Partitions, number: int) -> None:
     epoch_that(parts.folder, lambda k: k == number)
-    check_as_committed(parts.folder, graph.ndata["x"])
+    check_as_committed(parts.folder, GRAPH.ndata["x"])
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
-def test_an_exception_in_the_loop_changes_nothing(tmp_path: Path, error: type[BaseException]) -> None:
-    graph = random_graph(20, 50)
-    parts = written(graph, tmp_path / "a", 5)
+def test_an_exception_in_the_loop_changes_nothing(parts: Partitions, error: type[BaseException]) -> None:
 
     def fail(number: int) -> bool:
         if number == 3:
@@ -60,17 +64,15 @@ def test_an_exception_in_the_loop_changes_nothing(tmp_path: Path, error: type[Ba
 
     with pytest.raises(error):
         epoch_that(parts.folder, fail)
-    check_as_committed(parts.folder, graph.ndata["x"])
+    check_as_committed(parts.folder, GRAPH.ndata["x"])
 
 
 @pytest.mark.parametrize("prefetch", [True, False])
 @pytest.mark.parametrize("after", [0, 2, 9, 12])
 def test_a_full_disk_ends_the_epoch_with_its_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, prefetch: bool
+    parts: Partitions, monkeypatch: pytest.MonkeyPatch, after: int, prefetch: bool
 ) -> None:
     """The disk is full at a write in the background, or at the commit (from the ninth write on)."""
-    graph = random_graph(20, 50)
-    parts = written(graph, tmp_path / "a", 5)
     assert beta_order(5, 2).swaps == 9
     calls = 0
 
@@ -87,12 +89,11 @@ def test_a_full_disk_ends_the_epoch_with_its_error(
         patch.setattr(ArrayWriter, "finish", finish)
         with pytest.raises(OSError, match=r"partition \d of column 'x'; the epoch is not committed.*after epoch 0"):
             epoch_that(parts.folder, lambda number: False, prefetch=prefetch)
-    check_as_committed(parts.folder, graph.ndata["x"])
+    check_as_committed(parts.folder, GRAPH.ndata["x"])
 
 
 @pytest.mark.parametrize("prefetch", [True, False])
-def test_a_file_that_is_damaged_between_states_is_named(tmp_path: Path, prefetch: bool) -> None:
-    parts = written(random_graph(20, 50), tmp_path / "a", 5)
+def test_a_file_that_is_damaged_between_states_is_named(parts: Partitions, prefetch: bool) -> None:
     buffer = PartitionBuffer(parts.folder, 2, order="beta", prefetch=prefetch)
     missing = next(k for k in range(5) if k not in buffer.order_of(0).states[0])
     file = parts.folder / parts.node_array("x", missing).file
@@ -148,13 +149,10 @@ manifest.os.replace = replace
     ids=["in the middle of an epoch", "before the commit", "after the commit"],
 )
 def test_a_killed_run_leaves_a_committed_epoch_and_goes_on(
-    tmp_path: Path, program: str, number: int, epochs: int
+    parts: Partitions, program: str, number: int, epochs: int
 ) -> None:
-    graph = random_graph(20, 50)
-    parts = written(graph, tmp_path / "a", 5)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-c", program, str(parts.folder), str(number)]
-    assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
+    assert subprocess.run(command, env=environment(), check=False).returncode == -signal.SIGKILL
     states = torch.zeros(20)
     reference = PartitionBuffer(parts.folder, 2, order="beta")
     for epoch in range(epochs):
@@ -162,7 +160,7 @@ def test_a_killed_run_leaves_a_committed_epoch_and_goes_on(
             states += torch.isin(parts.partition_of(range(20)), torch.tensor(held))
     found = Partitions.open(parts.folder, verify=True)
     assert found.epoch == epochs
-    assert found.column("x").fetch(torch.arange(20)).equal(graph.ndata["x"] + states[:, None])
+    assert found.column("x").fetch(torch.arange(20)).equal(GRAPH.ndata["x"] + states[:, None])
     with PartitionBuffer(parts.folder, 2, order="beta", writable=["x"]) as buffer:  # its lock is free
         assert buffer.epoch == epochs
         assert sum(path.name.startswith("x.") for path in (parts.folder / "nodes").iterdir()) == 5
@@ -170,13 +168,12 @@ def test_a_killed_run_leaves_a_committed_epoch_and_goes_on(
     assert Partitions.open(parts.folder).epoch == epochs + 1
 
 
-def test_one_buffer_writes_a_folder(tmp_path: Path) -> None:
-    parts = written(random_graph(20, 50), tmp_path / "a", 5)
+def test_one_buffer_writes_a_folder(parts: Partitions) -> None:
     with PartitionBuffer(parts.folder, 2, writable=["x"]) as buffer:
         with pytest.raises(BlockingIOError, match="written by another process"):
             PartitionBuffer(parts.folder, 2, writable=["x"])
         with pytest.raises(BlockingIOError, match="written by another process"):
-            written(random_graph(20, 50), parts.folder, 5, overwrite=True)
+            written(GRAPH, parts.folder, 5, overwrite=True)
         assert len(list(PartitionBuffer(parts.folder, 2))) == 10  # reading is free
     with pytest.raises(RuntimeError, match="closed; make a new one"):
         list(buffer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 import scipy.sparse
 import torch
 from _support.partition_tools import random_graph, written
+from _support.processes import environment
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -132,20 +132,18 @@ def test_columns_are_chosen_and_added(tmp_path: Path) -> None:
 
 def test_mistakes(tmp_path: Path) -> None:
     graph = random_graph(20, 30)
-    with pytest.raises(ValueError, match="num_parts must be at most the number of nodes 20, got 21"):
-        written(graph, tmp_path / "a", 21)
-    with pytest.raises(ValueError, match="num_parts must be at most the number of nodes 0, got 1"):
-        written(Graph.from_edges([], []), tmp_path / "a", 1)
-    with pytest.raises(KeyError, match="ndata: the graph has no column 'feat'"):
-        written(graph, tmp_path / "a", 2, ndata=["feat"])
-    with pytest.raises(TypeError, match="ndata must be a list of names"):
-        written(graph, tmp_path / "a", 2, ndata="x")
-    with pytest.raises(ValueError, match=r"method must be 'random', 'train-first', .* or 'hash', got 'best'"):
-        written(graph, tmp_path / "a", 2, method="best")
-    with pytest.raises(ValueError, match="columns\\['h'\\] must have 20 rows, one per node"):
-        written(graph, tmp_path / "a", 2, columns={"h": torch.zeros(19)})
-    with pytest.raises(TypeError, match="columns\\['h'\\] must be a tensor, Rows or a function"):
-        written(graph, tmp_path / "a", 2, columns={"h": 3})
+    empty = Graph.from_edges([], [])
+    for cut, count, options, error, words in (
+        (graph, 21, {}, ValueError, "num_parts must be at most the number of nodes 20, got 21"),
+        (empty, 1, {}, ValueError, "num_parts must be at most the number of nodes 0, got 1"),
+        (graph, 2, {"ndata": ["feat"]}, KeyError, "ndata: the graph has no column 'feat'"),
+        (graph, 2, {"ndata": "x"}, TypeError, "ndata must be a list of names"),
+        (graph, 2, {"method": "best"}, ValueError, "method must be 'random', 'train-first', .* or 'hash', got 'best'"),
+        (graph, 2, {"columns": {"h": torch.zeros(19)}}, ValueError, "columns.'h'. must have 20 rows, one per node"),
+        (graph, 2, {"columns": {"h": 3}}, TypeError, "columns.'h'. must be a tensor, Rows or a function"),
+    ):
+        with pytest.raises(error, match=words):
+            written(cut, tmp_path / "a", count, **options)
     with pytest.raises(TypeError, match="graph must be a nodeflow Graph"):
         write_partitions([1], tmp_path / "a", 2)  # type: ignore[arg-type]
     graph.edata["sparse"] = scipy.sparse.eye(graph.num_edges, format="csr")
@@ -250,6 +248,7 @@ KILLED = """
 import os, signal, sys
 import torch
 from _support.partition_tools import random_graph, written
+from _support.processes import environment
 
 def rows(ids):
     if 10 in ids:
@@ -320,7 +319,3 @@ def test_mapped_graphs_are_written_in_bounded_memory(tmp_path: Path) -> None:
     print(done.stdout)
     assert int(done.stdout) < 40 * n + 64 * 2**20
     assert Partitions.open(tmp_path / "out").num_edges == m
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
