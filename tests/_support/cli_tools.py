@@ -47,8 +47,27 @@ def finished_runs(place: Path) -> Path:
     return place
 
 
-def failure(arguments: list[str | Path], capsys: pytest.CaptureFixture[str]) -> str:
-    """The line on standard error of a command that fails."""
-    capsys.readouterr()
-    assert status([str(word) for word in arguments]) == 2
-    return capsys.readouterr().err
+class Cli:
+    """The command, with what it prints."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+
+    def __call__(self, *words: str | Path) -> str:
+        """Run a command that succeeds; return what it printed."""
+        return self._run(0, words)[0]
+
+    def train(self, data: Path, output: Path, *options: str) -> str:
+        """Run a small training."""
+        return self("train", data, *SMALL, "--output", output, *options)
+
+    def failure(self, *words: str | Path) -> str:
+        """Run a command that fails; return its one line on standard error."""
+        shown = self._run(2, words)[1]
+        assert shown.count("\n") == 1
+        return shown
+
+    def _run(self, expected: int, words: tuple[str | Path, ...]) -> tuple[str, str]:
+        self.capsys.readouterr()
+        assert status([str(word) for word in words]) == expected
+        return self.capsys.readouterr()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse
 import torch
 
@@ -34,6 +35,24 @@ def stop_after(trainer: Trainer, batches: int) -> None:
         return step(batch)
 
     trainer.step = counted  # type: ignore[method-assign]
+
+
+def slow(*case: Any) -> Any:
+    """A second case of a law."""
+    return pytest.param(*case, marks=pytest.mark.slow)
+
+
+def with_columns(data: Dataset, edges: Any = None, edata: Any = None, **columns: Any) -> Dataset:
+    """The data set with other columns of nodes, where None takes one away, or with other edges."""
+    graph = data.graph
+    kept = {name: column for name, column in {**graph.ndata, **columns}.items() if column is not None}
+    made = Graph.from_edges(
+        *(graph.edges() if edges is None else edges),
+        num_nodes=graph.num_nodes,
+        ndata=kept,
+        edata=graph.edata if edges is None else edata,
+    )
+    return replace(data, graph=made)
 
 
 TIMES = ("seconds", "seeds_per_second", "edges_per_second")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from _support.cli_tools import FILES, status, train, two_communities
+from _support.cli_tools import FILES, Cli, status, train
 
 import nodeflow
 from nodeflow import NeighborSampler
@@ -28,16 +28,10 @@ from nodeflow.training._fields import option_of
 from nodeflow.training._settings import FIELDS
 
 pytest.importorskip("matplotlib")
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 SLOW = pytest.mark.slow
 WRITTEN = ["checkpoint.safetensors", "log.csv", "result.json", "curves.png"]
 ROOT = Path(nodeflow.__file__).resolve().parents[1]
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return two_communities(tmp_path / "two")
 
 
 def untimed(folder: Path) -> tuple[Any, ...]:
@@ -49,14 +43,9 @@ def untimed(folder: Path) -> tuple[Any, ...]:
 # train
 
 
-def test_train_prints_epochs_and_writes_the_results(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_train_prints_epochs_and_writes_the_results(data: Path, tmp_path: Path, cli: Cli) -> None:
     output = tmp_path / "runs" / "first"
-    assert train(data, output) == 0
-    out, err = capsys.readouterr()
-    assert err == ""  # no terminal, no bar
-    lines = out.splitlines()
+    lines = cli.train(data, output).splitlines()
     assert lines[0] == "Dataset(two: 120 nodes, 600 edges, 4 features, 2 classes, train/val/test 60/30/30)"
     assert lines[1:4] == [
         f"run {output}: sage, sampler neighbor, fanouts [3, 3], seed 0",
@@ -82,14 +71,9 @@ def test_train_prints_epochs_and_writes_the_results(
 
 
 @pytest.mark.parametrize("model", ["sage", "gcn"])
-def test_control_variates_add_a_column_with_the_age(
-    model: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_control_variates_add_a_column_with_the_age(model: str, data: Path, tmp_path: Path, cli: Cli) -> None:
     output = tmp_path / "out"
-    assert train(data, output, "--sampler", "cv", "--model", model) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    lines = out.splitlines()
+    lines = cli.train(data, output, "--sampler", "cv", "--model", model).splitlines()
     assert lines[1] == f"run {output}: {model}, sampler cv, fanouts [3, 3], seed 0"
     assert lines[4].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s", "age"]
     rows = lines[5:7]
@@ -172,7 +156,7 @@ def test_every_setting_has_an_option_of_its_type() -> None:
         assert vars(parser.parse_args(arguments)) == {name: value}
 
 
-def test_a_file_of_settings(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_settings(data: Path, tmp_path: Path, cli: Cli) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     assert train(data, first, "--model", "gcn") == 0
     again = ["train", "--config", str(first / "run.toml"), "--output"]
@@ -181,28 +165,16 @@ def test_a_file_of_settings(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert status([*again, str(second), "--seed", "9"]) == 0
     assert json.loads((second / "result.json").read_text())["settings"]["seed"] == 9
     (first / "run.toml").write_text("epochs = 1\n[link]\nmargin = 3\nloss = 'margin'\n")
-    capsys.readouterr()
-    links = [
-        "--task",
-        "link",
-        "--model",
-        "none",
-        "--embedding",
-        "4",
-        "--inputs",
-        "embedding",
-        "--link-loss",
-        "logistic",
-    ]
-    assert status(["train", str(data), *again[1:], str(second), *links]) == 2
-    assert "run.toml: margin (= 3) is read with link_loss 'margin' or 'self-adversarial'" in capsys.readouterr().err
+    links = ["--task=link", "--model=none", "--embedding=4", "--inputs=embedding", "--link-loss=logistic"]
+    assert "run.toml: margin (= 3) is read with link_loss 'margin' or 'self-adversarial'" in cli.failure(
+        "train", data, *again[1:], second, *links
+    )
     (first / "run.toml").write_text("epochs = 1\n[run]\ntask = 'link'\n[link]\nmargin = 3\nloss = 'margin'\n")
-    assert status(["train", str(data), *again[1:], str(second), *links]) == 0
-    assert f"not read by this run, and left out of {first / 'run.toml'}: margin" in capsys.readouterr().out
+    assert f"not read by this run, and left out of {first / 'run.toml'}: margin" in cli(
+        "train", data, *again[1:], second, *links
+    )
     (first / "run.toml").write_text("hiden = 3")
-    capsys.readouterr()
-    assert status([*again, str(second)]) == 2
-    assert "run.toml: there is no setting 'hiden' (= 3); did you mean hidden?" in capsys.readouterr().err
+    assert "run.toml: there is no setting 'hiden' (= 3); did you mean hidden?" in cli.failure(*again, second)
 
 
 def test_fanouts_are_in_flow_order(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,40 +198,28 @@ def test_fanouts_with_commas_are_understood(data: Path, tmp_path: Path) -> None:
     assert results[0] == results[1] == results[2]
 
 
-def test_without_a_picture(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     for options in ([], ["--no-plot"]):
         output = tmp_path / f"out{len(options)}"
-        assert train(data, output, *options) == 0
+        said = [line for line in cli.train(data, output, *options).splitlines() if "matplotlib" in line]
         assert sorted(path.name for path in output.iterdir()) == [name for name in FILES if "png" not in name]
-        out, err = capsys.readouterr()
-        assert err == ""
-        said = [line for line in out.splitlines() if "matplotlib" in line]
         assert len(said) == 1 - len(options)  # silence where no picture is wanted
         assert all("pip install matplotlib" in line and "--no-plot" in line for line in said)
 
 
-def test_an_earlier_run_is_replaced_and_the_command_says_so(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_earlier_run_is_replaced_and_the_command_says_so(data: Path, tmp_path: Path, cli: Cli) -> None:
     output = tmp_path / "out"
     says = f"replaces the earlier run in {output}"
-    assert train(data, output) == 0
-    assert says not in capsys.readouterr().out
-    assert train(data, output, "--no-plot", "--seed", "5") == 0
-    assert capsys.readouterr().out.splitlines().count(says) == 1
+    assert says not in cli.train(data, output)
+    assert cli.train(data, output, "--no-plot", "--seed", "5").splitlines().count(says) == 1
     assert sorted(path.name for path in output.iterdir()) == [name for name in FILES if "png" not in name]
     assert json.loads((output / "result.json").read_text())["settings"]["seed"] == 5
 
 
-def test_a_split_without_validation_or_test_nodes(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_split_without_validation_or_test_nodes(data: Path, tmp_path: Path, cli: Cli) -> None:
     np.save(data / "train.npy", np.arange(0, 120, 2))
-    assert train(data, tmp_path / "out") == 0
-    out = capsys.readouterr().out
+    out = cli.train(data, tmp_path / "out")
     assert not re.search("[^a-z]nan", out)
     assert "best epoch 2, no test nodes; " in out
     assert json.loads((tmp_path / "out" / "result.json").read_text())["scores"]["test"] == {}
@@ -296,7 +256,7 @@ def test_two_epochs_on_the_bundled_graph(tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.slow
-def test_the_default_job_reaches_80_percent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_default_job_reaches_80_percent(tmp_path: Path, cli: Cli) -> None:
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     assert main(["train", "--output", str(tmp_path / "out")]) == 0
     assert json.loads((tmp_path / "out" / "result.json").read_text())["scores"]["test"]["accuracy"] >= 0.8
@@ -305,33 +265,28 @@ def test_the_default_job_reaches_80_percent(tmp_path: Path, capsys: pytest.Captu
 # info
 
 
-def test_info_describes_the_bundled_graph(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["info"]) == 0
-    plain = capsys.readouterr().out
+def test_info_describes_the_bundled_graph(cli: Cli) -> None:
+    plain = cli("info")
     assert plain.startswith("debian: packages of Debian")
-    assert main(["info", "debian"]) == 0
-    assert capsys.readouterr().out == plain
+    assert cli("info", "debian") == plain
     subjects = [line.split()[0] for line in plain.splitlines()[1:]]
     assert subjects == ["nodes", "edges", "in-degree", "out-degree", "kind", "features", "classes", "split"]
 
 
-def test_info_says_symmetric(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_says_symmetric(tmp_path: Path, cli: Cli) -> None:
     for name, matrix in {"one": [[0, 1], [0, 0]], "both": [[0, 1], [1, 0]]}.items():
         (tmp_path / name).mkdir()
         scipy.sparse.save_npz(tmp_path / name / "adjacency.npz", scipy.sparse.csr_array(np.array(matrix)))
-        assert main(["info", str(tmp_path / name)]) == 0
-        assert (", symmetric" in capsys.readouterr().out) is (name == "both")
+        assert (", symmetric" in cli("info", tmp_path / name)) is (name == "both")
 
 
-def test_info_describes_a_folder_with_and_without_labels(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["info", str(data)]) == 0
-    out = capsys.readouterr().out
+def test_info_describes_a_folder_with_and_without_labels(data: Path, cli: Cli) -> None:
+    out = cli("info", data)
     assert out.startswith("two\n  nodes       120 (0 isolated)\n  edges       600 (")
     assert "train 60, val 30, test 30" in out
     (data / "labels.npy").unlink()
     (data / "features.npy").unlink()
-    assert main(["info", str(data)]) == 0
-    out = capsys.readouterr().out
+    out = cli("info", data)
     assert "  features    none\n  classes     none\n  split       train 0, val 0, test 0\n" in out
 
 
@@ -339,10 +294,8 @@ def test_info_describes_a_folder_with_and_without_labels(data: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("command", [[], ["train"], ["evaluate"], ["predict"], ["compare"], ["info"], ["partition"]])
-def test_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert status([*command, "--help"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
+def test_help(command: list[str], cli: Cli) -> None:
+    out = cli(*command, "--help")
     words = " ".join(out.split())
     if command == ["train"]:
         assert "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds" in words
@@ -358,6 +311,5 @@ def test_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         assert all(name in words for name in ("train", "evaluate", "predict", "compare", "info"))
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert status(["--version"]) == 0
-    assert capsys.readouterr().out == f"nodeflow {nodeflow.__version__} (torch {torch.__version__})\n"
+def test_version(cli: Cli) -> None:
+    assert cli("--version") == f"nodeflow {nodeflow.__version__} (torch {torch.__version__})\n"

@@ -10,19 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from _support.cli_tools import status, train, two_communities
+from _support.cli_tools import status, train
 
 from nodeflow.training import Trainer
 from nodeflow.training import _folder as folder
 from nodeflow.training._cli import main
 
 pytest.importorskip("matplotlib")
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return two_communities(tmp_path / "two")
 
 
 def truncate(path: Path, size: int = -100) -> None:
@@ -60,12 +54,10 @@ BAD_DATA: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-def one_line(capsys: pytest.CaptureFixture[str], command: str = "train") -> str:
+def one_line(capsys: pytest.CaptureFixture[str], beginning: str = "nodeflow train: ") -> str:
     out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.endswith("\n")
-    assert err.startswith(f"nodeflow {command}: ")
+    assert (out, err.count("\n"), err[-1]) == ("", 1, "\n")
+    assert err.startswith(beginning)
     assert "Traceback" not in err
     return err
 
@@ -123,20 +115,14 @@ BAD_OPTIONS = {
 @pytest.mark.parametrize("options", BAD_OPTIONS)
 def test_bad_options(options: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(data, tmp_path / "deep" / "out", *options.split()) == 2
-    out, err = capsys.readouterr()
-    assert err.count("\n") == 1
-    assert err.startswith("nodeflow")
-    assert BAD_OPTIONS[options].replace("\\", "") in err
+    assert BAD_OPTIONS[options].replace("\\", "") in one_line(capsys, "nodeflow")
     assert not (tmp_path / "deep").exists()
-    assert out == ""
 
 
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["info", "--hidden", "3"]])
 def test_bad_commands(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert status(arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert re.fullmatch(r"nodeflow: .* \(see nodeflow --help\)\n", err)
+    assert re.fullmatch(r"nodeflow: .* \(see nodeflow --help\)\n", one_line(capsys, "nodeflow"))
 
 
 def test_an_output_folder_that_is_a_file(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,7 +192,7 @@ def test_what_goes_wrong_inside_is_one_line_too(
 
     monkeypatch.setattr(folder, "debian", fail)
     assert main(["info"]) == 2
-    assert one_line(capsys, "info") == f"nodeflow info: {text}\n"
+    assert one_line(capsys, "nodeflow info: ") == f"nodeflow info: {text}\n"
     with pytest.raises(type(error)):
         main(["info", "--traceback"])
 

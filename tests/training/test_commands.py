@@ -15,21 +15,13 @@ from typing import Any, Self
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import failure, finished_runs, status, train
+from _support.cli_tools import Cli, status, train
 from _support.training_tools import FAST, planted, same_result
 
 from nodeflow.datasets import read_folder
 from nodeflow.training import Checkpoints, Trainer
 from nodeflow.training import _events as events
 from nodeflow.training._folder import EVENTS
-
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the data set "two" and its finished runs "sage" and "gcn"."""
-    return finished_runs(tmp_path_factory.mktemp("runs"))
 
 
 def scores_of(text: str) -> dict[str, str]:
@@ -41,37 +33,35 @@ def scores_of(text: str) -> dict[str, str]:
 # evaluate
 
 
-def test_evaluate_prints_the_scores_of_the_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert status(["evaluate", str(place / "sage")]) == 0
-    shown = scores_of(capsys.readouterr().out)
+def test_evaluate_prints_the_scores_of_the_run(place: Path, cli: Cli) -> None:
+    shown = scores_of(cli("evaluate", place / "sage"))
     scores = json.loads((place / "sage" / "result.json").read_text())["scores"]
     assert shown == {p: "  ".join(f"{name} {value:.4f}" for name, value in scores[p].items()) for p in scores}
 
 
-def test_evaluate_on_another_data_set(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_on_another_data_set(place: Path, tmp_path: Path, cli: Cli) -> None:
     """One class only, and no training nodes: the classes are those of the run."""
     other = tmp_path / "other"
     shutil.copytree(place / "two", other)
     np.save(other / "labels.npy", np.zeros(120, dtype=np.int64))
     np.save(other / "test.npy", np.arange(60))
-    assert status(["evaluate", str(place / "sage"), "--data", str(other)]) == 0
-    shown = scores_of(capsys.readouterr().out)
+    shown = scores_of(cli("evaluate", place / "sage", "--data", other))
     assert (shown["train"], shown["val"]) == ("no nodes", "no nodes")
     assert shown["test"].startswith("accuracy 0.")
 
 
-def test_what_evaluate_refuses(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "is no folder of a run: it has no run.toml" in failure(["evaluate", tmp_path], capsys)
+def test_what_evaluate_refuses(place: Path, tmp_path: Path, cli: Cli) -> None:
+    assert "is no folder of a run: it has no run.toml" in cli.failure("evaluate", tmp_path)
     other = tmp_path / "other"
     shutil.copytree(place / "two", other)
     (other / "labels.npy").unlink()
-    message = failure(["evaluate", place / "sage", "--data", other], capsys)
+    message = cli.failure("evaluate", place / "sage", "--data", other)
     assert message == "nodeflow evaluate: data set 'other' has no labels, so a model cannot be measured on it\n"
     shutil.copy(place / "two" / "labels.npy", other)
     np.save(other / "features.npy", np.ones((120, 5)))
-    message = failure(["evaluate", place / "sage", "--data", other], capsys)
+    message = cli.failure("evaluate", place / "sage", "--data", other)
     assert f"the model in {place / 'sage'} does not fit data set 'other': size mismatch for model.convs.0" in message
-    message = failure(["evaluate", place / "sage", "--device", "cuda:99"], capsys)
+    message = cli.failure("evaluate", place / "sage", "--device", "cuda:99")
     assert "device 'cuda:99' is not there" in message
 
 
@@ -132,13 +122,13 @@ def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(place: Pat
 )
 def test_what_predict_refuses(
     options: str, message: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     np.save("far.npy", [0, 120])
     np.save("half.npy", [0.5])
     Path("text.npy").write_text("1 2 3")
-    shown = failure(["predict", place / "sage", *options.split()], capsys)
+    shown = cli.failure("predict", place / "sage", *options.split())
     assert message in shown
     assert len(shown.splitlines()) == 1
     assert not Path("x.csv").exists()
@@ -147,10 +137,9 @@ def test_what_predict_refuses(
 # what runs and folders say
 
 
-def test_a_run_of_links_tells_its_edges(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_of_links_tells_its_edges(place: Path, tmp_path: Path, cli: Cli) -> None:
     options = ["--no-plot", "--task", "link", "--decoder", "mlp", "--epochs", "1", "--embedding", "8"]
-    assert train(place / "two", tmp_path / "out", *options) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = cli.train(place / "two", tmp_path / "out", *options).splitlines()
     (told,) = (line for line in lines if line.startswith("links: "))
     found = re.fullmatch(r"links: train/val/test ([\d,]+)/([\d,]+)/([\d,]+) edges, decoder mlp, loss softmax; .*", told)
     assert found is not None
@@ -158,25 +147,25 @@ def test_a_run_of_links_tells_its_edges(place: Path, tmp_path: Path, capsys: pyt
     assert count == read_folder(place / "two").graph.num_edges
 
 
-def test_a_folder_of_a_run_is_no_data(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_a_run_is_no_data(place: Path, cli: Cli) -> None:
     run = place / "sage"
-    shown = failure(["info", run], capsys)
+    shown = cli.failure("info", run)
     assert f"{run} is the folder of a run, not of data: nodeflow evaluate {run}" in shown
 
 
 # longer runs
 
 
-def test_a_finished_run_trains_for_longer(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finished_run_trains_for_longer(place: Path, tmp_path: Path, cli: Cli) -> None:
     long = shutil.copytree(place / "sage", tmp_path / "long")
     assert status(["train", "--resume", str(long), "--epochs", "4", "--no-plot"]) == 0
     assert train(place / "two", tmp_path / "whole", "--epochs", "4", "--no-plot") == 0
     for name in ("checkpoint.safetensors", "result.json", "run.toml"):
         assert (long / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    assert "epochs must be at least 4, those of the state, got 3" in failure(
-        ["train", "--resume", long, "--epochs", "3"], capsys
+    assert "epochs must be at least 4, those of the state, got 3" in cli.failure(
+        "train", "--resume", long, "--epochs", "3"
     )
-    message = failure(["train", "--resume", long, "--hidden", "3"], capsys)
+    message = cli.failure("train", "--resume", long, "--hidden", "3")
     free = "workers, storage, memory, partitions, share, patience, epochs"
     assert f"hidden was given too; leave it out. Only {free} may change" in message
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from _support.cli_tools import status, train, two_communities
+from _support.cli_tools import Cli, status, train, two_communities
 from _support.training_tools import FAST, planted
 
 from nodeflow import Graph
@@ -28,8 +28,6 @@ from nodeflow.training import (
 )
 from nodeflow.training._links import LinkTask
 from nodeflow.training._predictions import write_outputs
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 LINKS = FAST.replace(
     task="link", model="none", decoder="complex", embedding=8, negatives=10, chunk=16, dropout=0.0, epochs=1,
@@ -249,10 +247,9 @@ def test_the_table_of_a_trainer_is_that_of_the_command(place: Path) -> None:
     ],
 )
 def test_what_predict_refuses_of_links(
-    run: str, options: str, message: str, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: str, options: str, message: str, place: Path, tmp_path: Path, cli: Cli
 ) -> None:
-    assert status(["predict", str(place / run), "--output", str(tmp_path / "x.csv"), *options.split()]) == 2
-    shown = capsys.readouterr().err
+    shown = cli.failure("predict", place / run, "--output", tmp_path / "x.csv", *options.split())
     assert message in shown
     assert len(shown.splitlines()) == 1
     assert not (tmp_path / "x.csv").exists()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.training_tools import FAST, planted, same_result
+from _support.training_tools import FAST, planted, same_result, stop_after
 from torch import Tensor
 
 from nodeflow import Graph
@@ -25,8 +25,6 @@ from nodeflow.training._links import NodesOnly
 from nodeflow.training._network import Inputs
 from nodeflow.training._settings import FIELDS
 from nodeflow.training._state import read_state
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 LINKS = FAST.replace(
     task="link", model="none", embedding=16, negatives=20, chunk=16, dropout=0.0, lr=0.05, direction="both", epochs=4
@@ -277,15 +275,7 @@ def test_a_run_goes_on_bit_for_bit(loss: str, tmp_path: Path) -> None:
     settings = LINKS.replace(link_loss=loss, dropout=0.2, epochs=2)
     wanted = Trainer(wheel(), settings).run()
     trainer = Trainer(wheel(), settings, checkpoints=Checkpoints(tmp_path, epochs=0))
-    step, seen = trainer.step, []
-
-    def spy(batch: Any) -> float:
-        seen.append(step(batch))
-        if len(seen) == 4:
-            trainer.stop()
-        return seen[-1]
-
-    trainer.step = spy  # type: ignore[method-assign]
+    stop_after(trainer, 4)
     with pytest.raises(Stopped):
         trainer.run()
     again = Trainer(wheel(), settings)

@@ -10,18 +10,11 @@ from typing import Any
 import pytest
 import torch
 from _support.cli_tools import status
-from _support.partition_training import Fixed, by_hand, contents, partitioned, write_folders
-from _support.training_tools import FAST, planted, train
+from _support.partition_training import Fixed, by_hand, contents, partitioned
+from _support.training_tools import FAST, planted, train, with_columns
 
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.training import Settings, Trainer
-
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Fixed:
-    return write_folders(tmp_path_factory.mktemp("planted"))
 
 
 @pytest.fixture
@@ -61,23 +54,18 @@ def test_settings_that_do_not_fit(change: dict[str, Any], message: str) -> None:
         Settings(partitions=Path("parts"))  # type: ignore[arg-type]
 
 
-def changed(**columns: torch.Tensor) -> Dataset:
-    data = planted()
-    graph = data.graph
-    made = type(graph).from_edges(*graph.edges(), num_nodes=300, ndata={**graph.ndata, **columns}, edata=graph.edata)
-    return replace(data, graph=made)
-
-
 def another_label(data: Dataset) -> Dataset:
     label = data.graph.ndata["label"].clone()
     label[data.train.sort().values[3]] = (label[data.train.sort().values[3]] + 1) % 3
-    return changed(label=label)
+    return with_columns(data, label=label)
+
+
+def with_features(change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Dataset], Dataset]:
+    return lambda data: with_columns(data, feat=change(data.graph.ndata["feat"]))
 
 
 def other_edges(data: Dataset) -> Dataset:
-    src, dst = data.graph.edges()
-    graph = type(data.graph).from_edges(dst, src, num_nodes=300, ndata=data.graph.ndata, edata=data.graph.edata)
-    return replace(planted(), graph=graph)
+    return with_columns(data, edges=data.graph.edges()[::-1], edata=data.graph.edata)
 
 
 @pytest.mark.parametrize(
@@ -91,10 +79,10 @@ def other_edges(data: Dataset) -> Dataset:
         (lambda data: replace(data, train=torch.cat([data.train, data.val[:1]]), val=data.val[1:]), "in", {},
          r"node \d+ is a training node of the data set only"),
         (another_label, "in", {}, r"the label of training node \d+ is another one; write them again with nodeflow"),
-        (lambda data: changed(feat=data.graph.ndata["feat"] * 2), "in", {}, r"the features of node \d+ are others"),
-        (lambda data: changed(feat=data.graph.ndata["feat"].double()), "in", {},
+        (with_features(lambda feat: feat * 2), "in", {}, r"the features of node \d+ are others"),
+        (with_features(torch.Tensor.double), "in", {},
          r"its features are torch.float32 \[300, 3\], and those of the data set torch.float64 \[300, 3\]"),
-        (lambda data: changed(feat=data.graph.ndata["feat"][:, :2].clone()), "in", {}, r"data set .* \[300, 2\]"),
+        (with_features(lambda feat: feat[:, :2].clone()), "in", {}, r"data set .* \[300, 2\]"),
         (None, "in", {"direction": "both"}, "has 1,800 edges, and messages go along 3,580 edges with direction 'both'"),
         (None, "out", {}, r"edges from partition \d to partition \d, and the data set .* with direction 'in'"),
         (other_edges, "in", {}, r"it has [\d,]+ edges from partition \d to partition \d, and the data set"),

@@ -13,32 +13,20 @@ from typing import Any
 
 import pytest
 import torch
-from _support.cli_tools import SMALL, status
+from _support.cli_tools import SMALL, Cli, status
 from _support.cli_tools import train as command
-from _support.partition_training import Fixed, by_hand, contents, partitioned, write_folders
-from _support.training_tools import FAST, planted, same_result, stop_after, train
+from _support.partition_training import Fixed, by_hand, contents, partitioned
+from _support.training_tools import FAST, planted, same_result, slow, stop_after, train
 
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.partitions import Partitions
 from nodeflow.training import Checkpoints, Stopped, Trainer
 from nodeflow.training._partition_batches import PartitionBatches
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Fixed:
-    return write_folders(tmp_path_factory.mktemp("planted"))
-
 
 @pytest.fixture
 def data(folders: Fixed) -> Dataset:
     return read_folder(folders["data"])
-
-
-def slow(*case: Any) -> Any:
-    """A second case of a law."""
-    return pytest.param(*case, marks=pytest.mark.slow)
 
 
 # batches
@@ -210,14 +198,14 @@ def test_samplers_and_models(folders: Fixed, data: Dataset, name: str, change: d
 # the command
 
 
-def test_commands(folders: Fixed, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands(folders: Fixed, tmp_path: Path, cli: Cli) -> None:
     folder, run = tmp_path / "parts", tmp_path / "run"
     assert status(["partition", str(folders["data"]), "--parts", "6", "--output", str(folder)]) == 0
     words = ["--storage", "partitions", "--partitions", str(folder), "--slots", "4", "--no-plot"]
-    assert command(folders["data"], run, *words) == 0
-    assert "4 of Partitions(6 partitions of 50 nodes, 3580 edges, " in capsys.readouterr().out
-    assert status(["train", "--resume", str(run), "--slots", "2"]) == 2
-    assert "--resume takes the settings of its folder, but slots was given too" in capsys.readouterr().err
+    assert "4 of Partitions(6 partitions of 50 nodes, 3580 edges, " in cli.train(folders["data"], run, *words)
+    assert "--resume takes the settings of its folder, but slots was given too" in cli.failure(
+        "train", "--resume", run, "--slots", "2"
+    )
     assert status(["train", "--resume", str(run), "--epochs", "3", "--no-plot"]) == 0
     whole = tmp_path / "whole"
     assert command(folders["data"], whole, *words, "--epochs", "3") == 0
@@ -225,12 +213,9 @@ def test_commands(folders: Fixed, tmp_path: Path, capsys: pytest.CaptureFixture[
     moved = folder.rename(tmp_path / "moved")
     assert status(["train", "--resume", str(run), "--epochs", "4", "--partitions", str(moved), "--no-plot"]) == 0
     shutil.rmtree(moved)  # what follows reads the data set alone
-    capsys.readouterr()
-    assert status(["evaluate", str(run)]) == 0
-    assert "test  accuracy" in capsys.readouterr().out
+    assert "test  accuracy" in cli("evaluate", run)
     assert status(["predict", str(run), "--output", str(tmp_path / "out.csv")]) == 0
-    assert status(["train", "--resume", str(run), "--epochs", "5"]) == 2
-    assert "moved" in capsys.readouterr().err
+    assert "moved" in cli.failure("train", "--resume", run, "--epochs", "5")
 
 
 KILLED = """

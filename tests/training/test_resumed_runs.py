@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 import torch
-from _support.cli_tools import SMALL, status, two_communities
-from _support.training_tools import FAST, planted, same_result
+from _support.cli_tools import SMALL, Cli, status
+from _support.training_tools import FAST, planted, same_result, stop_after
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +26,6 @@ from nodeflow.training import Checkpoints, Result, Settings, Stopped, Trainer, o
 from nodeflow.training._checkpoints import STATE
 from nodeflow.training._state import read_state, write_state
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 ROOT = Path(nodeflow.__file__).resolve().parents[1]
 
 RUNS = {
@@ -42,15 +41,7 @@ RUNS = {
 
 def stopped_at(trainer: Trainer, step: int) -> bool:
     """Run until the given step; return whether the run had so many."""
-    count, real = itertools.count(1), trainer.step
-
-    def spy(batch: nodeflow.NodeFlow) -> float:
-        value = real(batch)
-        if next(count) == step:
-            trainer.stop()
-        return value
-
-    trainer.step = spy  # type: ignore[method-assign]
+    stop_after(trainer, step)
     try:
         trainer.run()
     except Stopped:
@@ -203,11 +194,6 @@ def test_a_full_disk_keeps_the_last_state(step: str, tmp_path: Path, monkeypatch
 # the command
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return two_communities(tmp_path / "two")
-
-
 QUICK = {"--batch-size": 4, "--hidden": 8, "--epochs": 6, "--lr": 0.02, "--workers": 2}
 LONG = [*SMALL[:3], "--no-plot", *(str(word) for pair in QUICK.items() for word in pair)]
 
@@ -226,22 +212,19 @@ def wait_for_epochs(process: subprocess.Popen[str], count: int) -> None:
         count -= line.split()[:1] != [] and line.split()[0].isdigit()
 
 
-def check_cut_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def check_cut_run(tmp_path: Path, cli: Cli) -> None:
     """The run in "cut" says that it is not finished, and goes on to the results of "whole"."""
     assert not (tmp_path / "cut" / "checkpoint.safetensors").exists()
     for command in (["evaluate"], ["compare"]):
-        assert status([*command, str(tmp_path / "cut")]) == 2
-        assert "is not finished: nodeflow train --resume" in capsys.readouterr().err
-    assert status(["train", "--resume", str(tmp_path / "cut"), "--no-plot"]) == 0
-    assert "goes on after epoch " in capsys.readouterr().out
+        assert "is not finished: nodeflow train --resume" in cli.failure(*command, tmp_path / "cut")
+    assert "goes on after epoch " in cli("train", "--resume", tmp_path / "cut", "--no-plot")
     for name in ("checkpoint.safetensors", "result.json"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    assert status(["train", "--resume", str(tmp_path / "cut"), "--no-plot"]) == 0
-    assert "is finished; its files are written again" in capsys.readouterr().out
+    assert "is finished; its files are written again" in cli("train", "--resume", tmp_path / "cut", "--no-plot")
 
 
 def test_sigterm_saves_the_state_and_resume_goes_on(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    data: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert status(["train", str(data), *SMALL, "--no-plot", "--output", str(tmp_path / "whole")]) == 0
     step, count = Trainer.step, itertools.count(1)
@@ -256,14 +239,14 @@ def test_sigterm_saves_the_state_and_resume_goes_on(
         change.setattr(Trainer, "step", terminated)
         assert status(["train", str(data), *SMALL, "--no-plot", "--output", str(tmp_path / "cut")]) == 143
     assert signal.getsignal(signal.SIGTERM) == before
-    err = capsys.readouterr().err
+    err = cli.capsys.readouterr().err
     assert err.startswith("nodeflow train: stopped in epoch ")
     assert err.endswith(f"its state is saved: nodeflow train --resume {tmp_path / 'cut'}\n")
-    check_cut_run(tmp_path, capsys)
+    check_cut_run(tmp_path, cli)
 
 
 @pytest.mark.slow
-def test_a_terminated_process_saves_its_state(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminated_process_saves_its_state(data: Path, tmp_path: Path, cli: Cli) -> None:
     assert status(["train", str(data), *LONG, "--output", str(tmp_path / "whole")]) == 0
     process = start(str(data), *LONG, "--output", str(tmp_path / "cut"))
     wait_for_epochs(process, 2)
@@ -271,7 +254,7 @@ def test_a_terminated_process_saves_its_state(data: Path, tmp_path: Path, capsys
     _, err = process.communicate(timeout=60)
     assert process.returncode == 143
     assert err.startswith("nodeflow train: stopped in epoch ")
-    check_cut_run(tmp_path, capsys)
+    check_cut_run(tmp_path, cli)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from _support.training_tools import FAST, planted, train, trained
+from _support.training_tools import FAST, planted, train
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
@@ -16,14 +16,6 @@ import nodeflow
 from nodeflow.nn import GCN, GraphSAGE
 from nodeflow.training import Network, Result, Trainer, load_model, save
 from nodeflow.training._folder import output_folder
-
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-@pytest.fixture
-def result(one_thread: None) -> Result:
-    return trained()
-
 
 # what is saved
 

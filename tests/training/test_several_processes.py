@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 import torch
 from _support.processes import run_processes
-from _support.training_tools import FAST, planted
+from _support.training_tools import FAST, planted, stop_after, with_columns
 
-from nodeflow import Graph
 from nodeflow.datasets import Dataset
 from nodeflow.training import Settings, Stopped, Trainer
 
@@ -42,15 +41,8 @@ def data(task: str) -> Dataset:
         "multilabel": torch.stack([label == 0, label > 0], 1).float(),
         "regression": label.double() / 2,
     }.get(task, label)
-    graph = Graph.from_edges(
-        *known.graph.edges(), num_nodes=300, ndata={**known.graph.ndata, "label": labels}, edata=known.graph.edata
-    )
-    return replace(
-        known,
-        graph=graph,
-        train=known.train[:109],
-        num_classes=2 if task == "multilabel" else 3 * (task != "regression"),
-    )
+    classes = {"multilabel": 2, "regression": 0}.get(task, 3)
+    return replace(with_columns(known, label=labels), train=known.train[:109], num_classes=classes)
 
 
 def outcome(settings: Settings) -> dict[str, Any]:
@@ -135,14 +127,8 @@ def test_runs_that_several_processes_cannot_share_are_refused_on_all(found: list
 def stopping(rank: int) -> list[int]:
     """After how many batches all stop where rank 1 alone is asked to."""
     trainer = Trainer(planted(), PLAIN.replace(epochs=5))
-    step = trainer.step
-
-    def counted(batch: Any) -> float:
-        if rank == 1 and trainer.epoch == 1 and trainer.batches_done == 1:
-            trainer.stop()
-        return step(batch)
-
-    trainer.step = counted  # type: ignore[method-assign]
+    if rank == 1:
+        stop_after(trainer, len(trainer.batches) + 2)
     with pytest.raises(Stopped):
         trainer.run()
     return [trainer.epoch, trainer.batches_done]

@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import status, two_communities
+from _support.cli_tools import Cli, status, two_communities
 from _support.cli_tools import train as command
-from _support.training_tools import FAST, planted, same_result, stop_after, train
+from _support.training_tools import FAST, planted, same_result, slow, stop_after, train, with_columns
 from hypothesis import given, strategies
 from torch import Tensor
 
-from nodeflow import Graph, partitions, storage
+from nodeflow import partitions, storage
 from nodeflow._rows.rows import as_dense
-from nodeflow.datasets import Dataset, debian, read_folder
+from nodeflow.datasets import debian, read_folder
 from nodeflow.training import Checkpoints, Result, Settings, Trainer
 from nodeflow.training._features import FeatureRows, hash_of, opened
 from nodeflow.training._trainer import Stopped
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 STORED = ("file", "cached", "lookahead")
 SHORT = FAST.replace(epochs=2)
 
@@ -37,20 +36,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "float32": planted(),
         "float64": planted(dtype=np.float64),
         "sparse": planted(sparse=True),
-        "none": with_features(None),
-        "broken": with_features(broken),
-        "half": with_features(planted().graph.ndata["feat"].half()),
+        "none": with_columns(planted(), feat=None),
+        "broken": with_columns(planted(), feat=broken),
+        "half": with_columns(planted(), feat=planted().graph.ndata["feat"].half()),
     }
     for name, data in sets.items():
         data.save(place / name)
     return {name: place / name for name in sets}
-
-
-def with_features(feat: Any) -> Dataset:
-    graph = planted().graph
-    columns = {**graph.ndata, "feat": feat} if feat is not None else {"label": graph.ndata["label"]}
-    src, dst = graph.edges()
-    return replace(planted(), graph=Graph.from_edges(src, dst, num_nodes=300, ndata=columns, edata=graph.edata))
 
 
 def same_training(one: Result, other: Result) -> bool:
@@ -64,11 +56,6 @@ def same_training(one: Result, other: Result) -> bool:
 
 
 # the same run
-
-
-def slow(*case: Any) -> Any:
-    """A second case of a law."""
-    return pytest.param(*case, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(
@@ -176,22 +163,20 @@ def test_a_state_of_other_features_is_refused(folders: dict[str, Path], tmp_path
     state = Trainer(read_folder(folders["float32"]), SHORT.replace(storage="file")).state_dict()
     feat = planted().graph.ndata["feat"].clone()
     feat[299, 2] += 1
-    with_features(feat).save(tmp_path / "other")
+    with_columns(planted(), feat=feat).save(tmp_path / "other")
     other = Trainer(read_folder(tmp_path / "other"), SHORT.replace(storage="file"))
     with pytest.raises(ValueError, match="of another data set, or of a changed one"):
         other.load_state_dict(state)
 
 
-def test_commands_with_a_storage(folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_with_a_storage(folders: dict[str, Path], tmp_path: Path, cli: Cli) -> None:
     outputs, printed = {}, {}
     for kind in ("memory", "cached", "lookahead"):
         run = tmp_path / kind
         options = [] if kind == "memory" else ["--storage", kind, "--memory", "1 KB"]
         assert command(folders["float32"], run, "--no-plot", *options) == 0
         assert status(["train", "--resume", str(run), "--epochs", "3", "--no-plot"]) == 0
-        capsys.readouterr()
-        assert status(["evaluate", str(run)]) == 0
-        printed[kind] = capsys.readouterr().out
+        printed[kind] = cli("evaluate", run)
         assert status(["predict", str(run), "--output", str(tmp_path / "out.npy")]) == 0
         outputs[kind] = np.load(tmp_path / "out.npy")
         np.testing.assert_allclose(outputs[kind], outputs["memory"], rtol=1e-4, atol=1e-5)
@@ -247,13 +232,12 @@ def test_data_and_settings_that_do_not_fit(
     assert "\n" not in str(caught.value)
 
 
-def test_features_in_memory_say_how_to_save_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_features_in_memory_say_how_to_save_them(tmp_path: Path, cli: Cli) -> None:
     for kind in STORED:
-        assert command(two_communities(tmp_path / kind), tmp_path / "run", "--storage", kind) == 2
-        message = capsys.readouterr().err
+        arguments = [two_communities(tmp_path / kind), "--output", tmp_path / "run", "--storage", kind]
+        message = cli.failure("train", *arguments)
         assert f"storage '{kind}' needs features in a file" in message
         assert "Dataset.save(folder) or nodeflow build" in message
-        assert message.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
 
@@ -360,7 +344,7 @@ def test_partitions_hold_the_data_set(folders: dict[str, Path], tmp_path: Path, 
         assert seeds.sort().values.tolist() == sorted(data.train.tolist())
 
 
-def test_mistakes_of_partition(folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_of_partition(folders: dict[str, Path], tmp_path: Path, cli: Cli) -> None:
     place, foreign = tmp_path / "parts", tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "letter.txt").write_text("dear")
@@ -376,9 +360,7 @@ def test_mistakes_of_partition(folders: dict[str, Path], tmp_path: Path, capsys:
         "is not replaced": ["partition", data, "--output", str(foreign), "--parts", "2", "--overwrite"],
     }
     for message, words in wrong.items():
-        capsys.readouterr()
-        assert status(words) == 2
-        said = capsys.readouterr().err
+        said = cli.failure(*words)
         assert message in said, said
         assert said.count("\n") == 1
     assert (foreign / "letter.txt").read_text() == "dear"

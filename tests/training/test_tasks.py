@@ -12,28 +12,23 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.training_tools import FAST, planted, train
+from _support.training_tools import FAST, planted, train, with_columns
 from torch import Tensor, nn
 
-from nodeflow import Graph, NodeFlow
+from nodeflow import NodeFlow
 from nodeflow.datasets import Dataset
 from nodeflow.metrics import Metric
 from nodeflow.nn import GraphSAGE
 from nodeflow.training import Settings, Trainer
 from nodeflow.training._methods import METHODS
 from nodeflow.training._models import MODELS
-
-pytestmark = pytest.mark.usefixtures("one_thread")
+from nodeflow.training._predictions import check_predictions, write_outputs
 
 WEIGHTED = {"fastgcn", "ladies", "random-walk", "saint", "cluster"}
 
 
 def relabelled(label: Tensor, **changes: Any) -> Dataset:
-    data = planted()
-    src, dst = data.graph.edges()
-    columns = {"feat": data.graph.ndata["feat"], "label": label}
-    graph = Graph.from_edges(src, dst, num_nodes=300, ndata=columns, edata=data.graph.edata)
-    return replace(data, graph=graph, **changes)
+    return replace(with_columns(planted(), label=label), **changes)
 
 
 # samplers and models
@@ -46,9 +41,8 @@ def test_every_sampler_with_every_model(sampler: str, model: str) -> None:
     options: dict[str, Any] = {"edge_type": "kind"} if model == "rgcn" else {}
     fanouts = (64, 64) if sampler in ("fastgcn", "ladies") else (4, 4)
     if sampler == "cv" and model not in ("sage", "gcn"):
-        with pytest.raises(
-            ValueError, match=f"'cv' does not go with model '{model}': it needs a model with a history, sage or gcn"
-        ):
+        message = f"'cv' does not go with model '{model}': it needs a model with a history, sage or gcn"
+        with pytest.raises(ValueError, match=message):
             FAST.replace(sampler=sampler, model=model, **options)
         return
     settings = FAST.replace(sampler=sampler, model=model, fanouts=fanouts, epochs=2, **options)
@@ -113,6 +107,9 @@ def test_losses_of_subgraphs_estimate_the_mean_over_the_training_nodes(sampler: 
 # tasks
 
 
+CLASSES_ONLY = "class_weights .* is read with task .* 'classification', and this run has task 'regression'"
+
+
 def test_several_labels_per_node() -> None:
     data = planted()
     classes = data.graph.ndata["label"]
@@ -142,16 +139,8 @@ def test_numbers() -> None:
         (torch.full((300, 2), 0.5), {"task": "multilabel"}, "labels of data set 'planted' must be 0 and 1"),
         (torch.zeros(300), {"task": "multilabel"}, r"needs labels \[nodes, labels\] of 0 and 1, got \(300,\)"),
         (torch.full((300,), math.nan), {"task": "regression"}, "train nodes .* must have finite labels, but node"),
-        (
-            torch.zeros(300),
-            {"class_weights": "balanced"},
-            "class_weights .* is read with task .* 'classification', and this run has task 'regression'",
-        ),
-        (
-            torch.zeros(300),
-            {"class_weights": "seeds"},
-            "class_weights .* is read with task .* 'classification', and this run has task 'regression'",
-        ),
+        (torch.zeros(300), {"class_weights": "balanced"}, CLASSES_ONLY),
+        (torch.zeros(300), {"class_weights": "seeds"}, CLASSES_ONLY),
         (torch.zeros(300), {"metric": "accuracy"}, "metric 'accuracy' .* does not fit the task 'regression'"),
     ],
 )
@@ -199,9 +188,7 @@ def test_classes_are_drawn_equally_often() -> None:
 
 
 def test_nodes_without_features_learn_rows() -> None:
-    data = planted()
-    src, dst = data.graph.edges()
-    bare = replace(data, graph=Graph.from_edges(src, dst, num_nodes=300, ndata={"label": data.graph.ndata["label"]}))
+    bare = with_columns(planted(), feat=None)
     result = train(bare, FAST.replace(embedding=8, epochs=15, model="gcn"))
     assert result.network.inputs.width == 8
     assert result.test_score > 0.6
@@ -352,15 +339,9 @@ def test_bf16_keeps_features_in_16_bits_where_products_read_them() -> None:
     assert next(iter(trainer.batches)).ldata[0]["feat"].dtype == torch.bfloat16
     trainer.train_epoch()
     assert trainer.validate()["accuracy"] > 0.2 < trainer.evaluate()["accuracy"]
-    others = [
-        Trainer(data, settings.replace(sampler="cv", norm="none")),
-        Trainer(
-            data,
-            settings,
-            model=GraphSAGE(exact.shape[1], 8, data.num_classes, num_layers=len(settings.sampler.fanouts)),
-        ),
-        Trainer(data, FAST),
-    ]
+    own = GraphSAGE(exact.shape[1], 8, data.num_classes, num_layers=len(settings.sampler.fanouts))
+    others = [Trainer(data, settings.replace(sampler="cv", norm="none")), Trainer(data, settings, model=own)]
+    others.append(Trainer(data, FAST))
     assert all(torch.equal(other.task.graph.ndata["feat"], exact) for other in others)
 
 
@@ -374,8 +355,6 @@ def test_a_compiled_model_trains() -> None:
 
 
 def test_files_of_predictions(tmp_path: Path) -> None:
-    from nodeflow.training._predictions import check_predictions, write_outputs
-
     data, nodes = planted(), torch.tensor([4, 0])
     outputs = torch.tensor([[0.0, 3.0, 1.0], [2.0, 0.0, 0.0]])
     named = replace(data, class_names=("a", "b", "c"))

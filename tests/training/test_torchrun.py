@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-from _support.cli_tools import status
+from _support.cli_tools import FILES, SMALL, status
 from _support.training_tools import planted
 
 import nodeflow
@@ -184,3 +184,63 @@ def test_runs_of_parts_and_numbers_of_processes_that_do_not_fit(tmp_path: Path) 
     assert Run.of(run.shared_by(1).values()).settings.sampler.batch_size == 30
     with pytest.raises(ValueError, match=r"a step of the run has 30 seeds .* which 4 processes cannot share evenly"):
         run.shared_by(4)
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", "OMP_NUM_THREADS": "1"}
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment(), check=False)
+
+
+def check_process(command: list[str], data: Path, tmp_path: Path) -> None:
+    done = run([*command, "train", str(data), *SMALL], tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "test accuracy" in done.stdout
+    assert sorted(path.name for path in (tmp_path / "runs" / "latest").iterdir()) == FILES
+    (data / "labels.npy").unlink()
+    failed = run([*command, "train", str(data), "--output", "other"], tmp_path)
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert re.fullmatch(
+        r"nodeflow train: data set .* has no labels, so a model cannot be trained on it\n", failed.stderr
+    )
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.slow
+def test_python_m_nodeflow(data: Path, tmp_path: Path) -> None:
+    check_process([sys.executable, "-m", "nodeflow"], data, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_installed_command(data: Path, tmp_path: Path) -> None:
+    script = Path(sys.executable).parent / "nodeflow"
+    if not script.exists():
+        pytest.skip("the package is not installed here")
+    done = run([str(script), "info", str(data)], tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "what", ["--version", *(pytest.param(what, marks=pytest.mark.slow) for what in ("train", "info", "--help"))]
+)
+def test_a_reader_that_leaves_early_is_no_error(what: str, data: Path, tmp_path: Path) -> None:
+    options = {"train": [str(data), *SMALL], "info": [str(data)]}.get(what, [])
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "nodeflow", what, *options],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=environment(),
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+    if what == "train":
+        assert sorted(path.name for path in (tmp_path / "runs" / "latest").iterdir()) == FILES

@@ -20,8 +20,6 @@ from nodeflow.nn import VRGCN, GraphSAGE, VRGraphSAGE, VRModel
 from nodeflow.training import Trainer, load_model, save
 from nodeflow.training._methods import METHODS
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 CV = FAST.replace(sampler="cv", fanouts=(2, 2))
 KINDS = {"sage": VRGraphSAGE, "gcn": VRGCN}
 
@@ -55,18 +53,6 @@ def dense_accuracy(model: VRModel, data: Dataset, nodes: Tensor, kind: str, dire
 
 
 # learning
-
-
-@pytest.mark.parametrize("model", KINDS)
-@pytest.mark.parametrize("sparse", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("direction", ["in", "out", "both"])
-def test_it_learns(model: str, sparse: bool, direction: str) -> None:
-    data = planted(sparse=sparse)
-    result = train(data, CV.replace(model=model, direction=direction, epochs=12))
-    assert type(result.network.model) is KINDS[model]
-    assert result.test_score > 0.75  # chance is 0.33, the features alone give about 0.6
-    assert max(record.score for record in result.records) > 0.75
-    assert result.records[-1].loss < 0.8 * result.records[0].loss
 
 
 @pytest.mark.parametrize("model", KINDS)
@@ -177,13 +163,6 @@ def test_the_log_has_the_age(tmp_path: Path) -> None:
 
 
 # settings
-
-
-@pytest.mark.parametrize("model", KINDS)
-@pytest.mark.parametrize("workers", [0, 1, 3])
-def test_the_same_seed_gives_the_same_result_for_any_number_of_workers(model: str, workers: int) -> None:
-    settings = CV.replace(model=model, epochs=2, batch_size=16)
-    assert same_result(train(planted(), settings), train(planted(), settings.replace(workers=workers)))
 
 
 @pytest.mark.parametrize(
