@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeflow import Graph, LinkSampler, NeighborSampler, RandomWalkSampler, TemporalNeighborSampler
-from nodeflow.distributed._peers import PeerError
+from nodeflow.distributed import PeerError
 from nodeflow.sampling._base import Call, StepSeeds
 from nodeflow.testing import assert_same_node_flow, graphs
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeflow import Graph, RandomWalkSampler
-from nodeflow.distributed._peers import PeerError
+from nodeflow.distributed import PeerError
 from nodeflow.sampling.base import Choice
 from nodeflow.testing import graphs
 

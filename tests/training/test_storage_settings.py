@@ -18,9 +18,8 @@ from torch import Tensor
 from nodeflow import partitions, storage
 from nodeflow._rows.rows import as_dense
 from nodeflow.datasets import debian, read_folder
-from nodeflow.training import Checkpoints, Result, Settings, Trainer
+from nodeflow.training import Checkpoints, Result, Settings, Stopped, Trainer
 from nodeflow.training._features import FeatureRows, hash_of, opened
-from nodeflow.training._trainer import Stopped
 
 STORED = ("file", "cached", "lookahead")
 SHORT = FAST.replace(epochs=2)
