@@ -16,9 +16,8 @@ orders and defaults of version 0.4. docs/coming-from-dgl.md lists what is differ
 tensor([0, 2]) tensor([2]) tensor([5.])
 """
 
-from __future__ import annotations
-
-from typing import Final, NoReturn
+from functools import partial
+from typing import Final
 
 from nodeflow._base.checks import ALL as ALL
 from nodeflow.compat.dgl import contrib as contrib
@@ -49,7 +48,4 @@ __all__ = [
 
 __version__: Final = "0.4.3"
 """The version of DGL whose NodeFlow code runs here."""
-
-
-def __getattr__(name: str) -> NoReturn:
-    refuse("dgl", name)
+__getattr__ = partial(refuse, "dgl")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from nodeflow._base.checks import describe
 from nodeflow.convert import from_scipy
@@ -42,11 +46,11 @@ def _square(matrix: Any) -> Any:
     return matrix
 
 
-def of_networkx(data: Any, *, relabel: bool = False) -> Graph:
-    """Return the graph of a networkx graph, or of what ``networkx.DiGraph`` takes.
+def of_networkx(data: Any, node_attrs: Iterable[str] = (), edge_attrs: Iterable[str] = ()) -> Graph:
+    """Return the graph of a networkx graph, or of what ``networkx.DiGraph`` takes, with attributes as columns.
 
     Edge ids are the attribute ``id`` of the edges where they have it, else networkx's order. An undirected edge becomes
-    two. ``relabel`` numbers the nodes in sorted order; else they must be 0 to n - 1.
+    two. The nodes must be 0 to n - 1.
     """
     import networkx
 
@@ -57,18 +61,30 @@ def of_networkx(data: Any, *, relabel: bool = False) -> Graph:
             raise TypeError(
                 f"a graph is made of an edge list, a scipy matrix or a networkx graph, got {describe(data)}"
             ) from error
-    if relabel:
-        data = networkx.convert_node_labels_to_integers(data, ordering="sorted")
-    edges = list(directed(data).edges(data=True))
+    edges = list((data if data.is_directed() else data.to_directed()).edges(data=True))
     ends = np.array([(u, v) for u, v, _ in edges]).reshape(-1, 2)
     if len(ends) and ends.dtype.kind not in "iu":
         raise TypeError("networkx nodes must be the integers 0 to n - 1; DGLGraph().from_networkx(...) numbers others")
+    attributes = [own for _, _, own in edges]
+    ids = [own["id"] for own in attributes] if edges and "id" in attributes[0] else None
+    if ids is not None:
+        attributes = [own for _, own in sorted(zip(ids, attributes, strict=True), key=itemgetter(0))]
     src, dst = ends.astype(np.int64).T
-    named = len(edges) > 0 and "id" in edges[0][2]
-    ids = [attributes["id"] for _, _, attributes in edges] if named else None
-    return Graph.from_edges(src, dst, num_nodes=data.number_of_nodes(), edge_ids=ids)
+    graph = Graph.from_edges(src, dst, num_nodes=data.number_of_nodes(), edge_ids=ids)
+    graph.ndata.update({name: _column([data.nodes[i][name] for i in range(graph.num_nodes)]) for name in node_attrs})
+    graph.edata.update({name: _column([own[name] for own in attributes]) for name in edge_attrs})
+    return graph
 
 
-def directed(data: Any) -> Any:
-    """Return a networkx graph with every undirected edge in both directions."""
-    return data if data.is_directed() else data.to_directed()
+def _column(values: list[Any]) -> Tensor:
+    return torch.stack(values) if values and isinstance(values[0], Tensor) else torch.tensor(values)
+
+
+def bare(graph: Graph, *, sort: bool = False) -> Graph:
+    """Return a graph of the same structure without columns; with ``sort``, edges into a node are sorted by source."""
+    indptr, indices, edge_ids = graph.csc()
+    if sort:
+        row = np.repeat(np.arange(graph.num_nodes), np.diff(indptr))
+        order = np.lexsort((indices, row))
+        indices, edge_ids = indices[order], order if edge_ids is None else edge_ids[order]
+    return Graph(indptr, indices, edge_ids=edge_ids)
