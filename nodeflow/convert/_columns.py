@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,17 +23,25 @@ def check_names(names: object, argument: str) -> None:
         raise TypeError(f"{argument} must be a list of names, got the string {names!r}; write [{names!r}]")
 
 
-def dtype_of(names: Attributes, name: str) -> torch.dtype | None:
-    """Return the type that the caller wants for a column; None lets the values tell it."""
-    return names[name] if isinstance(names, Mapping) else None
+def as_columns(
+    names: Attributes, what: str, values_of: Callable[[str], Sequence[Any]], keys: Iterable[Any]
+) -> dict[str, Tensor]:
+    """Return attributes of all nodes or all edges as columns.
 
+    Args:
+        names: the attributes, the argument ``node_columns`` or ``edge_columns``.
+        what: "node" or "edge".
+        values_of: returns the values of an attribute, or raises KeyError.
+        keys: a name of every node or edge, for errors.
 
-def as_column(name: str, values: Sequence[Any], keys: Iterable[Any], what: str, dtype: torch.dtype | None) -> Tensor:
-    """Return the values of an attribute of all nodes or edges as a column.
-
-    ``keys`` name the nodes or edges (``what``) in errors. Raises TypeError for values that are no numbers, or lists of
-    different lengths.
+    Raises TypeError for values that are no numbers, or lists of different lengths.
     """
+    check_names(names, f"{what}_columns")
+    types = names if isinstance(names, Mapping) else dict.fromkeys(names)
+    return {name: _column(name, values_of(name), keys, what, dtype) for name, dtype in types.items()}
+
+
+def _column(name: str, values: Sequence[Any], keys: Iterable[Any], what: str, dtype: torch.dtype | None) -> Tensor:
     try:
         if len(values) and isinstance(values[0], (np.ndarray, Tensor)):
             rows = torch.stack([torch.as_tensor(value, device="cpu") for value in values])
@@ -70,3 +78,10 @@ def both_ways(src: Ints, dst: Ints) -> tuple[Ints, Ints, Ints]:
     edge = np.repeat(np.arange(len(src)), copies)
     turned = np.concatenate([np.zeros(1, bool), edge[1:] == edge[:-1]])[: len(edge)]
     return np.where(turned, dst[edge], src[edge]), np.where(turned, src[edge], dst[edge]), edge
+
+
+def by_destination(src: Tensor, dst: Tensor, num_dst: int) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return ``indptr``, the sources by destination, and the order that sorts edges; None where they are sorted."""
+    order = None if bool((dst[1:] >= dst[:-1]).all()) else torch.argsort(dst, stable=True)
+    counts = torch.bincount(dst, minlength=num_dst) if len(dst) else dst.new_zeros(num_dst)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]), src if order is None else src[order], order

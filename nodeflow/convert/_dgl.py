@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, as_ids, check_type, describe
 from nodeflow._rows.rows import take_rows, whole_column
+from nodeflow.convert._columns import by_destination
 from nodeflow.flow import Flow, Layer, NodeFlow, check_graph
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
@@ -103,16 +104,15 @@ def to_dgl_blocks(batch: NodeFlow) -> list[dgl.DGLGraph]:
     library = _library()
     if len(batch.flows.pairs()) > batch.num_flows:
         raise ValueError(f"blocks of DGL cannot hold flows that skip layers, got the flows {batch.flows.pairs()}")
-    blocks = []
-    for flow in batch.flows:
-        sizes = {"num_src_nodes": flow.num_src, "num_dst_nodes": flow.num_dst}
-        block = library.create_block(flow.edges(), **sizes)
-        edge_ids = flow.parent_eid if flow.has_parent else None
-        _fill(block.srcdata, flow.src_layer.data, {_ID: _parent_ids(flow.src_layer)})
-        _fill(block.dstdata, flow.dst_layer.data, {_ID: _parent_ids(flow.dst_layer)})
-        _fill(block.edata, flow.data, {_ID: edge_ids, _WEIGHT: flow.weight})
-        blocks.append(block)
-    return blocks
+    return [_block(library, flow) for flow in batch.flows]
+
+
+def _block(library: ModuleType, flow: Flow) -> dgl.DGLGraph:
+    block = library.create_block(flow.edges(), num_src_nodes=flow.num_src, num_dst_nodes=flow.num_dst)
+    _fill(block.srcdata, flow.src_layer.data, {_ID: _parent_ids(flow.src_layer)})
+    _fill(block.dstdata, flow.dst_layer.data, {_ID: _parent_ids(flow.dst_layer)})
+    _fill(block.edata, flow.data, {_ID: flow.parent_eid if flow.has_parent else None, _WEIGHT: flow.weight})
+    return block
 
 
 def _library() -> ModuleType:
@@ -133,9 +133,7 @@ def _parent_ids(layer: Layer) -> Tensor | None:
 def _fill(frame: Any, columns: Frame, more: Mapping[str, Tensor | None]) -> None:
     if taken := [name for name in more if name in columns]:
         raise ValueError(f"DGL's blocks keep the column name {taken[0]!r} for ids and weights; give yours another name")
-    for name, column in {**columns, **more}.items():
-        if column is not None:
-            frame[name] = column
+    frame.update({name: column for name, column in {**columns, **more}.items() if column is not None})
 
 
 def _joined(sides: Sequence[Mapping[str, Tensor]], layer: int) -> dict[str, Tensor]:
@@ -154,20 +152,10 @@ def _joined(sides: Sequence[Mapping[str, Tensor]], layer: int) -> dict[str, Tens
 
 def _flow(block: Any, src_layer: Layer, dst_layer: Layer, number: int) -> Flow:
     src, dst = (end.to(torch.int64) for end in block.edges(order="eid"))
-    order = None if bool((dst[1:] >= dst[:-1]).all()) else torch.argsort(dst, stable=True)
-    columns = dict(block.edata)
-    if order is not None:
-        src, dst = src[order], dst[order]
-        columns = {name: take_rows(column, order) for name, column in columns.items()}
-    counts = torch.bincount(dst, minlength=dst_layer.num_nodes)
-    structure = Structure(torch.cat([counts.new_zeros(1), counts.cumsum(0)]), src, src_layer.num_nodes)
+    indptr, indices, order = by_destination(src, dst, dst_layer.num_nodes)
+    structure = Structure(indptr, indices, src_layer.num_nodes)
+    columns = {n: column if order is None else take_rows(column, order) for n, column in dict(block.edata).items()}
     ids, weight = columns.pop(_ID, None), columns.pop(_WEIGHT, None)
-    return Flow(
-        structure,
-        src_layer,
-        dst_layer,
-        (number, number + 1),
-        parent_eid=None if ids is None else ids.to(torch.int64),
-        weight=weight,
-        data=Frame(structure.num_edges, columns),
-    )
+    eid = None if ids is None else ids.to(torch.int64)
+    data = Frame(structure.num_edges, columns)
+    return Flow(structure, src_layer, dst_layer, (number, number + 1), parent_eid=eid, weight=weight, data=data)
