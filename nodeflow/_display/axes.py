@@ -133,6 +133,12 @@ def font_size(names: Sequence[str]) -> float:
     return {0: 8.5, 1: 8.5, 2: 8.5, 3: 7.5, 4: 6}.get(max(map(len, names), default=1), 5)
 
 
+def small_legend(axis: Axes, **options: Any) -> None:
+    """Put a legend on the axes, unless nothing has a word."""
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(fontsize=8, title_fontsize=8, frameon=False, **options)
+
+
 def legend_below(axis: Axes) -> None:
     """Put a legend below the axes, with one entry per word; none where nothing has a word."""
     kinds = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))

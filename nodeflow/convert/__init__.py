@@ -12,7 +12,6 @@ from nodeflow.convert._matrices import to_scipy as to_scipy
 from nodeflow.convert._matrices import to_torch_sparse as to_torch_sparse
 from nodeflow.convert._networkx import from_networkx as from_networkx
 from nodeflow.convert._networkx import to_networkx as to_networkx
-from nodeflow.convert._pyg import PygLoader as PygLoader
 from nodeflow.convert._pyg import from_pyg as from_pyg
 from nodeflow.convert._pyg import pyg_loader as pyg_loader
 from nodeflow.convert._pyg import to_pyg as to_pyg
@@ -22,7 +21,6 @@ from nodeflow.convert._tables import to_edge_table as to_edge_table
 from nodeflow.convert._tables import to_node_table as to_node_table
 
 __all__ = [
-    "PygLoader",
     "from_dgl",
     "from_dgl_blocks",
     "from_edge_table",

@@ -114,17 +114,8 @@ def _columns(data: Any, names: Iterable[str] | None, argument: str, all_names: A
     return {name: data[name] for name in names}
 
 
-class PygLoader:
-    """The batches of a loader as batches of PyTorch Geometric; ``pyg_loader`` makes it.
-
-    ``loader`` is the loader of NodeFlows, with its ``set_epoch``, ``state_dict`` and ``load_state_dict``.
-
-    >>> from nodeflow import Graph, NeighborSampler, NodeFlowLoader
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> loader = PygLoader(NodeFlowLoader(NeighborSampler(graph, [1, 1]), [0, 1, 2], batch_size=2))
-    >>> [int(batch.batch_size) for batch in loader]
-    [2, 1]
-    """
+class _PygLoader:
+    """The batches of a loader as batches of PyTorch Geometric."""
 
     def __init__(self, loader: Iterable[NodeFlow]) -> None:
         self.loader = loader
@@ -139,11 +130,11 @@ class PygLoader:
         return f"pyg_loader({self.loader!r})"
 
 
-def pyg_loader(loader: Iterable[NodeFlow]) -> PygLoader:
+def pyg_loader(loader: Iterable[NodeFlow]) -> _PygLoader:
     """Return the batches of a loader as batches of PyTorch Geometric, for models written for ``NeighborLoader``.
 
-    Every iteration is an epoch, as of ``loader``; ``len`` is the number of batches. ``to_pyg`` says what a batch holds.
-    With ``reuse=True`` a node draws once, as there; else it has the edges of all its draws. Fanouts are in flow order
+    Every iteration is an epoch, as of ``loader``; ``len`` is the number of batches. The attribute ``loader``
+    is the loader itself, with its ``set_epoch`` and ``state_dict``. ``to_pyg`` says what a batch holds. With ``reuse=True`` a node draws once, as there; else it has the edges of all its draws. Fanouts are in flow order
     here, the seeds' last; ``num_neighbors`` of PyTorch Geometric has the seeds' first. Columns are those that the
     loader copies.
 
@@ -162,4 +153,4 @@ def pyg_loader(loader: Iterable[NodeFlow]) -> PygLoader:
     tensor([2, 3, 1, 0]) torch.Size([4, 8]) 2
     """
     check_type(loader, "loader", Iterable, "a loader of NodeFlows")
-    return PygLoader(loader)
+    return _PygLoader(loader)

@@ -7,20 +7,22 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, Ints, check_num_rows, first_true
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.manifest import MANIFEST
 from nodeflow._rows.csr import from_scipy
-from nodeflow.datasets._dataset import Dataset, has_label
+from nodeflow.datasets._dataset import Dataset
 from nodeflow.datasets._files import (
+    class_column,
     existing_folder,
     integers,
+    labelled_split,
     load_array,
     load_arrays,
     load_sparse,
     node_ids,
-    seeded_split,
     split_of,
 )
 from nodeflow.datasets._graph_folder import read_graph_folder
@@ -158,7 +160,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         check_num_rows(column.shape, str(sources[name]), edges.num_nodes, "node")
     if nodes is not None and nodes.numbering.num_nodes != edges.num_nodes:
         raise ValueError(f"{nodes.path} must list {edges.num_nodes} nodes, got {nodes.numbering.num_nodes}")
-    train, val, test = map(torch.from_numpy, _split(splits, edges.num_nodes, ndata.get("label"), nodes))
+    train, val, test = _split(splits, edges.num_nodes, ndata.get("label"), nodes)
     return Dataset(
         name=folder.resolve().name,
         graph=Graph.from_edges(edges.src, edges.dst, num_nodes=edges.num_nodes, ndata=ndata, edata=edges.columns),
@@ -199,7 +201,7 @@ def _one_of(folder: Path, *names: str) -> Path | None:
     return existing[0] if existing else None
 
 
-def _labels(path: Path) -> tuple[torch.Tensor, int]:
+def _labels(path: Path) -> tuple[Tensor, int]:
     """Return the column ``label`` and the number of classes."""
     if path.suffix == ".npz":
         matrix = load_sparse(path).toarray()
@@ -210,14 +212,10 @@ def _labels(path: Path) -> tuple[torch.Tensor, int]:
     array = load_array(path)
     if array.ndim == 1 and array.dtype.kind == "f":
         return torch.from_numpy(array.astype(np.float32)), 0
-    label = integers(array, str(path), "one label per node")
-    if label.min(initial=-1) < -1:
-        at = int(label.argmin())
-        raise ValueError(f"{path} must hold labels from 0, or -1 for none, but node {at} has {label[at]}")
-    return torch.from_numpy(label), int(label.max(initial=-1)) + 1
+    return class_column(integers(array, str(path), "one label per node"), str(path))
 
 
-def _dense(path: Path) -> torch.Tensor:
+def _dense(path: Path) -> Tensor:
     array = load_array(path)
     if array.ndim != 2:
         raise ValueError(f"{path} must be an array of nodes x features, got shape {array.shape}")
@@ -285,26 +283,16 @@ def _below(column: Array, where: str, size: int) -> Array:
     return column
 
 
-def _split(files: list[Path], num_nodes: int, label: torch.Tensor | None, nodes: Nodes | None) -> list[Ints]:
-    if label is None:
-        labelled = np.zeros(num_nodes, dtype=np.bool_)
-    else:
-        labelled = has_label(label).numpy()
+def _split(files: list[Path], num_nodes: int, label: Tensor | None, nodes: Nodes | None) -> list[Tensor]:
     split_files = [file for file in files if file.exists()]
     if nodes is not None and nodes.part is not None:
         if split_files:
             raise ValueError(
                 f"{nodes.path} has a column split, so {split_files[0]} must not be there, or be taken out of it"
             )
-        train_file, parts = nodes.path, [np.flatnonzero(nodes.part == part) for part in range(3)]
-    elif split_files:
-        arrays = {str(file): load_array(file) if file.exists() else np.zeros(0, np.int64) for file in files}
-        train_file, parts = files[0], split_of(arrays, num_nodes)
+        where: Path = nodes.path
+        parts: list[Ints] | None = [np.flatnonzero(nodes.part == part) for part in range(3)]
     else:
-        return seeded_split(np.flatnonzero(labelled))
-    bare = parts[0][~labelled[parts[0]]]
-    if label is not None and label.ndim == 1 and len(bare):
-        names = None if nodes is None else nodes.numbering.names
-        node = bare[0] if names is None else repr(names[bare[0]])
-        raise ValueError(f"{train_file} holds node {node} for training, which has no label; take it out")
-    return parts
+        arrays = {str(file): load_array(file) if file.exists() else np.zeros(0, np.int64) for file in files}
+        where, parts = files[0], split_of(arrays, num_nodes) if split_files else None
+    return labelled_split(parts, str(where), label, num_nodes, None if nodes is None else nodes.numbering.names)

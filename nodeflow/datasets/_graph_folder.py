@@ -10,13 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints
 from nodeflow._disk.arrays import map_array
 from nodeflow._disk.manifest import Manifest
 from nodeflow._disk.texts import map_texts
-from nodeflow.datasets._dataset import Dataset, has_label
-from nodeflow.datasets._files import seeded_split, split_of
-from nodeflow.datasets._saving import FACTS
+from nodeflow.datasets._dataset import FACTS, Dataset
+from nodeflow.datasets._files import class_column, labelled_split, split_of
 from nodeflow.graph import NAMES, SPLIT, Graph, read_manifest
 
 
@@ -29,7 +27,7 @@ def read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
     num_classes = 0
     if "label" in graph.ndata:
         graph.ndata["label"], num_classes = _label(folder, graph.ndata["label"])
-    train, val, test = map(torch.from_numpy, _split(folder, manifest, graph))
+    train, val, test = _split(folder, manifest, graph)
     try:
         return Dataset(
             name=facts.get("name", folder.resolve().name),
@@ -67,24 +65,13 @@ def _label(folder: Path, label: Tensor) -> tuple[Tensor, int]:
         return label.float(), label.shape[1]
     if label.is_floating_point():
         return label.float(), 0
-    label = label.long()
-    if len(label) and int(label.min()) < -1:
-        at = int(label.argmin())
-        raise ValueError(f"{folder}: labels must be from 0, or -1 for none, but node {at} has {int(label[at])}")
-    return label, int(label.max()) + 1 if len(label) else 0
+    return class_column(label.long().numpy(), str(folder))
 
 
-def _split(folder: Path, manifest: Manifest, graph: Graph) -> list[Ints]:
-    label = graph.ndata.get("label")
-    labelled = np.zeros(graph.num_nodes, np.bool_) if label is None else has_label(label).numpy()
-    if not any(part in manifest.arrays for part in SPLIT):
-        return seeded_split(np.flatnonzero(labelled))
+def _split(folder: Path, manifest: Manifest, graph: Graph) -> list[Tensor]:
     arrays = {f"{folder}, split {part!r},": np.zeros(0, np.int64) for part in SPLIT}
     for name, part in zip(arrays, SPLIT, strict=True):
         if part in manifest.arrays:
             arrays[name] = np.array(map_array(folder, manifest.arrays[part]))
-    parts = split_of(arrays, graph.num_nodes)
-    bare = parts[0][~labelled[parts[0]]]
-    if label is not None and label.ndim == 1 and len(bare):
-        raise ValueError(f"{folder}: the split holds node {bare[0]} for training, which has no label; take it out")
-    return parts
+    parts = split_of(arrays, graph.num_nodes) if any(part in manifest.arrays for part in SPLIT) else None
+    return labelled_split(parts, f"{folder}: the split", graph.ndata.get("label"), graph.num_nodes)
