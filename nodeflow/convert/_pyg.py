@@ -133,10 +133,10 @@ class _PygLoader:
 def pyg_loader(loader: Iterable[NodeFlow]) -> _PygLoader:
     """Return the batches of a loader as batches of PyTorch Geometric, for models written for ``NeighborLoader``.
 
-    Every iteration is an epoch, as of ``loader``; ``len`` is the number of batches. The attribute ``loader``
-    is the loader itself, with its ``set_epoch`` and ``state_dict``. ``to_pyg`` says what a batch holds. With ``reuse=True`` a node draws once, as there; else it has the edges of all its draws. Fanouts are in flow order
-    here, the seeds' last; ``num_neighbors`` of PyTorch Geometric has the seeds' first. Columns are those that the
-    loader copies.
+    Every iteration is an epoch, as of ``loader``; ``len`` is the number of batches. The attribute ``loader`` is the
+    loader itself, with its ``set_epoch`` and ``state_dict``. ``to_pyg`` says what a batch holds. With ``reuse=True`` a
+    node draws once, as there; else it has the edges of all its draws. Fanouts are in flow order here, the seeds' last;
+    ``num_neighbors`` of PyTorch Geometric has the seeds' first. Columns are those that the loader copies.
 
     Args:
         loader: a ``NodeFlowLoader``, a ``storage.Lookahead``, or anything that iterates over NodeFlows.
