@@ -133,7 +133,9 @@ def _parent_ids(layer: Layer) -> Tensor | None:
 def _fill(frame: Any, columns: Frame, more: Mapping[str, Tensor | None]) -> None:
     if taken := [name for name in more if name in columns]:
         raise ValueError(f"DGL's blocks keep the column name {taken[0]!r} for ids and weights; give yours another name")
-    frame.update({name: column for name, column in {**columns, **more}.items() if column is not None})
+    for name, column in {**columns, **more}.items():
+        if column is not None:
+            frame[name] = column
 
 
 def _joined(sides: Sequence[Mapping[str, Tensor]], layer: int) -> dict[str, Tensor]:
