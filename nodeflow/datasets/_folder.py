@@ -1,7 +1,8 @@
-"""Reader for a data set kept as a folder of plain files."""
+"""Reader for a data set kept as a folder of plain files, or as a graph folder."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, Ints, check_num_rows, first_true
 from nodeflow._base.types import Array, FileLike
-from nodeflow._disk.manifest import MANIFEST
+from nodeflow._disk.arrays import map_array
+from nodeflow._disk.manifest import MANIFEST, Manifest
+from nodeflow._disk.texts import map_texts
 from nodeflow._rows.csr import from_scipy
-from nodeflow.datasets._dataset import Dataset
+from nodeflow.datasets._dataset import FACTS, Dataset
 from nodeflow.datasets._files import (
     class_column,
     existing_folder,
@@ -25,9 +28,8 @@ from nodeflow.datasets._files import (
     node_ids,
     split_of,
 )
-from nodeflow.datasets._graph_folder import read_graph_folder
 from nodeflow.datasets._tables import Edges, Nodes, number_edges, read_edges, read_nodes, read_triples
-from nodeflow.graph import Graph
+from nodeflow.graph import NAMES, SPLIT, Graph, read_manifest
 
 _LAYOUT = (
     "a folder with adjacency.npz, edges.npz, edges.csv or the triples train.tsv, valid.tsv and test.tsv and, as far as "
@@ -128,7 +130,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     """
     folder = existing_folder(path, _LAYOUT)
     if (folder / MANIFEST).is_file() and _edge_file(folder) is None:
-        return read_graph_folder(folder, labels=labels)
+        return _read_graph_folder(folder, labels=labels)
     table = _one_of(folder, *_texts("nodes"))
     nodes = None if table is None else read_nodes(table)
     ndata: dict[str, Any] = {}
@@ -296,3 +298,61 @@ def _split(files: list[Path], num_nodes: int, label: Tensor | None, nodes: Nodes
         arrays = {str(file): load_array(file) if file.exists() else np.zeros(0, np.int64) for file in files}
         where, parts = files[0], split_of(arrays, num_nodes) if split_files else None
     return labelled_split(parts, str(where), label, num_nodes, None if nodes is None else nodes.numbering.names)
+
+
+def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
+    manifest, graph = read_manifest(folder), Graph.open(folder)
+    facts = _facts(folder, manifest)
+    if labels and "label" not in graph.ndata:
+        raise FileNotFoundError(f"{folder} has no node column 'label'; labels=False reads a graph without labels")
+    num_classes = 0
+    if "label" in graph.ndata:
+        graph.ndata["label"], num_classes = _label(folder, graph.ndata["label"])
+    train, val, test = _stored_split(folder, manifest, graph)
+    try:
+        return Dataset(
+            name=facts.get("name", folder.resolve().name),
+            graph=graph,
+            train=train,
+            val=val,
+            test=test,
+            num_classes=max(num_classes, facts.get("num_classes", 0)),
+            class_names=_names(facts.get("class_names")),
+            description=facts.get("description", ""),
+            node_names=map_texts(folder, manifest.arrays, NAMES),
+            feature_names=_names(facts.get("feature_names")),
+            category_names={name: tuple(words) for name, words in facts.get("category_names", {}).items()},
+        )
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise ValueError(f"{folder}: what its manifest says of the data set does not fit the graph: {error}") from None
+
+
+def _facts(folder: Path, manifest: Manifest) -> Mapping[str, Any]:
+    facts = manifest.facts.get(FACTS, {})
+    if not isinstance(facts, dict):
+        raise ValueError(f"{folder} is damaged: its manifest says nothing readable of the data set")
+    return facts
+
+
+def _names(words: list[str] | None) -> tuple[str, ...] | None:
+    return None if words is None else tuple(words)
+
+
+def _label(folder: Path, label: Tensor) -> tuple[Tensor, int]:
+    """Return the column ``label`` in its usual type, and the number of classes."""
+    if label.layout != torch.strided or label.ndim not in (1, 2) or label.is_complex():
+        raise ValueError(f"{folder}: the node column 'label' must have one number, or one row, per node")
+    if label.ndim == 2:
+        return label.float(), label.shape[1]
+    if label.is_floating_point():
+        return label.float(), 0
+    return class_column(label.long().numpy(), str(folder))
+
+
+def _stored_split(folder: Path, manifest: Manifest, graph: Graph) -> list[Tensor]:
+    arrays = {f"{folder}, split {part!r},": np.zeros(0, np.int64) for part in SPLIT}
+    for name, part in zip(arrays, SPLIT, strict=True):
+        if part in manifest.arrays:
+            arrays[name] = np.array(map_array(folder, manifest.arrays[part]))
+    parts = split_of(arrays, graph.num_nodes) if any(part in manifest.arrays for part in SPLIT) else None
+    return labelled_split(parts, f"{folder}: the split", graph.ndata.get("label"), graph.num_nodes)

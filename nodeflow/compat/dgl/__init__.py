@@ -19,18 +19,12 @@ tensor([0, 2]) tensor([2]) tensor([5.])
 from functools import partial
 from typing import Final
 
-from nodeflow._base.checks import ALL as ALL
-from nodeflow.compat.dgl import contrib as contrib
-from nodeflow.compat.dgl import function as function
-from nodeflow.compat.dgl import init as init
-from nodeflow.compat.dgl import nodeflow as nodeflow
-from nodeflow.compat.dgl import random as random
-from nodeflow.compat.dgl import utils as utils
+from nodeflow._base.checks import ALL
+from nodeflow.compat.dgl import contrib, function, init, nodeflow, random, utils
 from nodeflow.compat.dgl._elsewhere import refuse
-from nodeflow.compat.dgl._functions import EdgeBatch as EdgeBatch
-from nodeflow.compat.dgl._functions import NodeBatch as NodeBatch
-from nodeflow.compat.dgl._graph import DGLGraph as DGLGraph
-from nodeflow.compat.dgl._nodeflow import NodeFlow as NodeFlow
+from nodeflow.compat.dgl._functions import EdgeBatch, NodeBatch
+from nodeflow.compat.dgl._graph import DGLGraph
+from nodeflow.compat.dgl._nodeflow import NodeFlow
 
 __all__ = [
     "ALL",

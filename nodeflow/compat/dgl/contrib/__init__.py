@@ -3,7 +3,7 @@
 from functools import partial
 
 from nodeflow.compat.dgl._elsewhere import refuse
-from nodeflow.compat.dgl.contrib import sampling as sampling
+from nodeflow.compat.dgl.contrib import sampling
 
 __all__ = ["sampling"]
 __getattr__ = partial(refuse, "dgl.contrib")

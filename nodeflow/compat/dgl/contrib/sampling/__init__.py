@@ -3,9 +3,8 @@
 from functools import partial
 
 from nodeflow.compat.dgl._elsewhere import refuse
-from nodeflow.compat.dgl._samplers import LayerSampler as LayerSampler
-from nodeflow.compat.dgl._samplers import NeighborSampler as NeighborSampler
-from nodeflow.compat.dgl.contrib.sampling import sampler as sampler
+from nodeflow.compat.dgl._samplers import LayerSampler, NeighborSampler
+from nodeflow.compat.dgl.contrib.sampling import sampler
 
 __all__ = ["LayerSampler", "NeighborSampler", "sampler"]
 __getattr__ = partial(refuse, "dgl.contrib.sampling")

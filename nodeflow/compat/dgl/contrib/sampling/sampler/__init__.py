@@ -3,9 +3,7 @@
 from functools import partial
 
 from nodeflow.compat.dgl._elsewhere import refuse
-from nodeflow.compat.dgl._samplers import LayerSampler as LayerSampler
-from nodeflow.compat.dgl._samplers import NeighborSampler as NeighborSampler
-from nodeflow.compat.dgl._samplers import create_full_nodeflow as create_full_nodeflow
+from nodeflow.compat.dgl._samplers import LayerSampler, NeighborSampler, create_full_nodeflow
 
 __all__ = ["LayerSampler", "NeighborSampler", "create_full_nodeflow"]
 __getattr__ = partial(refuse, "dgl.contrib.sampling.sampler")
