@@ -67,10 +67,8 @@ def _first(column: Tensor) -> str:
         return type(column).__name__  # a subclass may stand for values that are elsewhere
     top = column.detach()[:_ROWS]
     width = math.prod(top.shape[1:])
-    words = [_numbers(row, width) for row in top.reshape(len(top), width)[:, :_NUMBERS].tolist()]
+    words = []
+    for row in top.reshape(len(top), width)[:, :_NUMBERS].tolist():
+        numbers = [f"{value:.4g}" if isinstance(value, (float, complex)) else str(value) for value in row]
+        words.append(" ".join([*numbers, "…"] if width > len(row) else numbers))
     return ", ".join(words if column.ndim == 1 else [f"[{word}]" for word in words])
-
-
-def _numbers(row: list[float | complex], width: int) -> str:
-    words = [f"{value:.4g}" if isinstance(value, (float, complex)) else str(value) for value in row]
-    return " ".join([*words, "…"] if width > len(row) else words)

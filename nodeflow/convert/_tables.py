@@ -125,7 +125,12 @@ class _Table:
     def __init__(self, table: Any, argument: str) -> None:
         self.argument = argument
         if not isinstance(table, Mapping) and not hasattr(table, "columns") and hasattr(table, "__arrow_c_stream__"):
-            table = _arrow(table)
+            try:
+                import pyarrow
+            except ImportError:
+                need = "pyarrow is needed to read an Arrow stream; install it with: pip install pyarrow"
+                raise ImportError(need) from None
+            table = pyarrow.table(table)
         self.table = table
         columns = getattr(table, "column_names", None)  # Arrow, whose ``columns`` are no names
         if columns is None:
@@ -181,14 +186,6 @@ class _Table:
                 "(codes of a category, seconds of a date), or name the columns that are wanted"
             )
         return array
-
-
-def _arrow(table: Any) -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise ImportError("pyarrow is needed to read an Arrow stream; install it with: pip install pyarrow") from None
-    return pyarrow.table(table)
 
 
 def _missing(column: Any) -> int:

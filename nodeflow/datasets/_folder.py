@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from torch import Tensor
 from nodeflow._base.checks import LARGEST, Ints, check_num_rows, first_true
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import map_array
-from nodeflow._disk.manifest import MANIFEST, Manifest
+from nodeflow._disk.manifest import MANIFEST
 from nodeflow._disk.texts import map_texts
 from nodeflow._rows.csr import from_scipy
 from nodeflow.datasets._dataset import FACTS, Dataset
@@ -302,14 +301,22 @@ def _split(files: list[Path], num_nodes: int, label: Tensor | None, nodes: Nodes
 
 def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
     manifest, graph = read_manifest(folder), Graph.open(folder)
-    facts = _facts(folder, manifest)
+    facts = manifest.facts.get(FACTS, {})
+    if not isinstance(facts, dict):
+        raise ValueError(f"{folder} is damaged: its manifest says nothing readable of the data set")
     if labels and "label" not in graph.ndata:
         raise FileNotFoundError(f"{folder} has no node column 'label'; labels=False reads a graph without labels")
     num_classes = 0
     if "label" in graph.ndata:
         graph.ndata["label"], num_classes = _label(folder, graph.ndata["label"])
-    train, val, test = _stored_split(folder, manifest, graph)
+    stored = {part: map_array(folder, manifest.arrays[part]) for part in SPLIT if part in manifest.arrays}
+    arrays = {f"{folder}, split {part!r},": np.array(stored.get(part, ()), np.int64) for part in SPLIT}
+    parts = split_of(arrays, graph.num_nodes) if stored else None
+    train, val, test = labelled_split(parts, f"{folder}: the split", graph.ndata.get("label"), graph.num_nodes)
     try:
+        names = {
+            name: words and tuple(words) for name in ("class_names", "feature_names") for words in [facts.get(name)]
+        }
         return Dataset(
             name=facts.get("name", folder.resolve().name),
             graph=graph,
@@ -317,25 +324,13 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
             val=val,
             test=test,
             num_classes=max(num_classes, facts.get("num_classes", 0)),
-            class_names=_names(facts.get("class_names")),
             description=facts.get("description", ""),
             node_names=map_texts(folder, manifest.arrays, NAMES),
-            feature_names=_names(facts.get("feature_names")),
             category_names={name: tuple(words) for name, words in facts.get("category_names", {}).items()},
+            **names,
         )
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise ValueError(f"{folder}: what its manifest says of the data set does not fit the graph: {error}") from None
-
-
-def _facts(folder: Path, manifest: Manifest) -> Mapping[str, Any]:
-    facts = manifest.facts.get(FACTS, {})
-    if not isinstance(facts, dict):
-        raise ValueError(f"{folder} is damaged: its manifest says nothing readable of the data set")
-    return facts
-
-
-def _names(words: list[str] | None) -> tuple[str, ...] | None:
-    return None if words is None else tuple(words)
 
 
 def _label(folder: Path, label: Tensor) -> tuple[Tensor, int]:
@@ -347,12 +342,3 @@ def _label(folder: Path, label: Tensor) -> tuple[Tensor, int]:
     if label.is_floating_point():
         return label.float(), 0
     return class_column(label.long().numpy(), str(folder))
-
-
-def _stored_split(folder: Path, manifest: Manifest, graph: Graph) -> list[Tensor]:
-    arrays = {f"{folder}, split {part!r},": np.zeros(0, np.int64) for part in SPLIT}
-    for name, part in zip(arrays, SPLIT, strict=True):
-        if part in manifest.arrays:
-            arrays[name] = np.array(map_array(folder, manifest.arrays[part]))
-    parts = split_of(arrays, graph.num_nodes) if any(part in manifest.arrays for part in SPLIT) else None
-    return labelled_split(parts, f"{folder}: the split", graph.ndata.get("label"), graph.num_nodes)

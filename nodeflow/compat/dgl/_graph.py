@@ -319,13 +319,9 @@ class _Items:
         return self._frame.num_rows
 
     def __getitem__(self, key: Any) -> Space:
-        if _is_all(key):
+        if isinstance(key, slice) and key != slice(None):
+            raise ValueError(f"only the full slice ':' is taken, got {key}: pass ids")
+        if isinstance(key, (slice, _All)):
             return Space(self._frame)
         ids = as_ids(self._ids(key), f"{self._what}s", len(self), self._what)
         return Space(Rows(self._frame, torch.from_numpy(ids), f"the graph's {self._what}s"))
-
-
-def _is_all(key: Any) -> bool:
-    if isinstance(key, slice) and key != slice(None):
-        raise ValueError(f"only the full slice ':' is taken, got {key}: pass ids")
-    return isinstance(key, (slice, _All))

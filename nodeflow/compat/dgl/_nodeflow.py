@@ -204,12 +204,11 @@ class NodeFlow(BaseGraph):
         A frame of the parent without columns replaces nothing. Raises ValueError for a list of another length.
         """
         g = self._parent
-        nodes, edges = (
-            _chosen(node_embed_names, g.ndata, self.num_layers),
-            _chosen(edge_embed_names, g.edata, self.num_blocks),
-        )
-        device = _device(ctx, g.ndata if nodes else g.edata)
-        moved = self.batch if device is None or device == self.batch.device else self.batch.to(device)
+        nodes = _chosen(node_embed_names, g.ndata, self.num_layers)
+        edges = _chosen(edge_embed_names, g.edata, self.num_blocks)
+        columns = (g.ndata if nodes else g.edata).values()
+        device = torch.device(ctx) if ctx is not None else next((c.device for c in columns), self.batch.device)
+        moved = self.batch if device == self.batch.device else self.batch.to(device)
         moved.copy_from_parent(nodes, edges)
         for chosen, parts in ((nodes, moved.layers), (edges, moved.flows)):
             for i, names in chosen.items():
@@ -306,10 +305,3 @@ def _chosen(names: Names, parent: Frame | None, count: int) -> dict[int, list[st
     if not isinstance(names, (list, tuple)) or len(names) != count or any(isinstance(each, str) for each in names):
         raise ValueError(f"names must be a list of {count} lists of columns, got {describe(names)}")
     return {i: list(each) for i, each in enumerate(names)}
-
-
-def _device(ctx: torch.device | str | None, frame: Frame) -> torch.device | None:
-    """The device of a copy: ``ctx``, else that of the parent's columns, else None."""
-    if ctx is not None:
-        return torch.device(ctx)
-    return next((column.device for column in frame.values()), None)

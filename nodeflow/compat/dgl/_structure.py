@@ -22,28 +22,18 @@ def structure_of(data: Any) -> Graph:
     if isinstance(data, Graph):
         return data
     if isinstance(data, (list, tuple)):
-        return _of_edge_list(data)
-    if hasattr(data, "tocoo"):
-        return from_scipy(_square(data))
-    return of_networkx(data)
-
-
-def _of_edge_list(edges: Any) -> Graph:
-    pair = isinstance(edges, tuple) and len(edges) == 2
-    src, dst = edges if pair else zip(*edges, strict=True) if len(edges) else ([], [])
-    src, dst = np.asarray(src), np.asarray(dst)
-    if len(src) and min(src.min(), dst.min()) != 0:
-        raise ValueError(f"nodes of an edge list must start from 0, got {min(src.min(), dst.min())} as the lowest")
-    return Graph.from_edges(src, dst)
-
-
-def _square(matrix: Any) -> Any:
-    """Return a scipy matrix with as many rows as columns; those that are missing are empty."""
-    size = max(matrix.shape)
-    if matrix.shape != (size, size):
-        matrix = matrix.tocoo(copy=True)
-        matrix.resize(size, size)
-    return matrix
+        pair = isinstance(data, tuple) and len(data) == 2
+        src, dst = map(np.asarray, data if pair else zip(*data, strict=True) if len(data) else ([], []))
+        if len(src) and (lowest := min(src.min(), dst.min())) != 0:
+            raise ValueError(f"nodes of an edge list must start from 0, got {lowest} as the lowest")
+        return Graph.from_edges(src, dst)
+    if not hasattr(data, "tocoo"):
+        return of_networkx(data)
+    size = max(data.shape)
+    if data.shape != (size, size):  # missing rows or columns are empty
+        data = data.tocoo(copy=True)
+        data.resize(size, size)
+    return from_scipy(data)
 
 
 def of_networkx(data: Any, node_attrs: Iterable[str] = (), edge_attrs: Iterable[str] = ()) -> Graph:
