@@ -98,12 +98,10 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     ``nodes.csv``; otherwise, such as the ids of a database, they are names too. Rows of ``.npy`` and ``.npz`` files
     beside a ``nodes.csv`` follow its order.
 
-    The split of the nodes: if ``nodes.csv`` has a column ``split``, or if at least one of the three files exists, the
-    split is that of the files, and a part without a file is empty. So
-    ``train.npy`` and ``val.npy`` without ``test.npy`` give no test nodes: the other labelled nodes are in no part, and
-    results stay comparable with others on the same split. Otherwise the labelled nodes are split at random, always the
-    same way: one half, one quarter, one quarter (``numpy.random.default_rng(0)``). In a matrix of labels, a node is
-    labelled if it has at least one label.
+    The split of the nodes: the column ``split`` of ``nodes.csv``, or those of the three files that exist (the other
+    parts are empty, and the other labelled nodes in none). Without either, the labelled nodes are split at random,
+    always the same way: one half, one quarter, one quarter (``numpy.random.default_rng(0)``). In a matrix of labels, a
+    node is labelled if it has at least one label.
 
     Args:
         path: the folder.
@@ -310,13 +308,13 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
     if "label" in graph.ndata:
         graph.ndata["label"], num_classes = _label(folder, graph.ndata["label"])
     stored = {part: map_array(folder, manifest.arrays[part]) for part in SPLIT if part in manifest.arrays}
-    arrays = {f"{folder}, split {part!r},": np.array(stored.get(part, ()), np.int64) for part in SPLIT}
+    none = np.zeros(0, np.int64)
+    arrays = {f"{folder}, split {part!r},": np.array(stored.get(part, none)) for part in SPLIT}
     parts = split_of(arrays, graph.num_nodes) if stored else None
     train, val, test = labelled_split(parts, f"{folder}: the split", graph.ndata.get("label"), graph.num_nodes)
     try:
-        names = {
-            name: words and tuple(words) for name in ("class_names", "feature_names") for words in [facts.get(name)]
-        }
+        words = {name: facts.get(name) for name in ("class_names", "feature_names")}
+        names: dict[str, Any] = {name: None if own is None else tuple(own) for name, own in words.items()}
         return Dataset(
             name=facts.get("name", folder.resolve().name),
             graph=graph,
