@@ -26,10 +26,9 @@ def require_matplotlib() -> type[Figure]:
 
 
 def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return ``ax``, or where it is None the axes of a new figure of ``size`` in inches.
+    """Return ``ax``, or where it is None the axes of a new figure of ``size`` in inches; TypeError for no axes.
 
-    The new figure belongs to ``matplotlib.pyplot``, so that a notebook shows it and ``pyplot.show()`` opens it. Raises
-    TypeError for anything that is no axes, ImportError without matplotlib.
+    The new figure belongs to ``matplotlib.pyplot``, so that a notebook shows it and ``pyplot.show()`` opens it.
     """
     require_matplotlib()
     from matplotlib.axes import Axes

@@ -26,13 +26,9 @@ def chosen(
 ) -> list[list[float] | None]:
     """Return a list of numbers for every owner of rows; None for an owner without the column, or without a choice.
 
-    Args:
-        choice: what the user chose.
-        argument: its name, for errors.
-        owners, frames, rows: the objects that have the rows, their columns, and their numbers of rows.
-        fetch: makes the rows that are drawn of a column.
-
-    Raises KeyError for a column that no frame has, TypeError and ValueError for anything but a number per row.
+    ``frames`` and ``rows`` are the columns of the owners and their numbers of rows; ``fetch`` makes the rows that are
+    drawn of a column. Raises KeyError for a column that no frame has, TypeError and ValueError for anything but a
+    number per row; ``argument`` is its name.
     """
     if choice is None:
         return [None] * len(owners)

@@ -33,14 +33,10 @@ def text(value: object, most: int = _MOST_LETTERS) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[int] = ()) -> str:
-    """Return a table; after ``MOST_ROWS`` rows it says that there are more.
+    """Return a table, "" where there are no rows; after ``MOST_ROWS`` rows it says that there are more.
 
-    Args:
-        head: words above the columns.
-        rows: the cells of each row, which are escaped and cut off. An iterator is read no further than is shown.
-        numbers: indices of the columns that are aligned to the right.
-
-    Returns "" where there are no rows.
+    ``head`` is above the columns, those with the indices ``numbers`` are aligned to the right. Cells are escaped and cut
+    off. An iterator of rows is read no further than is shown.
     """
     shown = list(islice(rows, MOST_ROWS + 1))
     if not shown:
@@ -69,13 +65,9 @@ def page(title: str, words: str = "", *parts: str) -> str:
 
 
 def funnel(nodes: Sequence[int], edges: Sequence[int]) -> str:
-    """Return an SVG with a bar per layer and a band per flow; the heights go with the square roots of the sizes.
+    """Return an SVG with a bar per layer (``nodes``, the seeds last) and a band per flow (``edges``).
 
-    Args:
-        nodes: number of nodes of every layer, the seeds last.
-        edges: number of edges of every flow between consecutive layers.
-
-    Of more than 8 layers, the ones in the middle are left out.
+    The heights go with the square roots of the sizes. Of more than 8 layers, the ones in the middle are left out.
     """
     count = len(nodes)
     layers = list(range(count)) if count <= _SHOWN else [*range(_SHOWN // 2), *range(count - _SHOWN // 2, count)]

@@ -55,10 +55,7 @@ class Layered:
 
 
 class FlowSummary(NamedTuple):
-    """A flow in a summary: its number of edges, the mean and largest in-degree, and the number of shared nodes.
-
-    ``shared`` is the number of nodes of the destination layer that are in the source layer too; None: unknown.
-    """
+    """A flow in a summary; ``shared`` is the number of nodes that both of its layers hold, None: unknown."""
 
     edges: int
     mean_degree: float

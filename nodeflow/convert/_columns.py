@@ -26,15 +26,10 @@ def check_names(names: object, argument: str) -> None:
 def as_columns(
     names: Attributes, what: str, values_of: Callable[[str], Sequence[Any]], keys: Iterable[Any]
 ) -> dict[str, Tensor]:
-    """Return attributes of all nodes or all edges as columns.
+    """Return attributes of all nodes or all edges (``what``) as columns; ``keys`` name these in errors.
 
-    Args:
-        names: the attributes, the argument ``node_columns`` or ``edge_columns``.
-        what: "node" or "edge".
-        values_of: returns the values of an attribute, or raises KeyError.
-        keys: a name of every node or edge, for errors.
-
-    Raises TypeError for values that are no numbers, or lists of different lengths.
+    ``values_of`` returns the values of an attribute, or raises KeyError. TypeError for values that are no numbers, or
+    lists of different lengths.
     """
     check_names(names, f"{what}_columns")
     types = names if isinstance(names, Mapping) else dict.fromkeys(names)

@@ -24,9 +24,8 @@ def from_igraph(graph: igraph.Graph, *, node_columns: Attributes = (), edge_colu
 
     Args:
         graph: directed or undirected; repeated edges and self-loops stay.
-        node_columns, edge_columns: attributes, numbers or lists of numbers, that become columns. A list of names, or a
-            dict from names to types: ``{"x": torch.float64}``. Without a type, Python's floats become float32, whole
-            numbers int64 and bools bool.
+        node_columns, edge_columns: attributes that become columns: names, or a dict from names to types, as for
+            ``from_networkx``.
 
     Raises KeyError for an unknown attribute, TypeError for values that are no numbers and for other objects.
 
@@ -52,8 +51,8 @@ def to_igraph(
 
     Args:
         graph: the graph.
-        node_columns, edge_columns: names of columns that become attributes; ``nodeflow.ALL`` for all. One number per
-            row becomes a number, several become a list, as ``from_igraph`` reads them.
+        node_columns, edge_columns: names of columns that become attributes, numbers or lists of numbers;
+            ``nodeflow.ALL`` for all.
 
     Raises KeyError for an unknown column, ImportError without igraph; its message has the command that installs it.
 

@@ -41,18 +41,11 @@ class Words:
 def read_words(
     path: Path, titles: Sequence[str] | None = None, *, optional: Collection[str] = (), skip: int = 1
 ) -> Words:
-    """Read a text file: tabs part the columns of ``.tsv`` and ``.txt``, commas those of ``.csv``, where "" may quote.
+    """Read a text file, as ``read_folder`` describes them, into columns.
 
-    Blanks around an entry, rows without entries, and columns whose title begins with ``_`` are left out.
-
-    Args:
-        path: the file, UTF-8; one whose name ends in ``.gz`` is unpacked.
-        titles: of the columns; None: the first row.
-        optional: titles of the columns that may have empty entries.
-        skip: number of rows before the first that belongs to the columns, the row of titles among them.
-
-    Raises ValueError, with the line, for a row of another width than the titles, for an empty entry, and for titles
-    that are empty or occur twice.
+    ``titles`` None is the first row; ``skip`` rows come before the first of the columns, that of the titles among them.
+    Columns other than the ``optional`` ones must have no empty entries: ValueError, with the line, for these, for a row
+    of another width than the titles, and for titles that are empty or occur twice.
     """
     rows = rows_of_words(path)
     head = list(islice(rows, skip))
@@ -210,15 +203,10 @@ def read_triples(files: Sequence[Path | None]) -> list[Words]:
 
 
 def number_edges(tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
-    """Return the edges of ``tables``, which have the same columns, src and dst among them.
+    """Return the edges of one or more ``tables``, which have the same columns, src and dst among them.
 
-    Args:
-        tables: at least one.
-        nodes: the table of nodes, or None.
-        rows_of: without a table of nodes: the name of a file whose rows belong to nodes by number, "" without one.
-        num_rows: the number of nodes that ``rows_of`` states, or None.
-
-    Raises ValueError with the line of an end that is no node.
+    Without a table of nodes, ``rows_of`` is the name of a file whose rows belong to nodes by number ("" without one),
+    and ``num_rows`` their number, if it is known. Raises ValueError with the line of an end that is no node.
     """
     pairs = (zip(table.columns["src"], table.columns["dst"], strict=True) for table in tables)
     words, codes = numbered(chain.from_iterable(chain.from_iterable(pairs)))
