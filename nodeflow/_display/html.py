@@ -35,8 +35,8 @@ def text(value: object, most: int = _MOST_LETTERS) -> str:
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[int] = ()) -> str:
     """Return a table, "" where there are no rows; after ``MOST_ROWS`` rows it says that there are more.
 
-    ``head`` is above the columns, those with the indices ``numbers`` are aligned to the right. Cells are escaped and cut
-    off. An iterator of rows is read no further than is shown.
+    ``head`` is above the columns; those with the indices ``numbers`` are aligned to the right. Cells are escaped and
+    cut off. An iterator of rows is read no further than is shown.
     """
     shown = list(islice(rows, MOST_ROWS + 1))
     if not shown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,11 +11,30 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, _All, describe
+from nodeflow._base.types import Array
 from nodeflow._rows.rows import whole_column
 from nodeflow.graph import Frame
 
 Attributes: TypeAlias = Sequence[str] | Mapping[str, torch.dtype | None]
 """Attributes that become columns: names, or a dict from names to types of numbers."""
+
+
+def library(name: str, title: str, how: str = "") -> Any:
+    """Return a module that a converter needs; raises ImportError, which says how to install it."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ImportError(f"{title} is needed; {how or f'install it with: pip install {name}'}") from None
+
+
+def as_array(column: Tensor, name: str) -> Array:
+    """Return a column as an array; raises TypeError for types of numbers that numpy does not have."""
+    try:
+        return column.cpu().numpy()
+    except TypeError:
+        raise TypeError(
+            f"numpy has no numbers of type {column.dtype}, which {name!r} has; convert it first, with .float()"
+        ) from None
 
 
 def check_names(names: object, argument: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from nodeflow._base.checks import _All, describe
-from nodeflow.convert._columns import Attributes, as_columns, both_ways, check_names, lists_of
+from nodeflow.convert._columns import Attributes, as_columns, both_ways, check_names, library, lists_of
 from nodeflow.graph import Graph
 
 if TYPE_CHECKING:
@@ -60,13 +60,9 @@ def to_igraph(
     >>> to_igraph(graph, edge_columns=["time"]).es["time"]
     [5, 6]
     """
-    try:
-        import igraph
-    except ImportError:
-        raise ImportError("igraph is needed; install it with: pip install igraph") from None
     check_names(node_columns, "node_columns")
     check_names(edge_columns, "edge_columns")
-    return igraph.Graph(
+    return library("igraph", "igraph").Graph(
         n=graph.num_nodes,
         edges=list(zip(*(end.tolist() for end in graph.edges()), strict=True)),
         directed=True,

@@ -10,6 +10,7 @@ from torch import Tensor
 from nodeflow._base.checks import describe
 from nodeflow._base.types import ColumnsLike
 from nodeflow._rows.rows import whole_column
+from nodeflow.convert._columns import as_array
 from nodeflow.graph import Graph
 
 if TYPE_CHECKING:
@@ -64,12 +65,7 @@ def to_scipy(graph: Graph, *, weight: str | None = None) -> scipy.sparse.coo_arr
     values = _values(graph, weight)
     if values.ndim != 1 or values.layout != torch.strided:
         raise ValueError(f"weight must be a column with one number per edge, {weight!r} is {tuple(values.shape)}")
-    try:
-        array = values.cpu().numpy()
-    except TypeError:
-        raise TypeError(
-            f"scipy has no numbers of type {values.dtype}, which {weight!r} has; convert it with .float()"
-        ) from None
+    array = as_array(values, weight or "")
     return scipy.sparse.coo_array((array, (src, dst)), shape=(graph.num_nodes, graph.num_nodes))
 
 

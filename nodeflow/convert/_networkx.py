@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from nodeflow._base.checks import _All, check_type, describe
-from nodeflow.convert._columns import Attributes, as_columns, both_ways, check_names, lists_of
+from nodeflow.convert._columns import Attributes, as_columns, both_ways, check_names, library, lists_of
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame, Graph
 
@@ -88,13 +88,9 @@ def to_networkx(
     >>> list(to_networkx(FullSampler(graph, 1)([2])).edges(data=True))
     [((0, 1), (1, 0), {'parent_eid': 1, 'weight': 1.0})]
     """
-    try:
-        import networkx
-    except ImportError:
-        raise ImportError("networkx is needed; install it with: pip install networkx") from None
     check_names(node_columns, "node_columns")
     check_names(edge_columns, "edge_columns")
-    result = networkx.MultiDiGraph()
+    result: networkx.MultiDiGraph = library("networkx", "networkx").MultiDiGraph()
     if isinstance(graph, Graph):
         nodes: list[Any] = list(range(graph.num_nodes))
         _add_nodes(result, nodes, lists_of(graph.ndata, node_columns))

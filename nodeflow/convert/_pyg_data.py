@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from nodeflow._base.checks import describe
-from nodeflow.convert._columns import check_names
+from nodeflow.convert._columns import check_names, library
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -16,12 +16,8 @@ if TYPE_CHECKING:
 
 def data_class() -> type[Data]:
     """Return the class ``Data``; raises ImportError, with the command that installs it, where it is missing."""
-    try:
-        from torch_geometric.data import Data
-    except ImportError:
-        raise ImportError("PyTorch Geometric is needed; install it with: pip install torch-geometric") from None
-    kind: type[Data] = Data
-    return kind
+    how = "install it with: pip install torch-geometric"
+    return library("torch_geometric.data", "PyTorch Geometric", how).Data  # type: ignore[no-any-return]
 
 
 def edge_index(data: Any) -> Tensor:
