@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from typing import Any, NoReturn, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids
-from nodeflow.compat.dgl import _matrices as matrices
+from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_one_of
 from nodeflow.compat.dgl._elsewhere import refuse
 from nodeflow.compat.dgl._frames import Rows, Scheme, Space, as_initializer, in_place, schemes
 from nodeflow.compat.dgl._functions import DEFAULT
 from nodeflow.compat.dgl._queries import BaseGraph, as_vector
-from nodeflow.compat.dgl._structure import bare, of_networkx, structure_of
+from nodeflow.compat.dgl._structure import bare, of_networkx, ones, structure_of
 from nodeflow.compat.dgl._whole import EDGES, NODES, apply_edges, apply_nodes, update_nodes
 from nodeflow.graph import Frame, Graph
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 _Addition: TypeAlias = tuple[int, Ints, Ints]
 """Number of added nodes, and the ends of added edges."""
@@ -294,9 +296,46 @@ class DGLGraph(BaseGraph):
 
     # ---- matrices
 
-    adjacency_matrix_scipy = matrices.adjacency_matrix_scipy
-    adjacency_matrix = matrices.adjacency_matrix
-    incidence_matrix = matrices.incidence_matrix
+    def adjacency_matrix_scipy(
+        self, transpose: bool | None = None, fmt: str = "csr", return_edge_ids: bool | None = None
+    ) -> scipy.sparse.spmatrix:
+        """Return the scipy matrix whose entry (v, u) is the id of the edge u -> v, ``[num_nodes, num_nodes]``.
+
+        With ``transpose`` the entry is (u, v), with ``return_edge_ids=False`` all entries are 1. Repeated edges stay
+        apart. ``fmt``: "csr" or "coo".
+        """
+        import scipy.sparse
+
+        check_one_of(fmt, "fmt", ("csr", "coo"))
+        src, dst = (end.numpy() for end in self.graph.edges())
+        rows, columns = (src, dst) if transpose else (dst, src)
+        values = np.ones(len(rows), np.int64) if return_edge_ids is False else np.arange(len(rows))
+        shape = (self.graph.num_nodes, self.graph.num_nodes)
+        if fmt == "coo":
+            return scipy.sparse.coo_matrix((values, (rows, columns)), shape=shape)
+        order = np.argsort(rows, kind="stable")  # scipy's own conversion would add up repeated edges
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
+        return scipy.sparse.csr_matrix((values[order], columns[order], indptr), shape=shape)
+
+    def adjacency_matrix(self, transpose: bool | None = None, ctx: torch.device | str = "cpu") -> Tensor:
+        """Return the sparse tensor of ones whose entry (v, u) is the edge u -> v; with ``transpose`` (u, v)."""
+        src, dst = self.graph.edges()
+        size = self.graph.num_nodes
+        return ones(torch.stack((src, dst) if transpose else (dst, src)), (size, size), ctx)
+
+    def incidence_matrix(self, typestr: str, ctx: torch.device | str = "cpu") -> Tensor:
+        """Return the sparse tensor ``[num_nodes, num_edges]`` that is 1 where an edge enters ("in") a node.
+
+        With "out" it is 1 where an edge leaves; with "both" 1 where one enters, -1 where it leaves, 0 for self-loops.
+        """
+        check_one_of(typestr, "typestr", ("in", "out", "both"))
+        src, dst = self.graph.edges()
+        shape, eid = (self.graph.num_nodes, len(src)), torch.arange(len(src))
+        if typestr == "both":
+            kept = eid[src != dst]
+            entering, leaving = (ones(torch.stack((end[kept], kept)), shape, ctx) for end in (dst, src))
+            return (entering - leaving).coalesce()
+        return ones(torch.stack((dst if typestr == "in" else src, eid)), shape, ctx)
 
     def __getattr__(self, name: str) -> NoReturn:
         refuse("a DGLGraph", name)

@@ -13,8 +13,8 @@ from nodeflow._base.checks import ALL, _All, as_ids, as_index, check_one_of, des
 from nodeflow.compat.dgl._frames import Scheme, as_initializer, in_place, schemes
 from nodeflow.compat.dgl._functions import DEFAULT, of_edges, of_nodes
 from nodeflow.compat.dgl._graph import DGLGraph
-from nodeflow.compat.dgl._matrices import ones
 from nodeflow.compat.dgl._queries import BaseGraph, as_vector
+from nodeflow.compat.dgl._structure import ones
 from nodeflow.flow import Flow, Layer
 from nodeflow.flow import NodeFlow as Batch
 from nodeflow.graph import Frame, Graph

@@ -1,4 +1,4 @@
-"""The structure of a graph from what DGL 0.4 takes: edge lists, scipy matrices, networkx graphs."""
+"""The structure of a graph from what DGL 0.4 takes (edge lists, scipy matrices, networkx graphs), and sparse ones."""
 
 from __future__ import annotations
 
@@ -78,3 +78,8 @@ def bare(graph: Graph, *, sort: bool = False) -> Graph:
         order = np.lexsort((indices, row))
         indices, edge_ids = indices[order], order if edge_ids is None else edge_ids[order]
     return Graph(indptr, indices, edge_ids=edge_ids)
+
+
+def ones(index: Tensor, shape: tuple[int, int], ctx: torch.device | str) -> Tensor:
+    """Return the sparse tensor with a one, float32, at every entry of ``index`` ``[2, k]``."""
+    return torch.sparse_coo_tensor(index, torch.ones(index.shape[1]), shape, check_invariants=False).to(ctx)
