@@ -23,7 +23,7 @@ from nodeflow.sampling import check_size, check_sizes
 from nodeflow.sampling.base import Choice, SamplerBase, Step
 
 
-class _NeighborDraws(sampling.NeighborSampler):
+class NeighborDraws(sampling.NeighborSampler):
     """Neighbour sampling whose drawn edges keep the order of the graph, with self-loops if wanted."""
 
     def __init__(
@@ -44,7 +44,8 @@ class _NeighborDraws(sampling.NeighborSampler):
         drawn = super().choose(dst, step)
         edges, indptr = self.reader.edges, drawn.indptr
         row = np.repeat(np.arange(len(dst)), np.diff(indptr))
-        start = row * np.int64(len(edges.indices))  # one number for row and position, which sorts fast
+        # one number for row and position, because a sort by two keys takes several times as long
+        start = row * np.int64(len(edges.indices))
         key = start + np.asarray(drawn.positions)
         positions = (key if (key[1:] >= key[:-1]).all() else np.sort(key)) - start
         src = edges.indices[positions].astype(np.int64)
@@ -60,7 +61,7 @@ class _NeighborDraws(sampling.NeighborSampler):
         return Choice(indptr, src=src, eid=eid)
 
 
-class _LayerDraws(sampling.LayerSampler):
+class LayerDraws(sampling.LayerSampler):
     """Layer-wise sampling whose edges into a node are in the order of their sources."""
 
     def __init__(self, graph: Graph, layer_sizes: Any, *, direction: str, seed: int) -> None:
@@ -182,7 +183,7 @@ class NeighborSampler(_NodeFlows):
             indptr, indices, edge_ids = graph.csc()
             graph = Graph(indptr, indices, edge_ids=edge_ids, edata={"transition_prob": prob}, ndata=graph.ndata)
             prob = "transition_prob"
-        return _NeighborDraws(
+        return NeighborDraws(
             graph,
             self._fanouts,
             prob=prob,
@@ -229,7 +230,7 @@ class LayerSampler(_NodeFlows):
         self._sizes = f"layers of {', '.join(map(str, self._layer_sizes))} draws"
 
     def _sampler(self, graph: Graph) -> SamplerBase:
-        return _LayerDraws(graph, self._layer_sizes, direction=self._direction, seed=self._key)
+        return LayerDraws(graph, self._layer_sizes, direction=self._direction, seed=self._key)
 
 
 def create_full_nodeflow(g: DGLGraph, num_layers: int, add_self_loop: bool = False) -> NodeFlow:
