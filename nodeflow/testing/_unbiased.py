@@ -56,9 +56,8 @@ def assert_unbiased(
             Bonferroni's correction). The test takes the means to be normal. An edge that is drawn less than about once
             in 100 draws, and then has a large weight, needs more draws.
 
-    Cost: that of ``draws`` batches. With a ``choose`` in Python this is about ``draws`` times the candidates of all
-    flows, for every combination of options that is tested, and the destinations of lower flows include hubs. Begin with
-    a few seeds and one flow, or on a part of the graph (``transform.filter_edges``, ``transform.subgraph``).
+    Cost: that of ``draws`` batches, with a ``choose`` in Python about ``draws`` times the candidates of all flows, hubs
+    among them. Begin with a few seeds and one flow, or on a part of the graph (``transform.subgraph``).
 
     The draws of an epoch are fixed, so a sampler that passes once passes always. Coefficients that are estimates
     themselves, as in ``SaintSampler(coefficients="presampled")``, have a bias that enough draws find.

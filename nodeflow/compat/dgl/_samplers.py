@@ -44,7 +44,7 @@ class NeighborDraws(sampling.NeighborSampler):
         drawn = super().choose(dst, step)
         edges, indptr = self.reader.edges, drawn.indptr
         row = np.repeat(np.arange(len(dst)), np.diff(indptr))
-        # one number for row and position, because a sort by two keys takes several times as long
+        # one number for row and position, so that one sort orders both
         start = row * np.int64(len(edges.indices))
         key = start + np.asarray(drawn.positions)
         positions = (key if (key[1:] >= key[:-1]).all() else np.sort(key)) - start
