@@ -23,25 +23,6 @@ if TYPE_CHECKING:
 
     from nodeflow.flow import FlowParts
 
-_RESERVED = frozenset(
-    [
-        "batch",
-        "batch_size",
-        "e_id",
-        "edge_index",
-        "edge_weight",
-        "input_id",
-        "n_id",
-        "num_nodes",
-        "num_sampled_edges",
-        "num_sampled_nodes",
-        "seed_data",
-        "seed_ids",
-        "seed_index",
-    ]
-)
-"""Names of the attributes of a batch that are no columns."""
-
 
 def node_flow_data(batch: NodeFlow) -> Data:
     """Return ``Data`` with one graph of all layers of a NodeFlow; ``to_pyg`` says what is in it."""
@@ -54,29 +35,18 @@ def node_flow_data(batch: NodeFlow) -> Data:
             "a flow has a column 'edge_weight', the name that estimator weights have in PyTorch Geometric; give it "
             "another name. A sampler with weight='edge_weight' needs no such column: its estimator weights hold it"
         )
-    front, sizes = batch.front, (batch.layer_sizes, batch.flow_sizes)
-    nodes, hops = ([own[-1], *_steps(own)] if own else [] for own in sizes)
-    parts = {
-        "num_nodes": front.num_nodes,
-        "batch_size": batch.back.num_nodes,
-        "num_sampled_nodes": nodes if edges.nested else None,
-        "num_sampled_edges": hops if edges.nested else None,
-        "edge_index": torch.stack(edges.ends),
-        "edge_weight": edges.weight,
-        "e_id": edges.eid,
-        "n_id": front.parent_nid if front.has_parent else None,
-        "batch": front.context,
-        "seed_index": batch.seed_index,
-        "seed_ids": batch.seed_ids if batch.has_seed_ids else None,
-        "seed_data": dict(batch.seed_data) or None,
-        "input_id": batch.seed_data.get("index"),
-    }
-    return make_data({name: part for name, part in parts.items() if part is not None}, ndata, edata, set(parts))
+    parts = {name: part for name, part_of in _PARTS.items() if (part := part_of(batch, edges)) is not None}
+    return make_data(parts, ndata, edata, _PARTS.keys())
 
 
 def _steps(sizes: Sequence[int]) -> list[int]:
     """Return the differences of sizes, from the seeds' side."""
     return [more - less for less, more in pairwise(reversed(sizes))]
+
+
+def _per_hop(sizes: Sequence[int], edges: _Edges) -> list[int] | None:
+    """Return how many nodes or edges each hop adds; None where nodes drew anew, because no hop is a prefix then."""
+    return [*sizes[-1:], *_steps(sizes)] if edges.nested else None
 
 
 class _Edges(NamedTuple):
@@ -91,6 +61,24 @@ class _Edges(NamedTuple):
     weight: Tensor | None
     eid: Tensor | None
     columns: dict[str, Tensor]
+
+
+_PARTS: dict[str, Callable[[NodeFlow, _Edges], Any]] = {
+    "num_nodes": lambda batch, _: batch.front.num_nodes,
+    "batch_size": lambda batch, _: batch.back.num_nodes,
+    "num_sampled_nodes": lambda batch, edges: _per_hop(batch.layer_sizes, edges),
+    "num_sampled_edges": lambda batch, edges: _per_hop(batch.flow_sizes, edges),
+    "edge_index": lambda _, edges: torch.stack(edges.ends),
+    "edge_weight": lambda _, edges: edges.weight,
+    "e_id": lambda _, edges: edges.eid,
+    "n_id": lambda batch, _: batch.front.parent_nid if batch.front.has_parent else None,
+    "batch": lambda batch, _: batch.front.context,
+    "seed_index": lambda batch, _: batch.seed_index,
+    "seed_ids": lambda batch, _: batch.seed_ids if batch.has_seed_ids else None,
+    "seed_data": lambda batch, _: dict(batch.seed_data) or None,
+    "input_id": lambda batch, _: batch.seed_data.get("index"),
+}
+"""Attributes of a batch that are no columns."""
 
 
 def _check_layers(batch: NodeFlow) -> None:
@@ -338,5 +326,5 @@ def _column_names(data: Any, named: tuple[Sequence[str] | None, Sequence[str] | 
         wanted += names or ()
     if None not in named:
         return wanted
-    others = (_RESERVED - {"edge_weight"}) | {weight}
+    others = (_PARTS.keys() - {"edge_weight"}) | {weight}
     return [name for name in list(data.keys()) if name not in others]
