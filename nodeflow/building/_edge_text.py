@@ -12,8 +12,8 @@ import numpy as np
 from nodeflow._base.checks import LARGEST, Ints
 from nodeflow._base.types import Array
 from nodeflow._text.edges import checked_rows, column_names, layout
+from nodeflow._text.reading import rows_of_words
 from nodeflow._text.table import Table, is_integer, is_number
-from nodeflow._text.words import rows_of_words
 
 _ROWS = 2**15  # rows read at a time
 _FAILURES = (ValueError, OverflowError)

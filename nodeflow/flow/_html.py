@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nodeflow._display.columns import column_table
-from nodeflow._display.funnel import funnel
-from nodeflow._display.html import page
+from nodeflow._display.html import funnel, page
 
 if TYPE_CHECKING:
     from nodeflow.flow._flow import Flow

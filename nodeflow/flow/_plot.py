@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nodeflow._base.checks import as_count
 from nodeflow._display.axes import axes_for
-from nodeflow._display.choosing import chosen, names_of
+from nodeflow._display.columns import chosen, names_of
 from nodeflow._display.layered import FlowSummary, Layered, Summary, draw_layers, figure_size
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer

@@ -11,7 +11,7 @@ from torch import Tensor
 from nodeflow._base.checks import as_count, as_ids
 from nodeflow._base.types import IdsLike
 from nodeflow._display.axes import axes_for
-from nodeflow._display.choosing import chosen, names_of
+from nodeflow._display.columns import chosen, names_of
 from nodeflow._display.plain import Plain, draw_degrees, draw_plain
 from nodeflow._rows.rows import take_rows
 
