@@ -13,41 +13,37 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nodeflow._kernels import (
+        arrays,
         buckets,
         caching,
+        copying,
         csr,
         distance,
-        growing,
+        instructions,
         openmp,
-        prefetch,
         ranks,
         reading,
         relabel,
         rng,
         row_steps,
-        search,
         simd,
     )
     from nodeflow._kernels.draw import (
         alias,
         bernoulli,
-        induced,
         labor,
         labor_importance,
         layerwise,
         negative,
         pps,
-        saint,
         sampford,
+        subgraph,
         systematic,
-        temporal,
         uniform,
-        visits,
         walk,
-        walk_steps,
         weighted,
     )
-    from nodeflow._kernels.reduce import bias, dropout, extremes, gather, row_sums, several, softmax
+    from nodeflow._kernels.reduce import activation, extremes, row_sums, several, softmax
 
 _FOLDERS = (__name__, f"{__name__}.draw", f"{__name__}.reduce")
 

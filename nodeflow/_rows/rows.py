@@ -186,7 +186,7 @@ def _gather(column: Tensor, ids: Tensor) -> Tensor:
     row = len(flat) // len(column)
     kind = next(kind for kind in _WORDS if (row | flat.ctypes.data) % kind.itemsize == 0)
     out = reused((len(ids) * row,), np.uint8)
-    bad = kernels.gather.gather_rows(flat.view(kind), row // kind.itemsize, ids.contiguous().numpy(), out.view(kind))
+    bad = kernels.copying.gather_rows(flat.view(kind), row // kind.itemsize, ids.contiguous().numpy(), out.view(kind))
     if bad >= 0:
         raise IndexError(f"there is no row {int(ids[bad])} in a column of {len(column)} rows")
     return as_tensor(out, column.dtype, (len(ids), *column.shape[1:]))
@@ -222,7 +222,7 @@ def put_rows(parts: Iterable[tuple[Tensor, Ints]], count: int) -> Tensor:
     for rows, places in parts:
         if row and len(rows):
             source, width, target = as_words(rows.contiguous(), row, out)
-            kernels.caching.copy_rows(source, width, np.arange(len(rows)), target, places)
+            kernels.copying.copy_rows(source, width, np.arange(len(rows)), target, places)
     return out
 
 

@@ -83,7 +83,7 @@ class Cached(RowsBase):
                 return fetch_rows(self._hot, torch.from_numpy(ids))
             return torch.index_select(self._hot, 0, torch.from_numpy(ids), out=out)
         at, cold = np.empty((2, len(ids)), np.int64)
-        count = int(kernels.caching.find_places(self._place, ids, at, cold))
+        count = int(kernels.copying.find_places(self._place, ids, at, cold))
         self.hits, self.misses = self.hits + len(ids) - count, self.misses + count
         if count == len(ids):
             return fetch_rows(self.rows, torch.from_numpy(ids)).cpu()
@@ -96,10 +96,10 @@ class Cached(RowsBase):
             return put_rows(parts if missing is None else [*parts, (missing, cold[:count])], len(ids))
         out = self._room(len(ids), out)
         hot, width, target = as_words(self._hot, row_bytes(self), out)
-        kernels.caching.gather_at(hot, width, at, target)
+        kernels.copying.gather_at(hot, width, at, target)
         if missing is not None:
             source, width, target = as_words(missing, row_bytes(self), out)
-            kernels.caching.copy_rows(source, width, np.arange(count), target, cold[:count])
+            kernels.copying.copy_rows(source, width, np.arange(count), target, cold[:count])
         return out
 
     def _details(self) -> str:

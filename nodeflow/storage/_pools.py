@@ -97,4 +97,4 @@ def _copy(source: Tensor, at: Ints, target: Tensor, to: Ints) -> None:
     row = row_bytes(source)
     if len(at) and row:
         words, width, out = as_words(source, row, target)
-        kernels.caching.copy_rows(words, width, at, out, to)
+        kernels.copying.copy_rows(words, width, at, out, to)

@@ -129,7 +129,7 @@ class Tiered(RowsBase):
             # rows in memory are copied to their places at once
             if out is not None and count and _is_plain(tier) and not out.requires_grad:
                 words, width, target = as_words(tier, row_bytes(tier), out)
-                kernels.caching.gather_at(words, width, np.where(mine, at - begin, -1), target)
+                kernels.copying.gather_at(words, width, np.where(mine, at - begin, -1), target)
             elif count or is_collective(tier):
                 rows = fetch_rows(tier, torch.from_numpy(at[mine] - begin)).cpu()
                 if out is None:

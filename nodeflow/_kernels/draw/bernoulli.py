@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numba import float64, int64, njit
 
-from nodeflow._kernels.growing import reserve
-from nodeflow._kernels.prefetch import prefetch, prefetch_at
+from nodeflow._kernels.arrays import reserve
+from nodeflow._kernels.instructions import prefetch, prefetch_at
 from nodeflow._kernels.rng import GOLDEN, U64, mix, stream
 
 _AHEAD = 16  # rows between the prefetch of an entry of indptr and its use

@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit
 
-from nodeflow._kernels.growing import reserve
+from nodeflow._kernels.arrays import first_at_least, reserve
 from nodeflow._kernels.rng import U64, bounded, stream
-from nodeflow._kernels.search import first_at_least
 
 
 @njit(nogil=True, cache=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import float64, int64, njit
 
-from nodeflow._kernels.draw.alias import CLASSES, ROWS, ask, bit_length, edge_of
+from nodeflow._kernels.draw.alias import CLASSES, ROWS, ask, edge_of
 from nodeflow._kernels.draw.uniform import read_sources
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.instructions import bit_length, prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
 _SLOTS = 64  # slots per draw in the hash table of drawn edges, so that few collide

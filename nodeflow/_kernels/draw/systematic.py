@@ -17,7 +17,7 @@ from numba import float64, njit
 
 from nodeflow._kernels.draw.alias import ROWS
 from nodeflow._kernels.draw.uniform import read_sources
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.instructions import prefetch
 from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
 _BLOCK = 8  # edges compared with a point at a time

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.instructions import prefetch
 from nodeflow._kernels.rng import U64
 from nodeflow._kernels.simd import (
     HALF,
