@@ -192,8 +192,25 @@ def _gather(column: Tensor, ids: Tensor) -> Tensor:
     return as_tensor(out, column.dtype, (len(ids), *column.shape[1:]))
 
 
-def as_words(rows: Tensor, row: int, out: Tensor) -> tuple[Array, int, Array]:
-    """Return two contiguous tensors with rows of ``row`` bytes as words of one type, and the words of a row."""
+def gather_into(rows: Tensor, at: Ints, out: Tensor) -> None:
+    """Copy row ``at[i]`` to row i of ``out``, for all i where it is not -1.
+
+    Both tensors are contiguous, on the CPU and of one type and shape of rows.
+    """
+    words, width, target = _as_words(rows, out)
+    kernels.copying.gather_at(words, width, at, target)
+
+
+def move_rows(rows: Tensor, at: Ints, out: Tensor, to: Ints) -> None:
+    """Copy row ``at[i]`` to row ``to[i]`` of ``out``, for all i; the tensors are as for ``gather_into``."""
+    if len(at) and row_bytes(rows):
+        words, width, target = _as_words(rows, out)
+        kernels.copying.copy_rows(words, width, at, target, to)
+
+
+def _as_words(rows: Tensor, out: Tensor) -> tuple[Array, int, Array]:
+    """Return two tensors as words of one type, as wide as fits their rows, and the words of a row."""
+    row = row_bytes(rows)
     kind = next(kind for kind in _WORDS if (row | rows.data_ptr() | out.data_ptr()) % kind.itemsize == 0)
     words, target = (as_array(part).reshape(-1).view(kind) for part in (rows, out))
     return words, row // kind.itemsize, target
@@ -217,12 +234,9 @@ def put_rows(parts: Iterable[tuple[Tensor, Ints]], count: int) -> Tensor:
         order = np.empty(count, np.int64)
         order[np.concatenate([places for _, places in parts])] = np.arange(count)
         return take_rows(concat_rows([rows for rows, _ in parts]), torch.from_numpy(order))
-    shape, dtype = tuple(parts[0][0].shape[1:]), parts[0][0].dtype
-    out, row = new_rows(count, shape, dtype), math.prod(shape) * dtype.itemsize
+    out = new_rows(count, tuple(parts[0][0].shape[1:]), parts[0][0].dtype)
     for rows, places in parts:
-        if row and len(rows):
-            source, width, target = as_words(rows.contiguous(), row, out)
-            kernels.copying.copy_rows(source, width, np.arange(len(rows)), target, places)
+        move_rows(rows.contiguous(), np.arange(len(rows)), out, places)
     return out
 
 

@@ -106,7 +106,7 @@ def test_what_does_not_fit_is_said_with_what_would() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: Cached(COLUMN, [1.0], 60), ValueError, r"number per row \(60\)"),
+        (lambda: Cached(COLUMN, [1.0], 60), ValueError, r"entry per row \(60\)"),
         (lambda: Cached(COLUMN, [np.nan] * 60, 5), ValueError, r"heat\[0\]"),
         (lambda: Cached(COLUMN, wrong(["a"] * 60), 5), TypeError, "heat must be"),
         (lambda: Cached(COLUMN, range(60), -1), ValueError, "memory"),

@@ -229,7 +229,7 @@ def test_what_cannot_be_planned_is_refused() -> None:
         Lookahead(loader_of(graph, inputs=lambda seeds: None), 1200)
     with pytest.raises(ValueError, match="a row takes 20 bytes"):
         Lookahead(loader_of(graph), "19 B")
-    with pytest.raises(ValueError, match="heat must have a number per node"):
+    with pytest.raises(ValueError, match="heat must have one entry per node"):
         Lookahead(loader_of(graph), 1200, heat=[1.0])
     with pytest.raises(TypeError, match="NodeFlowLoader"):
         Lookahead([1], 60)  # type: ignore[arg-type]

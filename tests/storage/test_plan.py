@@ -6,12 +6,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from _support.fewest_reads import fewest_reads
+from _support.fewest_reads import fewest_reads, served
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow._base.checks import Ints
-from nodeflow.storage._plan import Plan, served
+from nodeflow.storage._plan import Plan
 
 NODES = 6
 
