@@ -15,9 +15,9 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow._rows.csr import csr_positions, csr_tensor
-from nodeflow._runtime.buffers import as_tensor, reused
+from nodeflow._runtime.locks import ignored_warnings
 from nodeflow._runtime.mapped import remember
-from nodeflow._runtime.quiet import ignored_warnings
+from nodeflow._runtime.memory import as_tensor, reused
 
 _READ_ONLY = "_nodeflow_read_only"
 _LARGE = 2**16  # bytes from which on a result is gathered by our own loop

@@ -20,7 +20,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._runtime.buffers import reused
+from nodeflow._runtime.memory import reused
 from nodeflow._runtime.threads import run_all
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import is_memory, is_watched
