@@ -8,47 +8,12 @@ ends in KeyboardInterrupt (see ``interruptible.py``). The folders ``draw`` and `
 
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from nodeflow._kernels import (
-        arrays,
-        buckets,
-        caching,
-        copying,
-        csr,
-        distance,
-        instructions,
-        openmp,
-        ranks,
-        reading,
-        relabel,
-        rng,
-        row_steps,
-        simd,
-    )
-    from nodeflow._kernels.draw import (
-        alias,
-        bernoulli,
-        labor,
-        labor_importance,
-        layerwise,
-        negative,
-        pps,
-        sampford,
-        subgraph,
-        systematic,
-        uniform,
-        walk,
-        weighted,
-    )
-    from nodeflow._kernels.reduce import activation, extremes, row_sums, several, softmax
+from typing import Any
 
 _FOLDERS = (__name__, f"{__name__}.draw", f"{__name__}.reduce")
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     """Import a file of loops; names are unique over the folders."""
     for folder in _FOLDERS:
         if not name.startswith("_") and find_spec(f"{folder}.{name}") is not None:

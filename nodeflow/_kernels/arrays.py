@@ -1,7 +1,5 @@
 """Binary searches in parts of ascending arrays, and arrays that grow."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

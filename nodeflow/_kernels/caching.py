@@ -1,7 +1,5 @@
 """A cache of rows that keeps those whose next use is nearest (Belady 1966)."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

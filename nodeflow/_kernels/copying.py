@@ -1,7 +1,5 @@
 """Rows copied by number. Rows of ``words`` and ``out`` are ``width`` words, one row after another."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -3,8 +3,6 @@
 An entry is ``id << 32 | local``, and -1 is an empty one, so parent ids must be below 2**31.
 """
 
-from __future__ import annotations
-
 from numba import int64, njit
 
 from nodeflow._kernels.instructions import prefetch

@@ -6,8 +6,6 @@ sums stay in vectors over all edges of a row. Every operation is exact or rounde
 are the same on every run.
 """
 
-from __future__ import annotations
-
 import math
 
 from llvmlite import ir

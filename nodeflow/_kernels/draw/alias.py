@@ -13,8 +13,6 @@ The weights are rounded to units once, so that they add up to all cells. Everyth
 The probability of an edge therefore differs from its weight by at most 2**-45 of the sum of the row's weights.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import float64, int64, njit
 

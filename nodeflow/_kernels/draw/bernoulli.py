@@ -1,7 +1,5 @@
 """Bernoulli draws: every edge of a row is kept independently with the same probability."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ of 32 bits that a processor computes for many sources at once. Rows are hashed i
 no number is small enough are skipped.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

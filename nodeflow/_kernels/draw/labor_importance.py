@@ -5,8 +5,6 @@ Row i has the ``degree[i]`` candidate edges from position ``begin[i]`` of ``indi
 little memory per edge.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

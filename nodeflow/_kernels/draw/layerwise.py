@@ -4,8 +4,6 @@
 the positions of edges that do not count, ascending. A norm is a sum of squared weights.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int64, njit
 

@@ -5,8 +5,6 @@ of the weights of nodes 0 to v - 1. An empty ``upto`` means weight 1 for all. A 
 weights, so the probabilities are exact.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int64, njit
 

@@ -1,7 +1,5 @@
 """Draws from a list with unequal probabilities: with replacement, by Poisson sampling, or a set of fixed size."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int64, njit
 

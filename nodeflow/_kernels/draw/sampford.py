@@ -5,8 +5,6 @@ When an edge is drawn twice, all are drawn again. Here all draws are in proporti
 accepted with probability (1 - largest pi) / (1 - pi). When one is rejected, all are drawn again: the same distribution.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import float64, int64, njit
 

@@ -4,8 +4,6 @@ Edges are found by looking up all neighbours of the nodes in a hash table. A slo
 int64 from 0) and its index; an empty one has -1 as its key.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int64, njit
 

@@ -10,8 +10,6 @@ replaces another one with probability a b / ((1 - a) (1 - b)). The distribution 
 short the edge at the border is seldom read. Intervals are half-open, so an edge of weight 0 is never hit.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import float64, njit
 

@@ -1,7 +1,5 @@
 """Uniform draws of edges, row by row, with and without replacement: of all edges of a row, or of its past ones."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int64, njit
 

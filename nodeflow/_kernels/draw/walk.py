@@ -5,8 +5,6 @@
 between its steps, which those that hold edges answer with ``degrees`` and ``neighbors``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int64, njit
 

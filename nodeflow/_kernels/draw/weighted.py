@@ -1,7 +1,5 @@
 """Draws in proportion to edge weights: how each row draws, and the estimator weights of the drawn edges."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -3,8 +3,6 @@
 Dropout keeps each number or not by bits that a key and its place decide, so a gradient needs no stored mask.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 
