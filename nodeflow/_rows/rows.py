@@ -142,11 +142,11 @@ def take_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
     if not isinstance(column, Tensor):
         return _fetched(column, ids)
     ids = ids.to(column.device)
-    if is_sparse(column):
-        indptr, position = csr_positions(column.crow_indices(), ids)
-        shape = (len(ids), column.shape[1])
-        return csr_tensor(indptr, column.col_indices()[position], column.values()[position], shape)
-    return column.index_select(0, ids)
+    if column.layout == torch.strided:
+        return column.index_select(0, ids)
+    indptr, position = csr_positions(column.crow_indices(), ids)
+    shape = (len(ids), column.shape[1])
+    return csr_tensor(indptr, column.col_indices()[position], column.values()[position], shape)
 
 
 def fetch_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
@@ -156,11 +156,10 @@ def fetch_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
     """
     if not isinstance(column, Tensor):
         return _fetched(column, ids)
-    simple = column.layout == torch.strided and column.is_contiguous() and not column.dtype.is_complex
-    here = simple and column.device.type == "cpu" and not column.requires_grad
-    if here and len(column) > 0 and len(ids) * (column.nbytes // len(column)) >= _LARGE:
-        return _gather(column, ids.to(column.device))
-    return take_rows(column, ids)
+    # the size first: most calls are small
+    large = column.layout == torch.strided and ids.shape[0] * column.nbytes >= _LARGE * column.shape[0] > 0
+    plain = large and column.device.type == "cpu" and column.is_contiguous() and not column.dtype.is_complex
+    return _gather(column, ids.cpu()) if plain and not column.requires_grad else take_rows(column, ids)
 
 
 def _fetched(column: Rows, ids: Tensor) -> Tensor:
@@ -243,11 +242,6 @@ def put_rows(parts: Iterable[tuple[Tensor, Ints]], count: int) -> Tensor:
 def whole_column(column: Tensor | Rows) -> Tensor:
     """Return all rows of a column: a tensor itself, else all rows fetched into memory."""
     return column if isinstance(column, Tensor) else _fetched(column, torch.arange(column.shape[0]))
-
-
-def first_rows(column: Tensor, count: int) -> Tensor:
-    """Return the first ``count`` rows of a dense or sparse CSR column, as a view of its memory."""
-    return slice_rows(column, 0, count)
 
 
 def slice_rows(column: Tensor, start: int, stop: int) -> Tensor:

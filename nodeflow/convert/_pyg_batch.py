@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nodeflow._rows.rows import first_rows
+from nodeflow._rows.rows import slice_rows
 from nodeflow.convert._pyg_data import data_class, make_data
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Frame
@@ -150,7 +150,7 @@ def _merged(frames: Sequence[Frame], what: str) -> dict[str, Tensor]:
     columns: dict[str, Tensor] = {}
     for i, frame in enumerate(frames):
         for name, column in frame.items():
-            if name in columns and not _same(first_rows(columns[name], len(column)), column):
+            if name in columns and not _same(slice_rows(columns[name], 0, len(column)), column):
                 raise ValueError(
                     f"column {name!r} of {what} {i} differs from that of an earlier {what}, and Data holds one row per "
                     "node or edge; delete one of them, or give it another name"
