@@ -100,11 +100,11 @@ def drawn(nodes: int, size: int, count: int) -> list[Ints]:
 
 
 LONG = {
-    "hub": (300, 50, drawn(300, 40, 120)),
-    "cycle": (300, 50, [np.arange(t * 7, t * 7 + 40) % 300 for t in range(120)]),
+    "hub": (200, 50, drawn(200, 40, 120)),
+    "cycle": (200, 50, [np.arange(t * 7, t * 7 + 40) % 200 for t in range(120)]),
     "few": (12, 4, drawn(12, 3, 1000)),
 }
-"""Numbers of nodes and of slots, and batches."""
+"""Numbers of nodes, of which a plan tells 256 classes of heat apart, and of slots; batches."""
 
 
 @pytest.mark.parametrize("window", [0, 1, 4, None])
