@@ -4,8 +4,6 @@ Node v is at row ``rows[v]``; partition p has the rows from ``p * size`` on. Buc
 from partition i to partition j.
 """
 
-from __future__ import annotations
-
 from numba import int64, njit
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from nodeflow._kernels.prefetch import prefetch
+from nodeflow._kernels.instructions import prefetch
 from nodeflow._kernels.rng import U64
 
 Ints = NDArray[np.int64]
@@ -27,22 +27,6 @@ def csr_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
             positions[w] = p
             w += 1
     return chosen_indptr, positions
-
-
-@njit(inline="always")
-def step_past(left_out, first, last, p):
-    """Return the position of the edge that would be at ``p`` without the edges at ``left_out[first:last]``.
-
-    These are the edges of the same row that are left out, ascending.
-    """
-    low, high = first, last
-    while low < high:
-        middle = (low + high) >> 1
-        if left_out[middle] - (middle - first) <= p:
-            low = middle + 1
-        else:
-            high = middle
-    return p + low - first
 
 
 @njit(nogil=True, cache=True)
@@ -90,14 +74,8 @@ def transpose(indptr, indices, num_columns):
 @njit(nogil=True, cache=True)
 def sort_by_destination(dst, num_nodes):
     """Return ``(indptr, order)``: edge numbers grouped by destination, input order kept inside each group."""
-    indptr = np.zeros(num_nodes + 1, np.int64)
-    for e in range(dst.shape[0]):
-        indptr[dst[e] + 1] += 1
-    for v in range(num_nodes):
-        indptr[v + 1] += indptr[v]
-    head = indptr[:-1].copy()
-    order = np.empty(dst.shape[0], np.int64)
-    for e in range(dst.shape[0]):
-        order[head[dst[e]]] = e
-        head[dst[e]] += 1
-    return indptr, order
+    count, order, ends = np.empty(num_nodes + 2, np.int64), np.empty(dst.shape[0], np.int64), np.zeros(2, np.int64)
+    ends[1] = dst.shape[0]
+    # the destinations as the only row of a structure: its number, 0, is written to every place before the position
+    transpose_into(ends, dst, count, order, order)
+    return count[: num_nodes + 1], order

@@ -16,8 +16,7 @@ from nodeflow._display.html import page
 from nodeflow._peers.fetching import fetch_from_owners, first_of_each, send_to_owners
 from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow._store.files import FileStore
-from nodeflow._store.memory import MemoryStore
-from nodeflow._store.store import Store
+from nodeflow._store.store import MemoryStore, Store
 from nodeflow.control_variates._inputs import finite, propagation_of, sums_of_inputs
 from nodeflow.control_variates._kept_rows import KeptRows
 from nodeflow.flow import NodeFlow

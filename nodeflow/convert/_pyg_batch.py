@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_count, describe
 from nodeflow._base.frozen import Lazy
-from nodeflow._rows.rows import first_rows, take_rows
+from nodeflow._rows.rows import slice_rows, take_rows
 from nodeflow.convert._columns import by_destination
 from nodeflow.convert._pyg_data import check_attributes, data_class, edge_index, make_data, with_rows
 from nodeflow.flow import Flow, Layer, NodeFlow, check_graph
@@ -143,7 +143,7 @@ def _merged(frames: Sequence[Frame], what: str) -> dict[str, Tensor]:
     columns: dict[str, Tensor] = {}
     for i, frame in enumerate(frames):
         for name, column in frame.items():
-            if name in columns and not _same(first_rows(columns[name], len(column)), column):
+            if name in columns and not _same(slice_rows(columns[name], 0, len(column)), column):
                 raise ValueError(
                     f"column {name!r} of {what} {i} differs from that of an earlier {what}, and Data holds one row per "
                     "node or edge; delete one of them, or give it another name"

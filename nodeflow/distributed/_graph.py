@@ -14,7 +14,7 @@ from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_pairs, first_tr
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._peers.fetching import fetch_from_owners
 from nodeflow._peers.routes import Routes
-from nodeflow._runtime import living
+from nodeflow._runtime import objects
 from nodeflow.distributed._between import edges_between
 from nodeflow.distributed._graph_part import GraphPart
 from nodeflow.distributed._graph_parts import GraphParts
@@ -53,7 +53,7 @@ class DistributedGraph(Graph):
             parts=parts, _peers=peers, ndata=GraphFrame(parts.num_nodes, ndata), edata=edges,
             _held=HeldPart(parts, part, edges), uid=str(uuid.uuid4()),
         )  # fmt: skip
-        living.graphs[self.uid] = self
+        objects.graphs[self.uid] = self
 
     @classmethod
     def open(cls, folder: FileLike, *, timeout: float = 300.0, verify: bool = False) -> Graph:

@@ -13,7 +13,7 @@ from torch.distributed import distributed_c10d
 from nodeflow._base.checks import as_number
 from nodeflow._base.types import FileLike
 from nodeflow._rows.rows import take_rows
-from nodeflow._runtime import living
+from nodeflow._runtime import objects
 from nodeflow.distributed._graph_part import GraphPart
 from nodeflow.distributed._graph_parts import GraphParts
 from nodeflow.distributed._peers import PeerGroup, Transport
@@ -55,7 +55,7 @@ def open_part(folder: FileLike, timeout: float, *, verify: bool) -> Opened:
 
 
 def _transport(timeout: float) -> GroupTransport:
-    number = next(living.openings)
+    number = next(objects.openings)
     # the store by which the processes found each other; under torchrun it outlives each of them. It has no public name
     whole = distributed_c10d._get_default_store()  # noqa: SLF001
     store = dist.PrefixStore(f"nodeflow/{number}", whole)  # type: ignore[attr-defined]

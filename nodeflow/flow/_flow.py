@@ -10,7 +10,7 @@ from torch import Tensor
 from nodeflow import ops
 from nodeflow._base.checks import check_num_rows, check_type
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._rows.rows import first_rows, take_rows
+from nodeflow._rows.rows import slice_rows, take_rows
 from nodeflow.flow import _matrices as matrices
 from nodeflow.flow._html import flow_html
 from nodeflow.flow._layer import Layer, rows_between
@@ -222,7 +222,7 @@ class Flow(Frozen):
         check_num_rows(h.shape, "h", self.num_src, "source")
         rows = self._dst_in_src.get()
         if rows is None:
-            return first_rows(h, self.num_dst)
+            return slice_rows(h, 0, self.num_dst)
         if len(rows) and int(rows.min()) < 0:
             if not (self.src_layer.has_parent and self.dst_layer.has_parent):
                 raise ValueError(

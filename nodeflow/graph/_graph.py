@@ -25,7 +25,7 @@ from nodeflow._edges.queries import Between, degrees, edges_of
 from nodeflow._edges.stored import Stored, by_id, integers, permutation, read_only, stored, stored_indptr
 from nodeflow._peers.alone import ALONE, HeldWhole
 from nodeflow._peers.held import Held, Peers
-from nodeflow._runtime import living
+from nodeflow._runtime import objects
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._folder import open_graph, read_manifest, save_graph
 from nodeflow.graph._frame import Frame, GraphFrame
@@ -39,7 +39,7 @@ _ENDS = "src and dst, the ends of the edges in two one-dimensional arrays"
 
 def find_graph(uid: str | None) -> Graph | None:
     """Return the graph with this identity if it lives in this process (batches find their parent so after pickling)."""
-    return living.graphs.get(uid)
+    return objects.graphs.get(uid)
 
 
 class Graph(Frozen):
@@ -121,7 +121,7 @@ class Graph(Frozen):
             _out=[], _lock=threading.Lock(),
             _positions=Lazy(lambda: None if edge_ids is None else by_id(np.arange(len(edge_ids)), edge_ids)),
         )  # fmt: skip
-        living.graphs[uid] = self
+        objects.graphs[uid] = self
 
     @classmethod
     def from_edges(
@@ -396,4 +396,4 @@ class Graph(Frozen):
         known = find_graph(uid)
         self._start(opened, ndata, edata, uid)
         if known is not None:  # in the process where the graph still lives, batches go on finding that very object
-            living.graphs[uid] = known
+            objects.graphs[uid] = known

@@ -20,8 +20,7 @@ from nodeflow._peers.held import HeldGraph, Peers, WholeIds
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import fetch_rows
 from nodeflow._store.files import FileStore
-from nodeflow._store.memory import MemoryStore
-from nodeflow._store.store import Store
+from nodeflow._store.store import MemoryStore, Store
 from nodeflow.learned._initial import INITS, initial_rows
 from nodeflow.learned._pulls import Pulls, added, check_finite, gradients
 from nodeflow.learned._row_optimizers import Rows, check_lr, row_optimizer

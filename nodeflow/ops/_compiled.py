@@ -20,7 +20,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._runtime.buffers import reused
+from nodeflow._runtime.memory import reused
 from nodeflow._runtime.threads import run_all
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import is_memory, is_watched
@@ -158,7 +158,7 @@ def drop(x: Tensor, key: int, rate: float, bias: Tensor | None = None) -> Tensor
     count = min(_count(words.size), max(pieces, 1))
     ends = [min(pieces * k // count * _PIECE, words.size) for k in range(count + 1)]
     _in_threads(
-        lambda a, b: kernels.dropout.drop(
+        lambda a, b: kernels.activation.drop(
             words, added, width, np.uint64(key), np.uint64(least), np.float32(drop_scale(rate)), out.reshape(-1), a, b
         ),
         list(pairwise(ends)),
@@ -185,7 +185,7 @@ def add_bias(rows: Tensor, bias: Tensor, relu: bool) -> None:
     """Add ``bias`` to rows ``[n, width]`` of bfloat16 in place, and with ``relu`` set negative numbers to 0."""
     words, added = rows.view(torch.uint16).view(-1).numpy(), bias.detach().float().numpy()
     ranges = _even_ranges(len(rows), bias.numel())
-    _in_threads(lambda a, b: kernels.bias.add_bias(words, added, relu, a, b), ranges)
+    _in_threads(lambda a, b: kernels.activation.add_bias(words, added, relu, a, b), ranges)
 
 
 def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]:
@@ -203,7 +203,7 @@ def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]
     def piece(first: int, last: int) -> None:
         for k in range(first, last):
             rows = k * _ROWS, min((k + 1) * _ROWS, count)
-            kernels.bias.relu_gradient(gradient, result, np.float32(scale), masked.reshape(-1), sums[k], *rows)
+            kernels.activation.relu_gradient(gradient, result, np.float32(scale), masked.reshape(-1), sums[k], *rows)
 
     _in_threads(piece, _even_ranges(len(sums), _ROWS * width))
     return _tensor(masked, out.dtype), torch.from_numpy(sums.sum(0))

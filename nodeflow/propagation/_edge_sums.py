@@ -114,7 +114,8 @@ class EdgeSums(Frozen):
         indptr = self.edges.indptr
         if nodes is None:
             return indptr[start : stop + 1] - indptr[start], slice(indptr[start], indptr[stop])
-        return kernels.csr.csr_rows(indptr, nodes[start:stop])
+        chosen: tuple[Ints, Ints] = kernels.csr.csr_rows(indptr, nodes[start:stop])
+        return chosen
 
     def _sum_rows(self, words: Array, stride: int, nodes: Ints | None, out: Tensor) -> None:
         """Write the sums at ``nodes`` into ``out``, straight from the arrays of the graph and the memory of ``h``."""

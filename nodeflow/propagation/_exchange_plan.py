@@ -14,7 +14,7 @@ from nodeflow._base.types import MaskLike
 from nodeflow._edges.edges import NOTHING, Edges, edges_along
 from nodeflow._peers.held import Peers
 from nodeflow._peers.routes import Routes, narrowed
-from nodeflow._rows.rows import Rows, fetch_rows, first_rows, from_numpy, is_sparse
+from nodeflow._rows.rows import Rows, fetch_rows, from_numpy, is_sparse, slice_rows
 from nodeflow._rows.rows import as_array as as_words
 from nodeflow.graph import Graph
 
@@ -106,12 +106,12 @@ class ExchangePlan(Frozen):
         if self._peers.size == 1:
             return rows
         if is_sparse(rows):  # of edges that lie with their destinations, so that all sums are here
-            return first_rows(rows, self.num_masters)
+            return slice_rows(rows, 0, self.num_masters)
         return self.reduce(rows[self.num_masters :], rows[: self.num_masters])
 
     def own(self, rows: Tensor) -> Tensor:
         """Return the rows of the nodes that this process owns from those of ``nodes``."""
-        return rows if self._peers.size == 1 else first_rows(rows, self.num_masters)
+        return rows if self._peers.size == 1 else slice_rows(rows, 0, self.num_masters)
 
     @property
     def num_mirrors(self) -> int:

@@ -46,17 +46,17 @@ def visits(graph: Graph, reader: Reader, dst: Ints, key: int, walks: Walks, flow
         choices = owners.degrees(dst)
         live = np.flatnonzero(choices)  # other destinations have no edges: no walks
         starts, choices = dst[live], choices[live]
-        states = kernels.walk_steps.first_states(np.uint64(key), starts)
+        states = kernels.walk.first_states(np.uint64(key), starts)
         current, degree = (np.repeat(values, walks.number).reshape(-1, walks.number) for values in (starts, choices))
         visited = np.empty((len(starts), walks.length, walks.number), np.int64)
         for step in range(walks.length):
             if step > 0:
-                kernels.walk_steps.restart_some(states, starts, current, walks.restart)
+                kernels.walk.restart_some(states, starts, current, walks.restart)
                 degree = _degrees_at(owners, current, starts, choices)
-            picks = kernels.walk_steps.pick_edges(states, starts, choices, current, degree)
+            picks = kernels.walk.pick_edges(states, starts, choices, current, degree)
             current = owners.neighbors(current.ravel(), picks.ravel()).reshape(current.shape)
             visited[:, step] = current
-    ends, nodes, counts = kernels.walk_steps.most_visited_of(visited, starts, walks.most)
+    ends, nodes, counts = kernels.walk.most_visited_of(visited, starts, walks.most)
     sizes = np.zeros(len(dst) + 1, np.int64)
     sizes[live + 1] = np.diff(ends)
     return np.cumsum(sizes), nodes, counts
@@ -116,13 +116,13 @@ class _Owners:
 
 def _degrees(edges: Edges, nodes: Ints, _: list[Array]) -> Array:
     patched, copies = patch_of(edges)
-    return narrowed(kernels.walk_steps.degrees(edges.indptr, patched, copies.indptr, edges.rows_of(nodes)))
+    return narrowed(kernels.walk.degrees(edges.indptr, patched, copies.indptr, edges.rows_of(nodes)))
 
 
 def _neighbors(edges: Edges, nodes: Ints, more: list[Array]) -> Array:
     patched, copies = patch_of(edges)
     other, picks = (patched, copies.indptr, copies.indices), more[0].astype(np.int64)
-    found: Array = kernels.walk_steps.neighbors(edges.indptr, edges.indices, *other, edges.rows_of(nodes), picks)
+    found: Array = kernels.walk.neighbors(edges.indptr, edges.indices, *other, edges.rows_of(nodes), picks)
     return found
 
 

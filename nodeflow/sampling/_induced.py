@@ -72,10 +72,10 @@ def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
 
 def _flow(reader: Reader, src: Layer, dst: Layer, i: int, num_nodes: int) -> Flow:
     edges = reader.edges
-    table, _ = kernels.induced.tabulate(_keys(src, num_nodes))
+    table, _ = kernels.subgraph.tabulate(_keys(src, num_nodes))
     ends, rows = edges.indptr[:: edges.rows_per_node], edges.whole.rows_of(dst.parent_nid.numpy())
     keys = _keys(dst, num_nodes)
-    indptr, indices, positions = kernels.induced.induced(ends, edges.indices, rows, keys, num_nodes, table)
+    indptr, indices, positions = kernels.subgraph.induced(ends, edges.indices, rows, keys, num_nodes, table)
     if edges.patch is not None:
         kept, indptr = edges.patch.stay(indptr, positions)
         indices, positions = indices[kept], positions[kept]

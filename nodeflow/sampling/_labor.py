@@ -13,7 +13,7 @@ from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of
 from nodeflow._base.types import Array, Floats, PerFlow
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.numbering import Numbering
-from nodeflow._runtime.mmap import copied_outside, outside
+from nodeflow._runtime.memory import copied_outside, outside
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
 from nodeflow.sampling._choice import Choice

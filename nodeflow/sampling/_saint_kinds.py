@@ -100,14 +100,14 @@ class EdgeKind(Kind):
         self._joined = np.flatnonzero(self._degree)
         if len(self._joined) == 0:
             raise ValueError("kind='edge' draws edges, but there are none")
-        rates = kernels.saint.touch_rates(edges.indptr, edges.indices, self._degree) / len(self._joined)
+        rates = kernels.subgraph.touch_rates(edges.indptr, edges.indices, self._degree) / len(self._joined)
         self.rate: Floats = np.minimum(rates, 1.0)  # of the draws that have the node as an end
 
     def draw(self, random: Random) -> Ints:
         """Return the ends of the edges drawn, repeats included."""
         ends = np.empty(2 * self.budget, np.int64)
         arrays = (self._edges.indptr, self._edges.indices, self._back.indptr, self._back.indices, self._joined)
-        kernels.saint.edge_ends(*arrays, np.uint64(random.key), ends)
+        kernels.subgraph.edge_ends(*arrays, np.uint64(random.key), ends)
         return ends
 
     def joint_rate(self, part: Subgraph) -> Floats:
@@ -138,7 +138,7 @@ class WalkKind(Kind):
     def draw(self, random: Random) -> Ints:
         """Return the nodes visited, repeats included."""
         nodes = np.empty(self.budget * (self._length + 1), np.int64)
-        kernels.saint.walks(self._edges.indptr, self._edges.indices, self._length, np.uint64(random.key), nodes)
+        kernels.subgraph.walks(self._edges.indptr, self._edges.indices, self._length, np.uint64(random.key), nodes)
         return nodes
 
 

@@ -68,11 +68,11 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
     >>> part.indices.tolist(), part.dst.tolist()
     ([2, 0, 1], [0, 1, 2])
     """
-    table, repeated = kernels.induced.tabulate(keys)
+    table, repeated = kernels.subgraph.tabulate(keys)
     if repeated >= 0:
         raise ValueError(f"nodes of a subgraph must be distinct, but node {keys[repeated] % num_nodes} comes twice")
     rows = edges.rows_of(keys % max(num_nodes, 1))
-    indptr, indices, positions = kernels.induced.induced(edges.indptr, edges.indices, rows, keys, num_nodes, table)
+    indptr, indices, positions = kernels.subgraph.induced(edges.indptr, edges.indices, rows, keys, num_nodes, table)
     if left_out and edges.patch is not None:
         kept, indptr = edges.patch.stay(indptr, positions)
         indices, positions = indices[kept], positions[kept]

@@ -179,7 +179,7 @@ class TemporalNeighborSampler(RowSampler):
         limits, which = step.inputs.times, rows.contexts
         starts = limits[:0] if self.since is None else _starts(limits, self.since)
         size, replace = (fanout, self.replace) if self._prob is None else (-1, False)
-        indptr, begin, num_past = kernels.temporal.plan_past(
+        indptr, begin, num_past = kernels.uniform.plan_past(
             edges.indptr, stamps, rows.numbers, limits, starts, which, size, replace, self.strict
         )
         if self._prob is not None:

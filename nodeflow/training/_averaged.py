@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from nodeflow._runtime.quiet import ignored_warnings
+from nodeflow._runtime.locks import ignored_warnings
 from nodeflow.training._processes import as_peer_error
 
 

@@ -23,7 +23,7 @@ from _support.sampler_reference import (
 from _support.weighted_reference import crowd, subset_table
 
 from nodeflow import FullSampler, Graph
-from nodeflow._kernels.growing import reserve
+from nodeflow._kernels.arrays import reserve
 from nodeflow.sampling import BernoulliSampler
 
 

@@ -22,8 +22,7 @@ from nodeflow._disk.manifest import MANIFEST
 from nodeflow._store import journal
 from nodeflow._store.files import FileStore as Store
 from nodeflow._store.journal import Journal
-from nodeflow._store.memory import MemoryStore
-from nodeflow._store.store import Changes
+from nodeflow._store.store import Changes, MemoryStore
 
 SHAPES = {
     "x": ((50, 3), torch.float32), "half": ((50, 2), torch.bfloat16), "seen": ((50,), torch.bool),

@@ -5,16 +5,14 @@ Row i has the ``degree[i]`` candidate edges from position ``begin[i]`` of ``indi
 little memory per edge.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 from numba import njit
 
+from nodeflow._kernels.arrays import reserve
 from nodeflow._kernels.draw.labor import is_renewed
-from nodeflow._kernels.growing import reserve
-from nodeflow._kernels.prefetch import prefetch, prefetch_at
+from nodeflow._kernels.instructions import prefetch, prefetch_at
 from nodeflow._kernels.rng import GOLDEN, U64, stream, uniform
 
 _AHEAD = 4  # rows between the prefetch of their first sources and their use

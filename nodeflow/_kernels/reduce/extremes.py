@@ -4,8 +4,6 @@ Rows are ``width`` numbers one after another; ``sign`` is 1 for the largest and 
 largest of the negated numbers. Without ``indices`` edge e reads row e.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

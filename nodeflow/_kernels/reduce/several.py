@@ -1,7 +1,5 @@
 """Sums, extremes and squared deviations of the rows of each destination's sources, and their gradients, in one loop."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

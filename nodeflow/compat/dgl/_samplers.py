@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nodeflow import sampling
 from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, describe
-from nodeflow._runtime import unseeded
+from nodeflow._runtime import objects
 from nodeflow.compat.dgl._graph import DGLGraph
 from nodeflow.compat.dgl._nodeflow import NodeFlow
 from nodeflow.graph import Graph
@@ -97,7 +97,7 @@ class _NodeFlows(ABC):
         self._num_workers = as_count(num_workers, "num_workers", 1)
         size = g.number_of_nodes()
         seeds = np.arange(size) if seed_nodes is None else as_ids(seed_nodes, "seed_nodes", size)
-        self._key, self._iterations = derive_key(*unseeded.take()), 0
+        self._key, self._iterations = derive_key(*objects.take_seed()), 0
         if shuffle:
             seeds = seeds[Random(derive_key(self._key, "order")).permutation(len(seeds)).numpy()]
         self.seed_nodes: Tensor = torch.from_numpy(seeds)

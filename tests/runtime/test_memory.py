@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,17 +12,18 @@ from torch import Tensor
 
 from nodeflow._edges.numbering import Numbering
 from nodeflow._rows.rows import fetch_rows
-from nodeflow._runtime import buffers, scratch, switches
+from nodeflow._runtime import memory, switches
 
 
 @pytest.fixture(autouse=True)
-def _no_buffers():
+def _nothing_kept():
     gc.collect()
-    buffers._free.clear()
+    memory._free.clear()
+    memory._scratch.clear()
 
 
 def tensor(size: int, value: int) -> Tensor:
-    out = buffers.as_tensor(buffers.reused((4 * size,), np.uint8), torch.float32, (size, 1))
+    out = memory.as_tensor(memory.reused((4 * size,), np.uint8), torch.float32, (size, 1))
     return out.fill_(value)
 
 
@@ -64,10 +65,9 @@ def test_what_still_uses_the_memory_keeps_it(keep):
 
 
 def test_buffers_can_be_switched_off(monkeypatch):
-    monkeypatch.setattr(buffers.switches, "reuse_buffers", False)
-    first = tensor(1000, 1)
-    del first
-    assert not buffers._free
+    monkeypatch.setattr(switches, "reuse_buffers", False)
+    tensor(1000, 1)
+    assert not memory._free
 
 
 def test_a_saved_tensor_of_autograd_is_not_overwritten():
@@ -85,26 +85,25 @@ def test_other_sizes_get_other_memory_and_little_is_kept():
     del first
     assert tensor(500, 1).data_ptr() != at
     assert tensor(1200, 1).data_ptr() != at
-    buffers._free.clear()
-    size = len(buffers.reused((4000,), np.uint8).base)
-    assert buffers.reused((size + 32,), np.uint8).nbytes == size + 32  # more than the free buffer has
+    memory._free.clear()
+    size = len(memory.reused((4000,), np.uint8).base)
+    assert memory.reused((size + 32,), np.uint8).nbytes == size + 32  # more than the free buffer has
     many = [tensor(1000 * (i + 1), i) for i in range(20)]
     del many
     gc.collect()
-    assert len(buffers._free) == 16
-    assert buffers.as_tensor(buffers.reused((0,), np.uint8), torch.float32, (0, 3)).shape == (0, 3)
+    assert len(memory._free) == 16
+    assert memory.as_tensor(memory.reused((0,), np.uint8), torch.float32, (0, 3)).shape == (0, 3)
 
 
 def test_few_bytes_are_kept(monkeypatch):
-    monkeypatch.setattr(buffers, "_BYTES", 20_000)
+    monkeypatch.setattr(memory, "_BYTES", 20_000)
     many = [tensor(1000 * (i + 1), i) for i in range(4)]
     at = [one.data_ptr() for one in many]
     while many:
         many.pop(0)  # of 4,500, 9,000, 13,500 and 18,000 bytes: the newest that fit together are kept
-    assert [buffer.memory.ctypes.data for buffer in buffers._free] == at[3:]
-    large = tensor(10_000, 1)
-    del large
-    assert not buffers._free
+    assert [buffer.ctypes.data for buffer in memory._free.values()] == at[3:]
+    tensor(10_000, 1)
+    assert not memory._free
 
 
 def test_the_smallest_that_fits_is_taken():
@@ -127,44 +126,31 @@ def test_threads_never_share_memory():
             if not (torch.equal(rows, column[ids]) and torch.equal(other, rows.flip(0))):
                 wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     assert not wrong
-
-
-@pytest.fixture(autouse=True)
-def _no_scratch():
-    scratch._free.clear()
-
-
-def numbered() -> list[int]:
-    with Numbering(10_000) as numbering:
-        return numbering.extend(np.arange(5000, 3000, -1)).tolist()
 
 
 def test_the_next_numbering_takes_the_memory():
     first, second = np.empty(10, np.int64), np.empty(20, np.int64)
-    scratch.give_back(first, second, most=20)
-    taken = scratch.take()
-    assert taken[0] is first
-    assert taken[1] is second
-    assert [len(array) for array in scratch.take()] == [0, 0]  # nobody else has it at the same time
+    memory.leave_scratch(first, second, most=20)
+    for taken, left in zip(memory.take_scratch(), (first, second), strict=True):
+        assert taken is left
+    assert [len(array) for array in memory.take_scratch()] == [0, 0]  # nobody else has it at the same time
+    memory.leave_scratch(np.empty(10, np.int64), np.empty(21, np.int64), most=20)
+    assert [len(array) for array in memory.take_scratch()] == [10, 0]
 
 
-def test_memory_beyond_the_limit_is_freed():
-    scratch.give_back(np.empty(10, np.int64), np.empty(21, np.int64), most=20)
-    assert [len(array) for array in scratch.take()] == [10, 0]
+def test_scratch_can_be_switched_off(monkeypatch):
+    def numbered() -> list[int]:
+        with Numbering(10_000) as numbering:
+            return numbering.extend(np.arange(5000, 3000, -1)).tolist()
 
-
-def test_off_switch(monkeypatch):
     assert numbered() == list(range(2000))
-    assert len(scratch._free) == 1
+    assert len(memory._scratch) == 1
     monkeypatch.setattr(switches, "reuse_buffers", False)
     assert numbered() == list(range(2000))
-    assert len(scratch._free) == 1  # neither taken nor added to
-    scratch._free.clear()
+    assert len(memory._scratch) == 1  # neither taken nor added to
+    memory._scratch.clear()
     assert numbered() == list(range(2000))
-    assert not scratch._free
+    assert not memory._scratch
