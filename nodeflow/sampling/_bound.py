@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, as_ids
+from nodeflow._base.checks import as_count, as_ids
 from nodeflow._base.types import EdgeFilter, IdsLike
 from nodeflow._edges.columns import EdgeMask, edge_mask
 from nodeflow._peers.held import together
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
-from nodeflow.sampling._base import SamplerBase, agree_on_settings
+from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._options import arguments
 from nodeflow.sampling._reader import Reader
 
@@ -51,18 +51,12 @@ class BoundSampler(SamplerBase):
         seed: int = 0,
     ) -> None:
         super().__init__(graph, as_count(num_flows, "num_flows", 1), seed=seed)
-        self.direction = direction
-        self.weight = weight
+        self.direction, self.weight = direction, weight
         with together(graph, f"making a {type(self).__name__}"):
             self.edge_filter: EdgeMask | None = edge_mask(graph, edge_filter)
             self.bind()
 
     reader: Reader
-
-    def bind(self) -> None:
-        """Call ``read_graph``; all processes that hold the graph must have the same settings."""
-        super().bind()
-        agree_on_settings(self)
 
     def read_graph(self) -> None:
         """Read the edges and their weights into ``reader``."""
@@ -76,8 +70,7 @@ class BoundSampler(SamplerBase):
         """
         left = {name for name, p in arguments(type(self)).items() if p.default is None}
         settings = {k: v for k, v in super().settings.items() if v is not None or k not in left}
-        left_out = self.reader.left_out
-        if left_out is not None:
+        if (left_out := self.reader.left_out) is not None:
             settings["without_edges"] = f"{len(left_out)} edges, {hash_ids(left_out):#018x}"
         return settings
 
@@ -90,10 +83,8 @@ class BoundSampler(SamplerBase):
 
         Raises IndexError for an id out of range.
         """
-        return self._without(as_ids(eid, "eid", self.graph.num_edges, "edge"))
-
-    def _without(self, eid: Ints) -> Self:
-        return self.with_reader(self.reader.without(eid, self.graph.held))
+        ids = as_ids(eid, "eid", self.graph.num_edges, "edge")
+        return self.with_reader(self.reader.without(ids, self.graph.held))
 
     def with_reader(self, reader: Reader) -> Self:
         """Return a sampler like this one that looks up other edges."""
@@ -126,4 +117,4 @@ class BoundSampler(SamplerBase):
         left_out = state.pop("_left_out")
         super().__setstate__(state)
         if left_out is not None:
-            self.reader = self._without(left_out).reader
+            self.reader = self.reader.without(left_out, self.graph.held)

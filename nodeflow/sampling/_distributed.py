@@ -47,7 +47,7 @@ def choose_edges(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
     peers = sampler.graph.peers
     if peers.size == 1:
         return sampler.choose(dst, step)
-    if sampler.draws_by_row():
+    if sampler.by_row:
         with peers.together(f"drawing edges of flow {step.flow}"):
             return _chosen_by_owners(sampler, peers, dst, step)
     with peers.together(f"drawing edges of flow {step.flow}"):

@@ -149,11 +149,8 @@ class LaborSampler(RowSampler):
                 "belongs to one flow, not to draws that flows share"
             )
         self.numbered = self.batch_dependency is not None and self.batch_dependency > 1
+        self.by_row = self.iterations == 0  # else the importance of a source depends on all destinations
         super().__init__(graph, len(self.fanouts), **options)
-
-    def draws_by_row(self) -> bool:
-        """Return whether ``iterations`` is 0; else the importance of a source depends on all destinations."""
-        return self.iterations == 0
 
     def read_graph(self) -> None:
         """Find also the parallel edges, which have a random number each with "sequential"."""

@@ -14,9 +14,8 @@ from nodeflow._base.types import Array, Floats, NumbersLike, SeedsLike
 from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, as_known, as_links
 from nodeflow._peers.held import together
 from nodeflow.flow import NodeFlow
-from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids
-from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds, agree_on_settings
+from nodeflow.sampling._base import Call, Draw, SamplerBase, StepSeeds
 from nodeflow.sampling._known import Known, as_filter
 from nodeflow.sampling._link_chunks import MARKS, LinkLayout, paired
 from nodeflow.sampling._link_edges import SeedEdges, as_exclude, as_labels
@@ -112,6 +111,7 @@ class LinkSampler(SamplerBase):
     """
 
     draws_as = "link"
+    whole_only = False
 
     def __init__(
         self,
@@ -167,14 +167,6 @@ class LinkSampler(SamplerBase):
             layout_sides = SIDES if corrupt == "both" else (corrupt,)
             self._layout = LinkLayout(layout_sides, relation, 1 if sampler.takes_times else self.chunk or 1)
             self.bind()
-
-    def check_graph(self, graph: Graph) -> None:
-        """Raise nothing: the sampler of nodes has checked the graph."""
-
-    def bind(self) -> None:
-        """Call ``read_graph``; all processes that hold the graph must have the same settings."""
-        super().bind()
-        agree_on_settings(self)
 
     def read_graph(self) -> None:
         """Read the edges that are seeds, and the tables to draw negatives from."""

@@ -15,12 +15,11 @@ from nodeflow._edges.edges import NOTHING, contains
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import Random
-from nodeflow.sampling._base import Call
+from nodeflow.sampling._base import Call, check_one_process
 from nodeflow.sampling._options import SubgraphOptions
 from nodeflow.sampling._reader import Reader
 from nodeflow.sampling._saint_kinds import EdgeKind, Kind, NodeKind, WalkKind
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
-from nodeflow.sampling._whole_only import check_one_process
 
 _COVERAGE = 50  # subgraphs are counted until a node has been in so many, on average
 _MOST_DRAWS = 2**31 - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import torch
@@ -94,12 +94,7 @@ class Sampler(BoundSampler):
     tensor([2., 2., 2.])
     """
 
-    by_row: ClassVar[bool] = False
-    """Whether the edges that ``choose`` gives a destination depend on ``step`` and that destination's edges alone.
-
-    Where several processes hold the graph, such a sampler chooses where the edges lie, and chosen edges travel. Of any
-    other sampler all edges of the destinations travel to the process that draws.
-    """
+    whole_only = False
 
     def __init__(
         self,
@@ -128,13 +123,6 @@ class Sampler(BoundSampler):
     def draw_edges(self, dst: Tensor, step: Step) -> Choice:
         """Return what ``choose`` returns on the whole graph, also where several processes hold it; then collective."""
         return choose_edges(self, dst, step)
-
-    def draws_by_row(self) -> bool:
-        """Return ``by_row``, unless it depends on settings."""
-        return self.by_row
-
-    def check_graph(self, graph: Graph) -> None:
-        """Raise nothing: edges come from the processes that hold them."""
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""

@@ -61,6 +61,7 @@ class ShadowSampler(BoundSampler):
     """
 
     draws_as = "shadow"
+    whole_only = False
 
     def __init__(
         self,
@@ -85,9 +86,6 @@ class ShadowSampler(BoundSampler):
         # a node draws when it is first reached: reuse
         options: dict[str, Any] = {"replace": self.replace, "direction": self.direction, "reuse": True}
         self._hops = NeighborSampler(self.graph, [self.fanout] * max(self.depth, 1), **options)
-
-    def check_graph(self, graph: Graph) -> None:
-        """Raise nothing: the edges of the nodes in a scope come from the processes that hold them."""
 
     def _draw_of(self, call: Call, ids: Ints, *identity: int) -> Draw:
         draw = super()._draw_of(call, ids, *identity)

@@ -17,7 +17,6 @@ from nodeflow._base.types import IdsLike
 from nodeflow._edges.edges import Edges
 from nodeflow._peers.held import together
 from nodeflow.flow import FlowParts, Layer, NodeFlow, shared_node_flow
-from nodeflow.graph import Graph
 from nodeflow.ops import Structure
 from nodeflow.random import Random
 from nodeflow.sampling._base import Draw
@@ -113,6 +112,7 @@ class SubgraphSampler(BoundSampler):
     """
 
     draws_together = True
+    whole_only = False
 
     @abstractmethod
     def choose_nodes(self, seeds: Ints, random: Random) -> IdsLike:
@@ -121,9 +121,6 @@ class SubgraphSampler(BoundSampler):
         The result must depend on the seeds, ``random`` and the sampler's settings only. It is called from several
         threads.
         """
-
-    def check_graph(self, graph: Graph) -> None:
-        """Raise nothing: the edges of the chosen nodes come from the processes that hold them."""
 
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
         """Return 1 / the probability that an edge's source is in the subgraph, given that its destination is.
