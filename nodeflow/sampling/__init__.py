@@ -11,8 +11,8 @@ A new family starts as a copy of the nearest one:
   ``_random_walk.py``, or for torch operations the example in docs/custom-samplers.md.
 - All layers share one subgraph: ``SubgraphSampler.choose_nodes``. Copy ``_cluster.py``.
 
-Probabilities ``min(1, c * score)`` that add up to a size: ``inclusion_probabilities`` makes them for rows of edges,
-``_pps.list_probabilities`` for one list of any length.
+Probabilities ``min(1, c * score)`` that add up to a size are in ``_pps.py``: ``inclusion_probabilities`` for rows of
+edges, ``list_probabilities`` for one list of any length.
 
 In the copy:
 

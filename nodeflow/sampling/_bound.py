@@ -28,11 +28,7 @@ class BoundSampler(SamplerBase):
     Args:
         graph: the parent graph; it is never written to.
         num_flows: number of flows, L.
-        direction: "in" or "out".
-        edge_filter, weight, seed: see ``Sampler``.
-
-    Raises ValueError for a direction that is neither, a mask of a wrong length, or a weight that is not finite;
-    KeyError for an unknown column.
+        direction, edge_filter, weight, seed, and errors: see ``Sampler``.
 
     >>> from nodeflow import NeighborSampler, Graph
     >>> sampler = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), fanouts=[2])

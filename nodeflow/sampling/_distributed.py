@@ -25,7 +25,6 @@ from nodeflow.random import Random
 from nodeflow.sampling._assemble import check_choice, parent_eid
 from nodeflow.sampling._base import Call
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._pps import squared_norms
 from nodeflow.sampling._reader import Reader
 
 if TYPE_CHECKING:
@@ -127,6 +126,12 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
     whole = _BroughtIds(graph.num_nodes, rows, ids.astype(np.int64, copy=False))
     edges = Edges._trusted(indptr, indices, None, whole=whole)
     return sampler.with_reader(Reader(edges, column[0] if column else None, reader.weight_type, None))
+
+
+def squared_norms(sources: Array, weights: Array | None, size: int) -> Floats:
+    """Return for each of ``size`` sources the sum of the squared ``weights`` (None: 1) of its edges, float64."""
+    squares = None if weights is None else np.square(weights, dtype=np.float64)
+    return np.bincount(sources, squares, minlength=size).astype(np.float64)
 
 
 def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Floats:

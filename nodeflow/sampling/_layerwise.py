@@ -15,7 +15,7 @@ from nodeflow._base.types import Array, Floats, PerFlow
 from nodeflow._edges.edges import NOTHING, contains
 from nodeflow.graph import Graph
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._distributed import norms_of_sources
+from nodeflow.sampling._distributed import norms_of_sources, squared_norms
 from nodeflow.sampling._options import LayerOptions
 from nodeflow.sampling._pps import (
     Ladder,
@@ -27,7 +27,6 @@ from nodeflow.sampling._pps import (
     pick_systematic,
     pick_with_replacement,
     scale_of,
-    squared_norms,
 )
 from nodeflow.sampling._reader import Reader
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
@@ -91,14 +90,12 @@ class LayerSampler(Sampler):
         draw: str = "replacement",
         **options: Unpack[LayerOptions],
     ) -> None:
-        self.layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False)
+        self.layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False, repeated=draw == "replacement")
         check_one_of(draw, "draw", ("replacement", "poisson", "systematic"))
         self.draw = draw
         if score is not None and not callable(score):
             raise TypeError(f"score must be a function of (candidates, step) or a module, got {describe(score)}")
         self.score = score
-        if self.draw == "replacement" and max(self.layer_sizes) >= 2**31:  # so many draws are made, and kept
-            raise ValueError(f"layer_sizes must be below 2**31 with replacement, got {max(self.layer_sizes)}")
         super().__init__(graph, len(self.layer_sizes), **options)
 
     def read_graph(self) -> None:

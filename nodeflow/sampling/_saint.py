@@ -122,7 +122,7 @@ class SaintSampler(SubgraphSampler):
         if self.kind == "node":
             self._kind = NodeKind(self.graph, self.reader, self.budget)
         elif self.kind == "edge":
-            opposite = "out" if self.direction == "in" else "in"
+            opposite = {"in": "out", "out": "in", "both": "both"}[self.direction]
             back = Reader.of(self.graph, opposite, self.edge_filter, None).edges
             self._kind = EdgeKind(self.reader.edges, back, self.budget)
         else:

@@ -87,9 +87,7 @@ class SubgraphSampler(BoundSampler):
     Args:
         graph: the parent graph; it is never written to.
         num_flows: number of flows, L.
-        direction: "in" lets a node gather from the sources of its in-edges, "out" from the destinations of its
-            out-edges.
-        edge_filter, weight, seed: see ``Sampler``.
+        direction, edge_filter, weight, seed: see ``Sampler``.
 
     Seeds are nodes, unless a subclass overrides ``num_seeds`` and ``seed_kind``. Estimator weights are the ``weight``
     column times ``inverse``. ``without_edges`` leaves edges out of the subgraphs; the nodes and all other edges stay as

@@ -22,7 +22,7 @@ from nodeflow.random import hash_ids
 from nodeflow.sampling._base import Call
 from nodeflow.sampling._neighbor import inverse_rate
 from nodeflow.sampling._options import SamplerOptions
-from nodeflow.sampling._proportional import Proportional
+from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._sampler import Step, check_sizes
 
@@ -102,7 +102,7 @@ class TemporalNeighborSampler(RowSampler):
         since: float | None = None,
         **options: Unpack[SamplerOptions],
     ) -> None:
-        self.fanouts = check_sizes(fanouts, "fanouts")
+        self.fanouts = check_sizes(fanouts, "fanouts", repeated=replace)
         self.time = time
         check_one_of(strategy, "strategy", ("uniform", "recent"))
         self.strategy = strategy
@@ -111,8 +111,6 @@ class TemporalNeighborSampler(RowSampler):
         if strategy == "recent" and (self.replace or prob is not None):
             option = "replace=True" if self.replace else "prob="
             raise ValueError(f"strategy='recent' takes the latest edges, each once: {option} goes with 'uniform'")
-        if self.replace and max(self.fanouts) >= 2**31:  # every node draws so many, and their sum must be a number
-            raise ValueError(f"fanouts must be below 2**31 with replacement, got {max(self.fanouts)}")
         self.since = None if since is None else _as_window(since, edge_column(graph, time, "time"))
         super().__init__(graph, len(self.fanouts), **options)
 

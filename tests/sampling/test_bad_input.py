@@ -87,9 +87,9 @@ def test_bad_fanouts(fanouts, error, words):
         (lambda: NeighborSampler(None, [2]), TypeError, "graph must be a nodeflow.Graph, got NoneType"),
         (lambda: NeighborSampler((GRAPH.indptr, GRAPH.indices), [2]), TypeError, "graph must be a nodeflow.Graph"),
         (
-            lambda: NeighborSampler(GRAPH, [2], direction="both"),
+            lambda: NeighborSampler(GRAPH, [2], direction="up"),
             ValueError,
-            "direction must be 'in' or 'out', got 'both'",
+            "direction must be 'in', 'out' or 'both', got 'up'",
         ),
         (lambda: NeighborSampler(GRAPH, [2], direction=None), ValueError, "direction must be"),
         (lambda: NeighborSampler(GRAPH, [2], reuse=True, include_dst=False), ValueError, "needs include_dst=True"),

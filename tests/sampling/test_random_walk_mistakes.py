@@ -33,7 +33,7 @@ from nodeflow.testing import assert_unbiased
         ({"restart": "0.5"}, TypeError, "restart must be a number, got str '0.5'"),
         ({"restart": None}, TypeError, "restart must be a number, got NoneType None"),
         ({"weight": "w"}, TypeError, "unexpected keyword argument 'weight'"),
-        ({"direction": "both"}, ValueError, "direction must be 'in' or 'out', got 'both'"),
+        ({"direction": "up"}, ValueError, "direction must be 'in', 'out' or 'both', got 'up'"),
         ({"include_dst": False, "reuse": True}, ValueError, "needs include_dst=True"),
     ],
 )
