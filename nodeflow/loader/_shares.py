@@ -142,11 +142,7 @@ def join(peers: Peers, shares: Shares, settings: Callable[[], dict[str, Any]], w
 
 
 def shares_of(
-    sampler: SamplerBase,
-    seeds: Tensor,
-    batch_size: int,
-    share: str | Owner,
-    process: tuple[int | None, int | None],
+    sampler: SamplerBase, seeds: Tensor, batch_size: int, share: str | Owner, process: tuple[int | None, int | None]
 ) -> Shares:
     """Return how the processes share the seeds of a loader; see ``NodeFlowLoader`` for the arguments and errors."""
     group = as_group(*process, sampler.graph)

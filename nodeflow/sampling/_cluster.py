@@ -132,13 +132,7 @@ class ClusterSampler(SubgraphSampler):
     draws_as = "cluster"
     seed_kind = "part"
 
-    def __init__(
-        self,
-        graph: Graph,
-        num_flows: int,
-        parts: int | IdsLike,
-        **options: Unpack[SubgraphOptions],
-    ) -> None:
+    def __init__(self, graph: Graph, num_flows: int, parts: int | IdsLike, **options: Unpack[SubgraphOptions]) -> None:
         check_graph(graph, "graph")
         self.parts = _parts(graph, parts, options.get("seed", 0))
         super().__init__(graph, num_flows, **options)

@@ -314,12 +314,7 @@ class FastGCNSampler(LayerSampler):
     draws_as = "fastgcn"
 
     def __init__(
-        self,
-        graph: Graph,
-        layer_sizes: PerFlow,
-        *,
-        draw: str = "replacement",
-        **options: Unpack[LayerOptions],
+        self, graph: Graph, layer_sizes: PerFlow, *, draw: str = "replacement", **options: Unpack[LayerOptions]
     ) -> None:
         super().__init__(graph, layer_sizes, draw=draw, **options)
 

@@ -241,10 +241,5 @@ class FullSampler(NeighborSampler):
     NodeFlow(3 -> 2 -> 1 nodes, 2 + 1 edges)
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        num_flows: int,
-        **options: Unpack[FullOptions],
-    ) -> None:
+    def __init__(self, graph: Graph, num_flows: int, **options: Unpack[FullOptions]) -> None:
         super().__init__(graph, [-1] * as_count(num_flows, "num_flows", 1), **options)
