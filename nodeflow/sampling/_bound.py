@@ -26,9 +26,8 @@ class BoundSampler(SamplerBase):
     overrides ``read_graph``; it sets the settings used there before it calls ``super().__init__``.
 
     Args:
-        graph: the parent graph; it is never written to.
         num_flows: number of flows, L.
-        direction, edge_filter, weight, seed, and errors: see ``Sampler``.
+        graph, direction, edge_filter, weight, seed, and errors: see ``Sampler``.
 
     >>> from nodeflow import NeighborSampler, Graph
     >>> sampler = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), fanouts=[2])

@@ -107,12 +107,11 @@ class ClusterSampler(SubgraphSampler):
     edges between parts are never seen: the sum is that over the edges within the part.
 
     Args:
-        graph: the parent graph; it is never written to.
         num_flows: number of flows, L.
         parts: the part of every node, integers ``[num_nodes]`` from 0; or a number of parts, into which ``partition``
             then cuts the graph.
-        direction, edge_filter, weight, seed: see ``SubgraphSampler``. Only the partition is random: the seed is for it,
-            and all epochs are alike.
+        graph, direction, edge_filter, weight, seed: see ``SubgraphSampler``. Only the partition is random: the seed is
+            for it, and all epochs are alike.
 
     Parts named twice count once. A part without nodes adds nothing, but counts among the p parts. All nodes are equally
     likely to be in a batch of an epoch, so losses need no weights.

@@ -38,7 +38,6 @@ class NeighborSampler(RowSampler):
     them); a node without neighbours gets no edges.
 
     Args:
-        graph: the parent graph; it is never written to.
         fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
             inputs; -1 takes all neighbours. With ``edge_type``, each may be a dict from edge type to number. Types that
             are not in the dict draw nothing; a number instead of a dict holds for every type.
@@ -59,7 +58,7 @@ class NeighborSampler(RowSampler):
             with the others'. ``Layer.context`` is the number of the seed in ``batch.seeds``; a node reached from two
             seeds is two rows, which draw on their own. What a seed draws depends on the seed, the epoch and the number
             of the batch, if it has one, and not on the other seeds. Seeds that repeat have one neighbourhood.
-        direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``.
+        graph, direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``.
 
     Cost: proportional to the number of drawn edges, whatever the degrees (all edges for -1). With ``prob``, a draw
     reads one number of an alias table. Without replacement, the systematic method reads all edges of the node.

@@ -38,7 +38,6 @@ class RandomWalkSampler(Sampler):
       probability that a walk is at that node after a step, on average over its steps.
 
     Args:
-        graph: the parent graph; it is never written to.
         num_flows: number of flows.
         num_neighbors: how many neighbours a node gets at most: a number for every flow, or a list with one per flow
             **in flow order** (``num_neighbors[-1]`` belongs to the seeds). None or -1 keeps all that were visited.
@@ -46,7 +45,7 @@ class RandomWalkSampler(Sampler):
         walk_length: steps of a walk.
         restart: probability of going back to the start, from 0 to 1. With 1 every step is a first step.
         normalize: which weights, see above.
-        direction, include_dst, edge_filter, seed: see ``Sampler``; the filter says which edges walks may take.
+        graph, direction, include_dst, edge_filter, seed: see ``Sampler``; the filter says which edges walks may take.
         reuse: see ``Sampler``; flows then have no column "visits" (with ``normalize=False`` it is
             ``weight * num_walks * walk_length``).
 

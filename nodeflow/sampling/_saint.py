@@ -45,7 +45,6 @@ class SaintSampler(SubgraphSampler):
     the subgraph is unbiased for the sum over all nodes that can be drawn.
 
     Args:
-        graph: the parent graph; it is never written to.
         num_flows: number of flows, L.
         kind: "node", "edge" or "walk".
         budget: number of nodes, edges or roots that are drawn, repeats included.
@@ -54,7 +53,7 @@ class SaintSampler(SubgraphSampler):
             subgraphs, drawn when the sampler is made, apart from those of training. None: "exact"
             for "node" and "edge".
         num_presamples: number of counted subgraphs. None: as many as it takes until nodes have been in 50 on average.
-        direction, edge_filter, weight, seed: see ``SubgraphSampler``.
+        graph, direction, edge_filter, weight, seed: see ``SubgraphSampler``.
 
     A node or an edge that was in none of the counted subgraphs counts as if it had been in one. Sums lack the nodes and
     edges that can never be drawn (see ``node_probability``): for "node" nodes without out-edges, for "edge" isolated
@@ -94,10 +93,8 @@ class SaintSampler(SubgraphSampler):
         if kind == "walk" and coefficients == "exact":
             raise ValueError("coefficients='exact' has no closed form for kind='walk'; pass 'presampled'")
         if (kind == "walk") != (walk_length is not None):
-            rule = (
-                "needs walk_length=, the steps of a walk" if kind == "walk" else "has no walks: leave out walk_length"
-            )
-            raise ValueError(f"kind={kind!r} {rule}")
+            walk = "needs walk_length=, the steps of a walk"
+            raise ValueError(f"kind={kind!r} {walk if kind == 'walk' else 'has no walks: leave out walk_length'}")
         self.kind = kind
         self.budget = as_count(budget, "budget", 1)
         self.walk_length = None if walk_length is None else as_count(walk_length, "walk_length")
@@ -153,24 +150,18 @@ class SaintSampler(SubgraphSampler):
 
         Exact, or the share of the counted subgraphs that had it (0 where none had).
         """
-        counts = self._counts
-        probability = (
-            self._kind.node_probability(np.arange(self.graph.num_nodes))
-            if counts is None
-            else counts.nodes / counts.total
-        )
-        return torch.from_numpy(probability)
+        counts, every = self._counts, np.arange(self.graph.num_nodes)
+        chance = self._kind.node_probability(every) if counts is None else counts.nodes / counts.total
+        return torch.from_numpy(chance)
 
     def edge_probability(self) -> Tensor:
         """Return the probability that both ends of an edge are in a subgraph, float64 ``[num_edges]``.
 
         Exact, or the share of the counted subgraphs that had it (0 where none had); 0 for edges outside the filter.
         """
-        whole, counts = self._whole(), self._counts
-        probability = np.zeros(self.graph.num_edges)
-        probability[self.reader.edges.ids(whole.positions)] = (
-            self._kind.edge_probability(whole) if counts is None else counts.edges / counts.total
-        )
+        whole, counts, probability = self._whole(), self._counts, np.zeros(self.graph.num_edges)
+        chance = self._kind.edge_probability(whole) if counts is None else counts.edges / counts.total
+        probability[self.reader.edges.ids(whole.positions)] = chance
         return torch.from_numpy(probability)
 
     def estimand(self) -> Tensor:
@@ -200,8 +191,7 @@ class SaintSampler(SubgraphSampler):
 
     def node_columns(self, part: Subgraph) -> dict[str, Tensor]:
         """Return ``loss_weight``, float32 ``[n]``: 1 / p_v."""
-        counts = self._counts
-        if counts is None:
+        if (counts := self._counts) is None:
             weight = 1 / self._kind.node_probability(part.nodes)
         else:
             weight = counts.total / np.maximum(counts.nodes[part.nodes], 1)

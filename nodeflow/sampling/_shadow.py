@@ -39,12 +39,11 @@ class ShadowSampler(BoundSampler):
     ``fanout=-1`` and ``depth >= num_flows`` the outputs of the seeds are those on the whole graph.
 
     Args:
-        graph: the parent graph; it is never written to.
         num_flows: number of flows, L; any, whatever the depth.
         depth: hops from a seed to the border of its scope; 0 is the seed alone.
         fanout: how many neighbours a node draws, uniformly; -1 takes all.
         replace: draw with replacement: scopes are then smaller, since nodes drawn again are in them once.
-        direction, edge_filter, weight, seed: see ``SubgraphSampler``.
+        graph, direction, edge_filter, weight, seed: see ``SubgraphSampler``.
 
     A node with no more neighbours than ``fanout`` keeps all of them; a seed without neighbours is alone in its scope.
 

@@ -85,9 +85,8 @@ class SubgraphSampler(BoundSampler):
     once. ``batch.seeds`` are all nodes of the subgraph.
 
     Args:
-        graph: the parent graph; it is never written to.
         num_flows: number of flows, L.
-        direction, edge_filter, weight, seed: see ``Sampler``.
+        graph, direction, edge_filter, weight, seed: see ``Sampler``.
 
     Seeds are nodes, unless a subclass overrides ``num_seeds`` and ``seed_kind``. Estimator weights are the ``weight``
     column times ``inverse``. ``without_edges`` leaves edges out of the subgraphs; the nodes and all other edges stay as

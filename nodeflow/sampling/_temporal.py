@@ -52,7 +52,6 @@ class TemporalNeighborSampler(RowSampler):
     not earlier than t - ``since``, on every hop.
 
     Args:
-        graph: the parent graph; it is never written to.
         fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
             inputs; -1 takes the whole past.
         time: name of the edge column of times: integers (compared exactly, as int64) or finite floats (compared as
@@ -66,8 +65,8 @@ class TemporalNeighborSampler(RowSampler):
             not see itself or other events of the same moment.
         since: the length of the window, at least 0, in the unit of the time column: an integer where the column holds
             integers, else any number. An edge exactly that old is seen. None: the whole past.
-        direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``. With ``include_dst=False`` layers are
-            sorted by time and then by parent id; with ``reuse`` a node draws once per time.
+        graph, direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``. With ``include_dst=False``
+            layers are sorted by time and then by parent id; with ``reuse`` a node draws once per time.
 
     A node with no more past edges than its fanout keeps all of them once, in the order of time (with replacement it
     still draws ``fanout`` of them); one without a past gets no edges.
