@@ -102,10 +102,12 @@ class _Owners:
         questions = peers.exchange(f"{what}: questions", parcels)
         if first:
             self._edges = [self._edges_for(arrays) for arrays in questions]
-        asked = zip(self._edges, questions, strict=True)
-        answers = [[answer(edges, q[0].astype(np.int64), q[1:])] if q else [] for edges, q in asked]
-        found = peers.exchange(f"{what}: answers", answers)
-        return routes.joined_array([arrays[0] for arrays in found if arrays])
+        answers: list[list[Array]] = [[] for _ in questions]
+        for reply, edges, q in zip(answers, self._edges, questions, strict=True):
+            if q:
+                reply.append(answer(edges, q[0].astype(np.int64), q[1:]))
+        received = peers.exchange(f"{what}: answers", answers)
+        return routes.joined_array([arrays[0] for arrays in received if arrays])
 
     def _edges_for(self, arrays: list[Array]) -> Edges:
         """The edges held here without those that a process leaves out, which its first question names."""
@@ -122,8 +124,8 @@ def _degrees(edges: Edges, nodes: Ints, _: list[Array]) -> Array:
 def _neighbors(edges: Edges, nodes: Ints, more: list[Array]) -> Array:
     patched, copies = patch_of(edges)
     other, picks = (patched, copies.indptr, copies.indices), more[0].astype(np.int64)
-    found: Array = kernels.walk_steps.neighbors(edges.indptr, edges.indices, *other, edges.rows_of(nodes), picks)
-    return found
+    ends: Array = kernels.walk_steps.neighbors(edges.indptr, edges.indices, *other, edges.rows_of(nodes), picks)
+    return ends
 
 
 def patch_of(edges: Edges) -> tuple[Ints, Edges]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import torch
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, check_type, describe
-from nodeflow._base.frozen import Lazy
 from nodeflow._edges.edges import NOTHING
 from nodeflow.flow import Flow, Layer, NodeFlow
 from nodeflow.ops import Structure
 from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._distributed import with_rows_of
 from nodeflow.sampling._reader import Reader
+from nodeflow.sampling._subgraph import edges_from
 
 
 def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
@@ -71,24 +69,12 @@ def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
 
 
 def _flow(reader: Reader, src: Layer, dst: Layer, i: int, num_nodes: int) -> Flow:
-    edges = reader.edges
     table, _ = kernels.induced.tabulate(_keys(src, num_nodes))
-    ends, rows = edges.indptr[:: edges.rows_per_node], edges.whole.rows_of(dst.parent_nid.numpy())
-    keys = _keys(dst, num_nodes)
-    indptr, indices, positions = kernels.induced.induced(ends, edges.indices, rows, keys, num_nodes, table)
-    if edges.patch is not None:
-        kept, indptr = edges.patch.stay(indptr, positions)
-        indices, positions = indices[kept], positions[kept]
-    weighted = reader.weights is not None
-    return Flow._trusted(
-        Structure(torch.from_numpy(indptr), torch.from_numpy(indices), src.num_nodes),
-        src,
-        dst,
-        (i, i + 1),
-        parent_eid=Lazy(partial(edges.parent_eid, positions)),
-        needs_weight=weighted,
-        weight=Lazy(lambda: reader.estimator_weight(reader.weighted(positions))) if weighted else None,
-    )
+    indptr, indices, positions = edges_from(reader.edges, table, _keys(dst, num_nodes), num_nodes)
+    structure = Structure(torch.from_numpy(indptr), torch.from_numpy(indices), src.num_nodes)
+    parts = reader.flow_parts(positions)
+    parts["needs_weight"] = reader.weights is not None
+    return Flow._trusted(structure, src, dst, (i, i + 1), **parts)
 
 
 def _keys(layer: Layer, num_nodes: int) -> Ints:

@@ -98,10 +98,8 @@ class NeighborSampler(RowSampler):
         if edge_type is None and isinstance(fanouts, Sequence) and any(isinstance(f, Mapping) for f in fanouts):
             raise TypeError("fanouts per edge type need edge_type=, the name of an edge column of integers")
         self.fanouts = self._checked(fanouts) if edge_type is None else _per_type(fanouts)
-        self.replace = as_flag(replace, "replace")
-        self.prob = prob
-        self.edge_type = edge_type
-        self.disjoint = as_flag(disjoint, "disjoint")
+        self.replace, self.disjoint = as_flag(replace, "replace"), as_flag(disjoint, "disjoint")
+        self.prob, self.edge_type = prob, edge_type
         largest = max(max(f.values(), default=0) if isinstance(f, dict) else f for f in self.fanouts)
         if self.replace and largest >= 2**31:  # every node draws so many, and their sum must be a number
             raise ValueError(f"fanouts must be below 2**31 with replacement, got {largest}")
@@ -175,9 +173,8 @@ class NeighborSampler(RowSampler):
             tables = self._proportional if whole else Proportional(edges, self._proportional.column)
             return tables.draw(edges, rows, counts, step.random.key, replace=self.replace)
         left_out = NOTHING if edges.patch is None else edges.patch.left_out
-        indptr, begin, degree = kernels.uniform.plan(
-            edges.indptr, rows.numbers, counts, rows.ident, self.replace, left_out
-        )
+        plan = edges.indptr, rows.numbers, counts, rows.ident, self.replace, left_out
+        indptr, begin, degree = kernels.uniform.plan(*plan)
         positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
         key = np.uint64(step.random.key)
         if self.replace and (counts >= 0).any():
@@ -222,8 +219,7 @@ def _counts(fanout: int | dict[int, int], types: list[int]) -> Ints:
     """The fanout of every edge type that occurs; without types, that of all edges."""
     if isinstance(fanout, int):
         return np.full(max(len(types), 1), fanout, np.int64)
-    unknown = sorted(set(fanout) - set(types))
-    if unknown:
+    if unknown := sorted(set(fanout) - set(types)):
         raise ValueError(f"fanouts name the edge type {unknown[0]}, but the types there are: {types}")
     return np.array([fanout.get(t, 0) for t in types] or [0], np.int64)
 

@@ -21,18 +21,11 @@ from nodeflow.sampling._rows import DrawingRows, Drawn
 
 
 class Picked(NamedTuple):
-    """The drawn candidates.
+    """The k drawn candidates; sums over them, weighted by ``times / mean``, are unbiased."""
 
-    Attributes:
-        places: their indices in the list of candidates, ascending, int64 ``[k]``.
-        times: how often each was drawn, int64 ``[k]``; 1 without replacement.
-        mean: the mean of ``times``, float64 ``[k]``: ``size * q`` with replacement, else the probability of being
-            drawn. Sums over the drawn candidates, weighted by ``times / mean``, are unbiased.
-    """
-
-    places: Ints
-    times: Ints
-    mean: Floats
+    places: Ints  # their indices in the list of candidates, ascending
+    times: Ints  # how often each was drawn; 1 without replacement
+    mean: Floats  # the mean of ``times``: ``size * q`` with replacement, else the probability of being drawn
 
 
 def scale_of(values: NDArray[np.floating]) -> float:
@@ -74,19 +67,12 @@ def list_probabilities(scores: Floats, size: int) -> Floats:
 
 
 class Line(NamedTuple):
-    """Candidates in the order of a systematic draw.
+    """Candidates in the order of a systematic draw."""
 
-    Attributes:
-        certain: places of the candidates with probability 1.
-        order: places of the others, in the order of the draw.
-        ends: running sums of the probabilities in that order; the last one is ``size``.
-        size: the sum of the probabilities of the others, an integer.
-    """
-
-    certain: Ints
-    order: Ints
-    ends: Floats
-    size: int
+    certain: Ints  # places of the candidates with probability 1
+    order: Ints  # places of the others, in the order of the draw
+    ends: Floats  # running sums of the probabilities in that order; the last one is ``size``
+    size: int  # the sum of the probabilities of the others
 
 
 def laid_out(prob: Floats, ids: Ints, key: int) -> Line:
@@ -134,9 +120,8 @@ def pick_with_replacement(steps: Ladder, size: int, key: int) -> Picked:
 
     Cost: proportional to ``size``, times the logarithm of the number of candidates without a guide.
     """
-    places, times = np.unique(
-        kernels.pps.draw_with_replacement(steps.ends, steps.guide, size, np.uint64(key)), return_counts=True
-    )
+    drawn = kernels.pps.draw_with_replacement(steps.ends, steps.guide, size, np.uint64(key))
+    places, times = np.unique(drawn, return_counts=True)
     return Picked(places, times, steps.scores[places].astype(np.float64) * (size / steps.ends[-1]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from nodeflow._base.types import Array, IdsLike, MaskLike
 from nodeflow._edges.columns import EdgeMask, edge_numbers
 from nodeflow._edges.edges import Edges, edges_along
 from nodeflow._peers.held import Held
+from nodeflow.flow import FlowParts
 from nodeflow.graph import Graph
 from nodeflow.sampling._choice import Choice
 
@@ -74,6 +76,14 @@ class Reader(NamedTuple):
     def estimator_weight(self, weights: Array) -> Tensor:
         """Return weights as a tensor of the type that estimator weights have."""
         return torch.from_numpy(np.asarray(weights, self.weight_type))
+
+    def flow_parts(self, positions: Ints, inverse: Callable[[], Array | None] | None = None) -> FlowParts:
+        """Return the parts of a flow of the edges at ``positions``, weighted with the column times ``inverse()``."""
+        parts: FlowParts = {"parent_eid": Lazy(lambda: self.edges.parent_eid(positions)), "weight": None}
+        if self.weights is not None or inverse is not None:
+            factor = inverse or (lambda: None)
+            parts["weight"] = Lazy(lambda: self.estimator_weight(self.weighted(positions, factor())))
+        return parts
 
 
 class Candidates(Frozen):

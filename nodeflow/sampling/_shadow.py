@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from nodeflow._base.checks import Ints, as_count, as_flag, as_int
-from nodeflow._base.frozen import Lazy
-from nodeflow.flow import Flow, FlowParts, NodeFlow, shared_node_flow
+from nodeflow.flow import Flow, NodeFlow, shared_node_flow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure
 from nodeflow.sampling._assemble import prefix
@@ -103,15 +102,12 @@ class ShadowSampler(BoundSampler):
         reader = with_rows_of(self, rows.parent_nid.numpy()).reader
         part = induced_subgraph(reader.edges, (rows.context * size + rows.parent_nid).numpy(), size)
         indptr, indices = torch.from_numpy(part.indptr), torch.from_numpy(part.indices)
-        eid, weight = Lazy(lambda: reader.edges.parent_eid(part.positions)), None
-        if reader.weights is not None:
-            weight = Lazy(lambda: reader.estimator_weight(reader.weighted(part.positions)))
-        structure = Structure(indptr, indices, rows.num_nodes)
-        parts: FlowParts = {"parent_eid": eid, "weight": weight, "needs_weight": True}
+        structure, parts = Structure(indptr, indices, rows.num_nodes), reader.flow_parts(part.positions)
+        parts["needs_weight"], eid, weight = True, parts["parent_eid"], parts["weight"]
         whole = shared_node_flow(self.graph, rows, structure, self.num_flows - 1, **parts)
         i, end = self.num_flows - 1, part.indptr[back.num_nodes]  # of the last flow, a prefix of the others
         structure = Structure(indptr[: back.num_nodes + 1], indices[:end], rows.num_nodes)
-        parts |= {"parent_eid": prefix(eid, end), "weight": weight and prefix(weight, end), "prefix": True}
+        parts |= {"parent_eid": prefix(eid, end), "weight": prefix(weight, end), "prefix": True}
         flow = Flow._trusted(structure, whole.back, back, (i, i + 1), **parts)
         return NodeFlow._trusted(
             [*whole.layers, back], [*whole.flows, flow], parent=self.graph, seed_index=reached.seed_index

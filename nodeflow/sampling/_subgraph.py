@@ -12,11 +12,10 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_ids
-from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import IdsLike
 from nodeflow._edges.edges import Edges
 from nodeflow._peers.held import together
-from nodeflow.flow import FlowParts, Layer, NodeFlow, shared_node_flow
+from nodeflow.flow import Layer, NodeFlow, shared_node_flow
 from nodeflow.ops import Structure
 from nodeflow.random import Random
 from nodeflow.sampling._base import Draw
@@ -70,12 +69,19 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int, *, left_out: bool
     table, repeated = kernels.induced.tabulate(keys)
     if repeated >= 0:
         raise ValueError(f"nodes of a subgraph must be distinct, but node {keys[repeated] % num_nodes} comes twice")
-    rows = edges.rows_of(keys % max(num_nodes, 1))
-    indptr, indices, positions = kernels.induced.induced(edges.indptr, edges.indices, rows, keys, num_nodes, table)
+    return Subgraph(keys, *edges_from(edges, table, keys, num_nodes, left_out=left_out))
+
+
+def edges_from(
+    edges: Edges, table: Ints, keys: Ints, num_nodes: int, *, left_out: bool = True
+) -> tuple[Ints, Ints, Ints]:
+    """Return the edges from tabulated keys to ``keys``: ``indptr``, indices among the tabulated, and positions."""
+    ends, rows = edges.indptr[:: edges.rows_per_node], edges.whole.rows_of(keys % max(num_nodes, 1))
+    indptr, indices, positions = kernels.induced.induced(ends, edges.indices, rows, keys, num_nodes, table)
     if left_out and edges.patch is not None:
         kept, indptr = edges.patch.stay(indptr, positions)
         indices, positions = indices[kept], positions[kept]
-    return Subgraph(keys, indptr, indices, positions)
+    return indptr, indices, positions
 
 
 class SubgraphSampler(BoundSampler):
@@ -149,11 +155,8 @@ class SubgraphSampler(BoundSampler):
         part = induced_subgraph(reader.edges, nodes, graph.num_nodes)
         structure = Structure(torch.from_numpy(part.indptr), torch.from_numpy(part.indices), len(nodes))
         layer, ids = Layer._trusted(len(nodes), torch.from_numpy(nodes)), torch.from_numpy(seeds.copy())
-        edges: FlowParts = {
-            "parent_eid": Lazy(lambda: reader.edges.parent_eid(part.positions)),
-            "weight": Lazy(lambda: reader.estimator_weight(reader.weighted(part.positions, self.inverse(part, seeds)))),
-            "needs_weight": self._needs_weight(seeds),
-        }
+        edges = reader.flow_parts(part.positions, lambda: self.inverse(part, seeds))
+        edges["needs_weight"] = self._needs_weight(seeds)
         batch = shared_node_flow(graph, layer, structure, self.num_flows, ids, **edges)
         batch.back.data.update(self.node_columns(part))
         return batch
