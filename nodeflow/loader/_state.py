@@ -13,15 +13,12 @@ from nodeflow.sampling.base import SamplerBase
 
 
 def samplers_with_state(sampler: SamplerBase) -> dict[str, Any]:
-    """Return the samplers with state among ``sampler`` and those that it wraps, by path ("sampler.sampler", say).
-
-    A sampler with state has the methods ``state_dict()`` and ``load_state_dict(state)``.
-    """
+    """Return the samplers with state among ``sampler`` and those that it wraps, by path ("sampler.sampler", say)."""
     stateful: dict[str, Any] = {}
     path = "sampler"
     owner: Any = sampler
     while isinstance(owner, SamplerBase):
-        if callable(getattr(owner, "state_dict", None)) and callable(getattr(owner, "load_state_dict", None)):
+        if all(callable(getattr(owner, name, None)) for name in ("state_dict", "load_state_dict")):
             stateful[path] = owner
         path, owner = f"{path}.sampler", getattr(owner, "sampler", None)
     return stateful
