@@ -16,10 +16,21 @@ from nodeflow._base.types import Array, ColumnsLike, NumbersLike, SeedsLike
 from nodeflow._display.html import page, table
 from nodeflow._rows.rows import take_rows
 from nodeflow.flow import NamesLike, NodeFlow, empty_node_flow
-from nodeflow.loader._checks import all_or, as_seed_data, as_times, check_inputs, repeats, transformed
+from nodeflow.loader._checks import (
+    all_or,
+    as_seed_data,
+    as_times,
+    check_inputs,
+    check_process,
+    check_settings,
+    hash_times,
+    repeats,
+    samplers_with_state,
+    settings_of_sampler,
+    transformed,
+)
 from nodeflow.loader._epochs import Epochs
 from nodeflow.loader._shares import Owner, Share, join, shares_of
-from nodeflow.loader._state import check_process, check_settings, hash_times, samplers_with_state, settings_of_sampler
 from nodeflow.loader._weights import draw, running_sums
 from nodeflow.loader._workers import Iteration, Timed, Timings, draw_ahead, draw_on_request
 from nodeflow.random import Random, derive_key, hash_ids

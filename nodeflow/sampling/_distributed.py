@@ -24,8 +24,8 @@ from nodeflow.graph import Graph
 from nodeflow.random import Random
 from nodeflow.sampling._assemble import check_choice, parent_eid
 from nodeflow.sampling._base import Call
+from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
-from nodeflow.sampling._reader import Reader
 
 if TYPE_CHECKING:
     from nodeflow.sampling._bound import BoundSampler

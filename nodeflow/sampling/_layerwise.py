@@ -15,11 +15,11 @@ from nodeflow._base.types import Array, Floats, PerFlow
 from nodeflow._edges.edges import NOTHING, contains
 from nodeflow.graph import Graph
 from nodeflow.sampling import _pps as pps
+from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import norms_of_sources, squared_norms
 from nodeflow.sampling._options import LayerOptions
 from nodeflow.sampling._pps import Picked, list_probabilities, scale_of
-from nodeflow.sampling._reader import Reader
 from nodeflow.sampling._sampler import Sampler, Step, check_sizes
 from nodeflow.sampling._scores import LayerCandidates, draw_columns, read_scores
 

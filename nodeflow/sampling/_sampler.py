@@ -16,11 +16,10 @@ from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key
 from nodeflow.sampling._assemble import assemble
 from nodeflow.sampling._base import Draw
-from nodeflow.sampling._bound import BoundSampler
+from nodeflow.sampling._bound import BoundSampler, Candidates
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import choose_edges
 from nodeflow.sampling._options import SubgraphOptions
-from nodeflow.sampling._reader import Candidates
 
 
 class Step(NamedTuple):

@@ -14,8 +14,8 @@ from nodeflow._base.types import Floats
 from nodeflow._edges.numbering import Numbering
 from nodeflow.flow import Flow, Layer
 from nodeflow.ops import Structure
+from nodeflow.sampling._bound import Candidates
 from nodeflow.sampling._pps import Picked, list_probabilities, scale_of
-from nodeflow.sampling._reader import Candidates
 
 
 class LayerCandidates(Frozen):

@@ -25,8 +25,8 @@ from nodeflow import (
 )
 from nodeflow.control_variates import ControlVariateSampler, History
 from nodeflow.loader import NodeFlowLoader
+from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._options import SamplerOptions
-from nodeflow.sampling._reader import Reader
 from nodeflow.sampling.base import Edges, RowSampler, SamplerBase
 
 GRAPH = graph_of_all()
