@@ -212,7 +212,13 @@ class SamplerBase(ABC):
         return page(type(self).__name__, words, table(("setting", "value"), self.settings.items()))
 
     def __call__(
-        self, seeds: SeedsLike, *, epoch: int = 0, batch_number: int | None = None, inputs: Any = None
+        self,
+        seeds: SeedsLike,
+        *,
+        epoch: int = 0,
+        batch_number: int | None = None,
+        inputs: Any = None,
+        times: NumbersLike | None = None,
     ) -> NodeFlow:
         """Sample the NodeFlow of ``seeds``.
 
@@ -220,24 +226,36 @@ class SamplerBase(ABC):
 
         Args:
             seeds: parent ids of the nodes whose outputs are wanted, ``[B]`` or ``[B, m]``, such as pairs; or a bool
-                mask ``[num_nodes]`` of them. Each node has one row in the last layer; ``seed_index``, of the shape of
-                ``seeds``, says which. A sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader``, which
-                passes lists. That loader does not pass the epoch, so equal batches are equal draws;
-                ``functools.partial`` can pass it.
+                mask ``[num_nodes]`` of them; of samplers with other seeds, ids of edges, pairs, parts or subgraphs.
+                Each node has one row in the last layer; ``seed_index``, of the shape of ``seeds``, says which. A
+                sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader``, which passes lists. That loader
+                does not pass the epoch, so equal batches are equal draws; ``functools.partial`` can pass it.
             epoch: number of the epoch. Draws of different epochs are independent.
-            batch_number: number of the batch in its epoch; None takes a hash of the seed ids instead.
+            batch_number: number of the batch in its epoch; None takes a hash of the seeds (and times) instead.
             inputs: anything that the sampler may look at beside its settings, such as present activations.
+            times: a time for every seed or row of seeds, finite numbers, for samplers that take times; a node at two
+                times has two rows. Integers where the sampler's column of times holds integers.
 
-        Raises TypeError for float seeds, IndexError for an id out of range, ValueError for a mask of another length.
+        Raises TypeError for float seeds, for times that are missing, not taken, or floats against integers; IndexError
+        for an id out of range; ValueError for a mask or times of another length, and times that are not finite.
         """
-        return self.complete(self.draw_batch(seeds, Call(epoch, batch_number, inputs)))
+        return self.complete(self.draw_batch(seeds, Call(epoch, batch_number, inputs, times)))
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without the columns that ``complete`` adds."""
+        self.refuse(call.times)
         with together(self.graph, "seeds of a batch"):
             ids, shape = self._seeds(seeds)
             draw = self._draw_of(call, ids)
         return self._shaped(self._sample(ids, draw, call.inputs), ids, shape)
+
+    def refuse(self, times: object) -> None:
+        """Raise TypeError for times that this sampler does not take."""
+        if times is not None and not self.takes_times:
+            raise TypeError(
+                f"times must be None, because {type(self).__name__} takes none; use a sampler that sees the graph as "
+                "it was at a time, such as TemporalNeighborSampler"
+            )
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
         """Add the columns that must be as new as possible, such as history; most samplers have none.

@@ -73,6 +73,10 @@ class LinkSampler(SamplerBase):
             looks at instead of the graph's edges, as in ``metrics.rank_links``. None: the edges of the graph.
         seed: any integer; of the negatives only.
 
+    The negatives of row b are a pure function of this sampler's seed, the epoch, the batch and b. With ``times=``, one
+    per seed, all 2 + K nodes of a seed are seen at its time. A call raises ValueError, with ``filter_known``, for a
+    source that has no negative left.
+
     On a graph that lies on several processes a batch is the same, bit for bit. Then ``filter_known`` needs ``known``,
     and all processes pass the same tables. ``pairs_of`` and ``log_proposal`` ask no other process.
 
@@ -206,33 +210,6 @@ class LinkSampler(SamplerBase):
         rest = "".join(f", {name}={value!r}" for name, value in self.settings.items() if name != "sampler")
         return f"{type(self).__name__}({self.sampler.text()}{rest})"
 
-    def __call__(
-        self,
-        seeds: SeedsLike,
-        *,
-        epoch: int = 0,
-        batch_number: int | None = None,
-        inputs: Any = None,
-        times: NumbersLike | None = None,
-    ) -> NodeFlow:
-        """Sample the NodeFlow of the edges ``seeds``.
-
-        The negatives of row b of ``seed_index`` are a pure function of this sampler's seed, the epoch, the batch and b.
-
-        Args:
-            seeds: edge ids, repeats allowed.
-            epoch: another epoch is another, independent draw.
-            batch_number: tells this batch from the others of its epoch; None takes a hash of the edge ids, for the
-                negatives and for the sampler of nodes (so the same nodes as ends of other edges draw afresh).
-            inputs: given to the sampler of nodes.
-            times: a time for every seed edge, for a sampler that takes times: all 2 + K nodes of the edge are seen at
-                its time, and a node at two times has two rows.
-
-        Raises TypeError for float or bool seeds, or ``times`` that the sampler does not take; IndexError for an id out
-        of range; with ``filter_known`` ValueError for a source that has no negative left.
-        """
-        return self.complete(self.draw_batch(seeds, Call(epoch, batch_number, inputs, times)))
-
     def complete(self, batch: NodeFlow) -> NodeFlow:
         """Add the columns that the sampler of nodes adds."""
         return self.sampler.complete(batch)
@@ -328,8 +305,7 @@ class LinkSampler(SamplerBase):
         """Return which of the negatives ``[B, K]`` of links are known positives."""
         marks, size = np.empty(drawn.shape, np.bool_), min(self._layout.chunk, max(len(drawn), 1))
         for side, negatives in self._negatives.items():
-            columns = self._layout.columns(side)
-            rows = negatives.rows_of(links.ends(side)[0], links.relation)
+            columns, rows = self._layout.columns(side), negatives.rows_of(links.ends(side)[0], links.relation)
             marks[:, columns] = negatives.marked(rows, drawn[::size, columns], size)
         return marks
 

@@ -128,11 +128,7 @@ def _first_times(graph: Graph, column: str) -> Array:
 
 def seed_times(sampler: SamplerBase, times: NumbersLike, size: int) -> Array:
     """Return the checked times of seeds ``[size]``."""
-    if not sampler.takes_times:
-        raise TypeError(
-            f"times must be None, because {type(sampler).__name__} takes none; use a sampler that sees the "
-            "graph as it was at a time, such as TemporalNeighborSampler"
-        )
+    sampler.refuse(times)
     when = as_array(times, "times")
     if when.dtype.kind not in "iuf":
         raise TypeError(f"times must be numbers, got {describe(times)}")

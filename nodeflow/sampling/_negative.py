@@ -83,15 +83,10 @@ class Pairs(NamedTuple):
 
 
 class Negatives(Frozen):
-    """The distribution of negatives: every node alike, or in proportion to weights.
+    """The distribution of negatives: every node alike, or in proportion to ``weights``, whole numbers ``[num_nodes]``.
 
-    Args:
-        num_nodes: number of nodes.
-        weights: whole numbers ``[num_nodes]`` whose sum is below 2^63; None: all nodes alike.
-        known: a draw for a row of ``known`` leaves out its nodes and the row's own node; the others keep the
-            proportions of their probabilities. None: nothing is left out.
-        birth: time ``[num_nodes]`` from which on each node exists; None: always.
-        filtered: leave known nodes out of draws; they can be ``marked`` in any case.
+    A draw for a row of ``known`` leaves out its nodes and the row's own node where it is ``filtered``; the others keep
+    the proportions of their probabilities. ``birth`` ``[num_nodes]`` is the time from which on each node exists.
     """
 
     __slots__ = ("_birth", "_filtered", "_known", "_num_nodes", "_order", "_queries", "_rank", "_upto")

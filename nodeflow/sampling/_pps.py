@@ -76,10 +76,7 @@ class Line(NamedTuple):
 
 
 def laid_out(prob: Floats, ids: Ints, key: int) -> Line:
-    """Lay candidates with these probabilities (which add up to an integer) in the order that ``key`` gives ``ids``.
-
-    Cost: proportional to their number.
-    """
+    """Lay candidates with these probabilities (which add up to an integer) in the order that ``key`` gives ``ids``."""
     certain, others = np.flatnonzero(prob >= 1), np.flatnonzero((prob > 0) & (prob < 1))
     order = others[kernels.pps.hash_order(ids[others], np.uint64(key))]
     ends = np.cumsum(prob[order])
@@ -90,10 +87,7 @@ def laid_out(prob: Floats, ids: Ints, key: int) -> Line:
 
 
 def pick_systematic(line: Line, prob: Floats, key: int) -> Picked:
-    """Draw exactly as many distinct candidates as the probabilities add up to, each with its own (Deville 1998).
-
-    Cost: proportional to the number drawn, times the logarithm of the number of candidates.
-    """
+    """Draw exactly as many distinct candidates as the probabilities add up to, each with its own (Deville 1998)."""
     drawn = kernels.pps.draw_systematic(line.ends, line.size, np.uint64(key)) if line.size else line.order[:0]
     places = np.sort(np.concatenate([line.certain, line.order[drawn]]))
     return Picked(places, np.ones(len(places), np.int64), prob[places])
@@ -116,28 +110,17 @@ def ladder(scores: NDArray[np.floating], bits: int = 0) -> Ladder:
 
 
 def pick_with_replacement(steps: Ladder, size: int, key: int) -> Picked:
-    """Draw ``size`` times in proportion to the scores.
-
-    Cost: proportional to ``size``, times the logarithm of the number of candidates without a guide.
-    """
+    """Draw ``size`` times in proportion to the scores."""
     drawn = kernels.pps.draw_with_replacement(steps.ends, steps.guide, size, np.uint64(key))
     places, times = np.unique(drawn, return_counts=True)
     return Picked(places, times, steps.scores[places].astype(np.float64) * (size / steps.ends[-1]))
 
 
 def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
-    """Draw candidates in proportion to their scores.
+    """Draw ``size`` candidates in proportion to their ``scores``, of which nothing is drawn where all are 0.
 
-    Args:
-        scores: finite, not negative, float64 ``[n]``; candidates with 0 are never drawn.
-        ids: ids of the candidates, to which their random numbers belong, distinct, int64 ``[n]``.
-        size: how many draws; with "poisson" on average.
-        draw: "replacement": each draw takes candidate u with probability q_u = score / sum of the scores.
-            "poisson": each candidate is drawn on its own, with probability ``min(1, c * score)``.
-            "systematic": exactly ``size`` distinct candidates, with the same probabilities.
-        key: the random numbers' key.
-
-    If all scores are 0, nothing is drawn.
+    ``ids`` ``[n]`` are distinct numbers of the candidates, to which random numbers belong; ``draw`` see
+    ``LayerSampler``.
 
     >>> picked = pick(np.array([3.0, 0.0, 1.0]), np.array([7, 8, 9]), 2, "systematic", key=0)
     >>> picked.places, picked.mean
@@ -156,14 +139,9 @@ def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
 
 
 class Proportional(Frozen):
-    """Weights of the edges of every row, and alias tables to draw in proportion to them.
+    """Weights of the edges of every row, by edge id and by position, and alias tables to draw in proportion to them.
 
-    Args:
-        edges: the edge arrays, without a patch.
-        column: weights by edge id, ``[num_edges]``, from ``edge_numbers``, without sign.
-
-    ``weights`` are the weights by position, which is the column itself where positions are edge ids. ``table`` and
-    ``sums`` take ``8 num_edges + 24 num_rows`` bytes (see ``_kernels/draw/alias.py``). Cost: one pass over all edges.
+    The tables take ``8 num_edges + 24 num_rows`` bytes (see ``_kernels/draw/alias.py``), and a pass over all edges.
     """
 
     __slots__ = ("column", "sums", "table", "weights")
@@ -182,28 +160,23 @@ class Proportional(Frozen):
     def draw(self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
         """Draw ``fanouts`` edges for each of ``rows``: one number per type of row, -1 for all edges."""
         weights, number = self.weights, np.uint64(key)
-        indptr, begin, degree, unit, top, ways, sizes = kernels.weighted.plan_weighted(
-            edges.indptr, self.sums, weights, rows.numbers, rows.ident, fanouts, replace
-        )
+        loops = kernels.weighted
+        plan = edges.indptr, self.sums, weights, rows.numbers, rows.ident, fanouts, replace
+        indptr, begin, degree, unit, top, ways, sizes = loops.plan_weighted(*plan)
         positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
-        table, scan, keep = (
-            ways[way, : sizes[way]] for way in (kernels.weighted.TABLE, kernels.weighted.SCAN, kernels.weighted.KEEP)
-        )
-        drawn = (edges.indices, rows.ident, number)
+        table, scan, keep = (ways[way, : sizes[way]] for way in (loops.TABLE, loops.SCAN, loops.KEEP))
+        keys, result = (edges.indices, rows.ident, number), (indptr, positions, src)
         if replace:
-            kernels.alias.draw_alias(table, begin, degree, self.table, *drawn, indptr, positions, src)
+            kernels.alias.draw_alias(table, begin, degree, self.table, *keys, *result)
         elif len(table):
-            kernels.sampford.draw_sampford(
-                table, begin, degree, self.table, weights, *drawn, unit, top, indptr, positions, src
-            )
+            kernels.sampford.draw_sampford(table, begin, degree, self.table, weights, *keys, unit, top, *result)
         if len(scan):
-            kernels.systematic.draw_systematic(scan, begin, degree, weights, *drawn, unit, top, indptr, positions, src)
+            kernels.systematic.draw_systematic(scan, begin, degree, weights, *keys, unit, top, *result)
         if len(keep):
-            kernels.weighted.keep_nonzero(keep, begin, weights, edges.indices, indptr, positions, src)
+            loops.keep_nonzero(keep, begin, weights, edges.indices, *result)
         if (fanouts < 0).all():
             return Drawn(indptr, positions, src, None, True)
-        arguments = (weights, positions, indptr, unit, replace)
-        return Drawn(indptr, positions, src, lambda: kernels.weighted.inverse_probability(*arguments), True)
+        return Drawn(*result, lambda: loops.inverse_probability(weights, positions, indptr, unit, replace), True)
 
 
 def inclusion_probabilities(weight: NumbersLike, indptr: IdsLike, k: int | IdsLike) -> Tensor:

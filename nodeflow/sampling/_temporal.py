@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import torch
@@ -124,30 +124,6 @@ class TemporalNeighborSampler(RowSampler):
             self.reader = self.reader._replace(edges=edges)
         self._stamps: Stamps = np.array(edges.by_position(column))  # whoever made the column may write to it later
         self._prob = None if self.prob is None else edge_numbers(self.graph, self.prob, "prob", signed=False)
-
-    def __call__(
-        self,
-        seeds: SeedsLike,
-        *,
-        times: NumbersLike | None = None,
-        epoch: int = 0,
-        batch_number: int | None = None,
-        inputs: Any = None,
-    ) -> NodeFlow:
-        """Sample the NodeFlow of ``seeds``, each as the graph was at its time.
-
-        Args:
-            seeds: parent ids of the nodes whose outputs are wanted.
-            times: a time for every seed, ``[num_seeds]`` (for seeds ``[B, m]`` of this shape, or ``[B]``): integers
-                where the time column holds integers, else integers or finite floats. ``NodeFlowLoader`` has an argument
-                ``times`` that it passes on.
-            epoch, batch_number, inputs: see ``SamplerBase``. Without ``batch_number``,
-                seeds and times tell this batch from others.
-
-        Raises the errors of every sampler, TypeError for missing times or floats against an integer column, and
-        ValueError for times that are not one per seed, or not finite.
-        """
-        return self.complete(self.draw_batch(seeds, Call(epoch, batch_number, inputs, times)))
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without what ``complete`` adds.
