@@ -187,25 +187,6 @@ def test_hub_of_70_000(walks):
     assert chi_square(counts, np.diff(edges) / 70_000 * counts.sum()) < 1
 
 
-def ends(hubs: int, **which: Any) -> np.ndarray:
-    """Where the one step of one walk ends, for hubs with 7 neighbours each; flows have the same destinations."""
-    graph = Graph(np.arange(hubs + 8).clip(max=hubs) * 7, np.tile(np.arange(hubs, hubs + 7), hubs))
-    batch = RandomWalkSampler(graph, 2, num_walks=1, walk_length=1, seed=which.pop("seed", 0))(range(hubs), **which)
-    return np.array([f.src_layer.parent_nid[f.indices].numpy() - hubs for f in batch.flows])
-
-
-def test_walks_of_epochs_batches_flows_and_nodes_are_independent():
-    # 49 cells, 40,000 pairs: if one walk in 20 copied the other, n r^2 = 40,000 * 6 * 0.05^2 = 600 and it is found
-    base = ends(40_000)
-    pairs = [(base[0], base[1]), (base[1][:-1], base[1][1:]), (base[0], ends(40_000, seed=1)[0])]
-    pairs += [
-        (ends(40_000, epoch=0)[0], ends(40_000, epoch=1)[0]),
-        (ends(40_000, batch_number=0)[1], ends(40_000, batch_number=1)[1]),
-    ]
-    for one, other in pairs:
-        assert chi_square(np.bincount(one * 7 + other, minlength=49)) < 1
-
-
 # ---- draw by draw
 
 

@@ -1,7 +1,7 @@
 """Statistics of the draws: every subset (or sequence) equally likely, and all draws independent of each other.
 
 Every test compares counts with their expectation by chi-square at a false-alarm rate of 1e-6 (about 60 such tests:
-6e-5 together); seeds are fixed, so the outcome never varies. ``test_faults.py`` plants the faults these tests are to
+6e-5 together); seeds are fixed, so the outcome never varies. ``test_planted.py`` plants the faults these tests are to
 find and shows that they do. Power, where nothing else is said: a chi-square test with m cells nearly always finds a
 relative deviation r of all cells from n draws once n r^2 > 8 sqrt(m) + 40.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,15 @@ from _support.sampler_families import LAYERED, graph_of_all
 from _support.sampler_reference import chi_square, picked_positions, star
 from torch import Tensor
 
-from nodeflow import FullSampler, Graph, NeighborSampler
+from nodeflow import (
+    BernoulliSampler,
+    FullSampler,
+    Graph,
+    LaborSampler,
+    NeighborSampler,
+    RandomWalkSampler,
+    TemporalNeighborSampler,
+)
 from nodeflow.sampling.base import Choice, assemble, edges_along
 from nodeflow.testing import assert_reproducible, assert_unbiased
 
@@ -152,15 +161,6 @@ def table(first: np.ndarray, second: np.ndarray, size: int) -> float:
 
 
 PAIRS = {
-    "epochs": lambda: (drawn(7, 1, hubs=60_000, epoch=0), drawn(7, 1, hubs=60_000, epoch=1)),
-    "batches": lambda: (drawn(7, 1, hubs=60_000, batch_number=0), drawn(7, 1, hubs=60_000, batch_number=1)),
-    "batch and epoch": lambda: (
-        drawn(7, 1, hubs=60_000, batch_number=0, epoch=1),
-        drawn(7, 1, hubs=60_000, batch_number=1, epoch=0),
-    ),
-    "seeds": lambda: (drawn(7, 1, hubs=60_000, seed=0), drawn(7, 1, hubs=60_000, seed=1)),
-    "seed and epoch": lambda: (drawn(7, 1, hubs=60_000, seed=1), drawn(7, 1, hubs=60_000, epoch=1)),
-    "neighbouring ids": lambda: (drawn(7, 1, hubs=120_001)[:-1], drawn(7, 1, hubs=120_001)[1:]),
     "ids one power of two apart": lambda: (drawn(7, 1, hubs=131_072)[:65536], drawn(7, 1, hubs=131_072)[65536:]),
     "first and second draw": lambda: tuple(drawn(7, 2, hubs=60_000, replace=True).T),
     "with and without replacement": lambda: (drawn(7, 2, hubs=60_000, replace=True)[:, 1], drawn(7, 1, hubs=60_000)),
@@ -172,18 +172,6 @@ def test_draws_are_independent(name):
     # 49 cells, 60,000 pairs: if one draw in 25 copied the other, n r^2 = 60,000 * 6 * 0.04^2 = 576 and it is found
     first, second = PAIRS[name]()
     assert table(first.ravel(), second.ravel(), 7) < 1
-
-
-def test_flows_are_independent():
-    """A chain of nodes that draw for flow 1 and again for flow 0."""
-    hubs = 60_000
-    rows = []
-    graph = Graph(np.arange(hubs + 8).clip(max=hubs) * 7, np.tile(np.arange(hubs, hubs + 7), hubs))
-    batch = NeighborSampler(graph, [1, 1])(range(hubs))
-    for flow in batch.flows:
-        assert flow.num_edges == hubs  # the seven neighbours have no in-edges
-        rows.append(flow.parent_eid.numpy() % 7)
-    assert table(rows[0], rows[1], 7) < 1
 
 
 @pytest.mark.slow
@@ -323,3 +311,42 @@ def test_unbiased_through_all_options(name, options):
     sampler = LAYERED[name](graph, **options)
     assert_unbiased(sampler, [0, 7, 21], draws=250)
     assert_reproducible(sampler, [0, 7, 21])
+
+
+ROWS: dict[str, Any] = {
+    "neighbor": lambda g, flows, **o: NeighborSampler(g, [1] * flows, **o),
+    "replace": lambda g, flows, **o: NeighborSampler(g, [1] * flows, replace=True, **o),
+    "prob": lambda g, flows, **o: NeighborSampler(g, [1] * flows, prob="w", **o),
+    "prob, replace": lambda g, flows, **o: NeighborSampler(g, [1] * flows, prob="w", replace=True, **o),
+    "bernoulli": lambda g, flows, **o: BernoulliSampler(g, rates=[0.5] * flows, **o),
+    "labor": lambda g, flows, **o: LaborSampler(g, [2] * flows, **o),
+    "labor, sequential": lambda g, flows, **o: LaborSampler(g, [2] * flows, method="sequential", **o),
+    "labor, 1": lambda g, flows, **o: LaborSampler(g, [2] * flows, iterations=1, **o),
+    "temporal": lambda g, flows, **o: TemporalNeighborSampler(g, [1] * flows, **o),
+    "random walk": lambda g, flows, **o: RandomWalkSampler(g, flows, num_walks=1, walk_length=1, **o),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_draw_independently_in_epochs_batches_seeds_flows_and_of_each_other(name):
+    """Joint tables of what 40,000 nodes draw of 4 edges, against the product of the margins.
+
+    If one draw in 20 copied the other, n r^2 = 40,000 * 3 * 0.05^2 = 300 and it is found.
+    """
+    hubs, edges = 40_000, np.arange(160_000)
+    graph = Graph.from_edges(hubs + edges, edges // 4, edata={"w": torch.tensor([1, 2, 3, 2.0]).repeat(hubs)})
+    graph.edata["time"] = torch.arange(160_000) % 4
+
+    def codes(flow: int = 0, flows: int = 1, seed: int = 0, **call: Any) -> np.ndarray:
+        times = {"times": [9] * hubs} if name == "temporal" else {}
+        one = ROWS[name](graph, flows, seed=seed)(range(hubs), **times, **call).flows[flow]
+        edge, found = one.src_layer.parent_nid[one.indices].numpy() - hubs, np.zeros(hubs, np.int64)
+        np.bitwise_or.at(found, edge // 4, 1 << edge % 4)
+        return found
+
+    first, both = codes(), [codes(flow, flows=2) for flow in (0, 1)]
+    runs = (codes(epoch=1), codes(batch_number=0), codes(epoch=1, batch_number=0), codes(seed=1), np.roll(first, 1))
+    for one, other in (*((first, run) for run in runs), (runs[0], runs[3]), (runs[1], runs[2]), both):
+        joint = np.bincount(one * 16 + other, minlength=256).reshape(16, 16)
+        expected = np.outer(joint.sum(1), joint.sum(0)) / hubs
+        assert chi_square(joint[expected > 0], expected[expected > 0]) < 1
