@@ -121,10 +121,6 @@ class Edges(Frozen):
         ids: Array = positions if self.edge_ids is None else self.edge_ids[positions]
         return ids.astype(np.int64, copy=False)
 
-    def positions_of(self, eid: Ints) -> Ints:
-        """Return the positions of edges of the whole graph, by edge id."""
-        return eid if self.edge_ids is None else self._position_of.get()[eid]
-
     def parent_eid(self, positions: Ints) -> Tensor:
         """Return the parent ids of the edges at positions, as a tensor."""
         return torch.from_numpy(self.whole.edge_ids_of(self.ids(positions)))
@@ -154,7 +150,7 @@ class Edges(Frozen):
     def without(self, eid: Ints) -> Edges:
         """Return the same arrays with a ``patch`` that leaves out the edges ``eid``."""
         position_of = self._position_of.get()
-        positions = eid if self.edge_ids is None else position_of[eid[eid < len(position_of)]]
+        positions = eid if self.edge_ids is None else position_of[:, eid[eid < position_of.shape[1]]].ravel()
         left_out = np.unique(positions[positions >= 0])  # a filter may have left out some of them already
         arrays, patch = (self.indptr, self.indices, self.edge_ids), Patch(self, left_out)
         return Edges._trusted(*arrays, rows_per_node=self.rows_per_node, patch=patch, position_of=self._position_of,
@@ -217,15 +213,28 @@ class Patch(Frozen):
 
 
 def edges_along(graph: HeldGraph, direction: str) -> Edges:
-    """Return the edge arrays of ``graph`` along which neighbours are looked up: "in" or "out", else ValueError.
+    """Return the edge arrays of ``graph`` along which neighbours are looked up: "in", "out" or "both", else ValueError.
 
     >>> from nodeflow import Graph
     >>> edges_along(Graph.from_edges([0, 1, 1], [1, 2, 0]), "out").indptr
     array([0, 1, 3, 3])
     """
-    check_one_of(direction, "direction", ("in", "out"))
+    check_one_of(direction, "direction", ("in", "out", "both"))
     held = graph.held
-    return Edges._trusted(*(held.csc() if direction == "in" else held.csr()), whole=held.whole)
+    if direction != "both":
+        return Edges._trusted(*(held.csc() if direction == "in" else held.csr()), whole=held.whole)
+    (begin, src, ids_in), (begin_out, dst, ids_out) = held.csc(), held.csr()
+    eid, eid_out = (np.arange(len(ends)) if i is None else i for ends, i in ((src, ids_in), (dst, ids_out)))
+    row = np.repeat(np.arange(len(begin) - 1), np.diff(begin_out))
+    others = np.flatnonzero(dst != row)  # a loop is one way
+    begin_out = np.searchsorted(others, begin_out)
+    # the in-edges of a node before its out-edges: the order of a graph to which reverse edges were added
+    at, at_out = np.arange(len(src)) + np.repeat(begin_out[:-1], np.diff(begin)), np.arange(len(others))
+    at_out += np.repeat(begin[1:], np.diff(begin_out))
+    indices, ids = np.empty(len(at) + len(at_out), src.dtype), np.empty(len(at) + len(at_out), eid_out.dtype)
+    indices[at], indices[at_out] = src, dst[others]
+    ids[at], ids[at_out] = eid, eid_out[others]
+    return Edges._trusted(begin + begin_out, indices, ids, whole=held.whole)
 
 
 def contains(ascending: Ints, values: Ints) -> NDArray[np.bool_]:
@@ -238,10 +247,14 @@ def contains(ascending: Ints, values: Ints) -> NDArray[np.bool_]:
 
 
 def _inverse(edge_ids: Array | None) -> Ints:
-    """The position of every edge id, -1 for an id without an edge; empty where positions are ids."""
+    """The positions of every edge id, ``[1, ids]``, or ``[2, ids]`` where edges are walked both ways; -1 for none."""
     if edge_ids is None:
-        return NOTHING
-    size = int(edge_ids.max()) + 1 if len(edge_ids) else 0
-    positions = np.full(size, -1, np.int64)
-    positions[edge_ids] = np.arange(len(edge_ids))
+        return NOTHING[None]
+    every = np.arange(len(edge_ids))
+    positions = np.full((1, int(edge_ids.max()) + 1 if len(edge_ids) else 0), -1, np.int64)
+    positions[0, edge_ids] = every
+    first = np.flatnonzero(positions[0, edge_ids] != every)  # those that a later position has replaced
+    if len(first):
+        positions = np.concatenate([positions, np.full_like(positions, -1)])
+        positions[1, edge_ids[first]] = first
     return positions

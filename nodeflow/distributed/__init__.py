@@ -12,7 +12,7 @@ Where to change something:
   ``_transport`` moves them, ``_watch`` says which process is missing.
 
 Drawing from such a graph is in ``nodeflow.sampling._distributed``, random walks in
-``nodeflow.sampling._distributed_walks``, the questions of link batches in ``nodeflow.sampling._link_edges``. Sums over
+``nodeflow.sampling._random_walk``, the questions of link batches in ``nodeflow.sampling._link``. Sums over
 all edges and full passes of models are in ``nodeflow.propagation`` (``Propagation``, ``ExchangePlan``). Commits that
 all processes make or none does, of learned rows and of histories, are in ``nodeflow._store``.
 

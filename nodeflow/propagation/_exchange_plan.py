@@ -65,9 +65,9 @@ class ExchangePlan(Frozen):
 
     def edges(self, direction: str) -> Edges:
         """Return the edges held here, in rows of ``nodes``; their neighbours are places among ``nodes``."""
+        check_one_of(direction, "direction", ("in", "out"))
         if self._peers.size == 1:
             return edges_along(self._graph, direction)
-        check_one_of(direction, "direction", ("in", "out"))
         held = self._graph.held
         rows, begin, src, _ = held.rows()
         dst, source = self.places(np.repeat(rows, np.diff(begin))), self.places(src.astype(np.int64))

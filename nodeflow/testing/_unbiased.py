@@ -196,6 +196,10 @@ def _rows_of(layer: Layer, nodes: Tensor, contexts: Tensor | None) -> Tensor:
 def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:
     """The sum over all edges of every node, float64 ``[num_nodes]``; with a time, over the edges until then."""
     src, dst = sampler.graph.edges()
-    ends = (dst, src) if sampler.direction == "out" else (src, dst)
-    counts = sampler.estimand() if time is None else sampler.estimand(time)
-    return torch.zeros_like(x).index_add_(0, ends[1], counts * x[ends[0]])
+    counts, sums = sampler.estimand() if time is None else sampler.estimand(time), torch.zeros_like(x)
+    if sampler.direction != "out":
+        sums.index_add_(0, dst, counts * x[src])
+    if sampler.direction != "in":
+        once = counts * (src != dst) if sampler.direction == "both" else counts  # a self-loop is one way
+        sums.index_add_(0, src, once * x[dst])
+    return sums
