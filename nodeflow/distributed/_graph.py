@@ -16,8 +16,7 @@ from nodeflow._peers.fetching import fetch_from_owners
 from nodeflow._peers.routes import Routes
 from nodeflow._runtime import living
 from nodeflow.distributed._between import edges_between
-from nodeflow.distributed._graph_part import GraphPart
-from nodeflow.distributed._graph_parts import GraphParts
+from nodeflow.distributed._graph_parts import GraphPart, GraphParts
 from nodeflow.distributed._held import HeldPart
 from nodeflow.distributed._open import open_part, open_whole
 from nodeflow.distributed._peers import PeerGroup

@@ -17,8 +17,7 @@ from nodeflow._base.types import Array
 from nodeflow._peers.held import WholeIds
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import Rows, fetch_rows
-from nodeflow.distributed._graph_part import GraphPart
-from nodeflow.distributed._graph_parts import GraphParts
+from nodeflow.distributed._graph_parts import GraphPart, GraphParts
 from nodeflow.distributed._rows import DistributedRows
 
 

@@ -14,8 +14,7 @@ from nodeflow._base.checks import as_number
 from nodeflow._base.types import FileLike
 from nodeflow._rows.rows import take_rows
 from nodeflow._runtime import living
-from nodeflow.distributed._graph_part import GraphPart
-from nodeflow.distributed._graph_parts import GraphParts
+from nodeflow.distributed._graph_parts import GraphPart, GraphParts
 from nodeflow.distributed._peers import PeerGroup, Transport
 from nodeflow.distributed._transport import GroupTransport
 from nodeflow.distributed._watch import Watch

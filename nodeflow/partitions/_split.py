@@ -1,8 +1,8 @@
-"""Columns and edges of a graph, read in order and piece by piece, and split over the files of partitions or parts."""
+"""Columns of a graph that is cut: chosen, read in order and piece by piece, and split over the files of the parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,16 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, check_num_rows, check_type, describe
 from nodeflow._base.types import Array
-from nodeflow._disk.arrays import ArrayFile
+from nodeflow._disk.arrays import ArrayFile, describe_array, write_array
 from nodeflow._disk.streams import column_writer
 from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, row_bytes, slice_rows, take_rows
 from nodeflow.graph import Graph
+from nodeflow.partitions._cut import Masters
 from nodeflow.partitions._partitions import chosen_columns
 
 Column = Tensor | Rows
 NewColumn = Column | Callable[[Tensor], Tensor]
+_BYTES = 2**23  # bytes of the rows of a piece, about
 
 
 class SplitColumn:
@@ -50,36 +52,41 @@ class SplitColumn:
 
 
 def split_nodes(
-    column: NewColumn,
-    name: str,
-    num_nodes: int,
-    number_of: Callable[[Ints], Array],
-    files: Sequence[Path],
-    sizes: Ints,
-    num_bytes: int,
-    bar: Any,
-) -> SplitColumn:
-    """Split a node column over files, one per part; ``number_of`` gives the parts of nodes.
+    columns: Mapping[str, NewColumn], masters: Masters, sizes: Ints, files: Callable[[int, str], Sequence[Path]],
+    folders: Sequence[Path], bar: Any,
+) -> dict[str, list[ArrayFile]]:  # fmt: skip
+    """Split node columns over files, one per part, and describe these by column and part.
 
-    Nodes of a part are in the order of their ids, so rows that are read in order, about ``num_bytes`` at a time, are
-    appended to the files.
+    ``files`` names the files of a column by its number and name, and ``sizes`` the rows of each part. Nodes of a part
+    are in the order of their ids, so rows that are read in order, some at a time, are appended to the files.
     """
-    sample = rows_of(column, name, torch.zeros(min(num_nodes, 1), dtype=torch.int64))
-    out = SplitColumn(files, sample, sizes)
-    kind = (sample.dtype, sample.shape[1:], sample.layout)
-    step = 2**14 if is_sparse(sample) else max(num_bytes // max(row_bytes(sample), 1), 1)
-    for first in range(0, num_nodes, step):
-        ids = np.arange(first, min(first + step, num_nodes))
-        rows = rows_of(column, name, torch.from_numpy(ids))
-        if len(rows) != len(ids) or (rows.dtype, rows.shape[1:], rows.layout) != kind:
-            raise ValueError(
-                f"column {name!r} must give rows of {sample.dtype} {list(sample.shape[1:])} for every node, as for "
-                f"node 0, but for nodes {ids[0]} to {ids[-1]} it gave {describe(rows)}"
-            )
-        begin, order = kernels.csr.sort_by_destination(number_of(ids), len(files))
-        out.append(take_rows(rows, torch.from_numpy(order)), begin)
-        bar.update(len(ids))
-    return out
+    written = {}
+    num_nodes = len(masters.owner)
+    for i, (name, column) in enumerate(columns.items()):
+        sample = rows_of(column, name, torch.zeros(min(num_nodes, 1), dtype=torch.int64))
+        out = SplitColumn(files(i, name), sample, sizes)
+        kind = (sample.dtype, sample.shape[1:], sample.layout)
+        step = 2**14 if is_sparse(sample) else max(_BYTES // max(row_bytes(sample), 1), 1)
+        for first in range(0, num_nodes, step):
+            ids = np.arange(first, min(first + step, num_nodes))
+            rows = rows_of(column, name, torch.from_numpy(ids))
+            if len(rows) != len(ids) or (rows.dtype, rows.shape[1:], rows.layout) != kind:
+                raise ValueError(
+                    f"column {name!r} must give rows of {sample.dtype} {list(sample.shape[1:])} for every node, as for "
+                    f"node 0, but for nodes {ids[0]} to {ids[-1]} it gave {describe(rows)}"
+                )
+            begin, order = kernels.csr.sort_by_destination(masters.owner[ids], len(sizes))
+            out.append(take_rows(rows, torch.from_numpy(order)), begin)
+            bar.update(len(ids))
+        written[name] = out.finish(folders)
+    return written
+
+
+def write_arrays(folder: Path, arrays: Mapping[str, Array]) -> dict[str, ArrayFile]:
+    """Write arrays into files of their names, and describe these."""
+    for name, array in arrays.items():
+        write_array(folder / f"{name}.npy", array)
+    return {name: describe_array(folder, f"{name}.npy") for name in arrays}
 
 
 def rows_of(column: NewColumn, name: str, ids: Tensor) -> Tensor:
@@ -91,12 +98,15 @@ def rows_of(column: NewColumn, name: str, ids: Tensor) -> Tensor:
     return values.detach().cpu()
 
 
-def node_columns(
-    graph: Graph, names: Sequence[str] | None, more: Mapping[str, NewColumn] | None
-) -> dict[str, NewColumn]:
-    """Return the node columns of a graph that were chosen, and ``more``; see ``write_partitions`` for the errors."""
+def columns_of(
+    graph: Graph, ndata: Sequence[str] | None, edata: Sequence[str] | None, more: Mapping[str, NewColumn] | None
+) -> tuple[dict[str, NewColumn], dict[str, Column]]:
+    """Return the columns of nodes and edges that were chosen, and ``more`` of nodes; see ``write_partitions``."""
     nodes: dict[str, NewColumn] = {
-        name: graph.ndata[name] for name in chosen_columns(graph.ndata, names, "ndata", "the graph")
+        name: graph.ndata[name] for name in chosen_columns(graph.ndata, ndata, "ndata", "the graph")
+    }
+    edges: dict[str, Column] = {
+        name: graph.edata[name] for name in chosen_columns(graph.edata, edata, "edata", "the graph")
     }
     for name, column in ({} if more is None else more).items():
         check_type(name, "a column name", str, "a str")
@@ -107,16 +117,4 @@ def node_columns(
         elif not callable(column):
             raise TypeError(f"columns[{name!r}] must be a tensor, Rows or a function of ids, got {describe(column)}")
         nodes[name] = column
-    return nodes
-
-
-def edge_columns(graph: Graph, names: Sequence[str] | None) -> dict[str, Column]:
-    """Return the edge columns of a graph that were chosen; KeyError for unknown ones."""
-    return {name: graph.edata[name] for name in chosen_columns(graph.edata, names, "edata", "the graph")}
-
-
-def edge_ranges(graph: Graph, size: int) -> Iterator[tuple[int, int, int]]:
-    """The positions of the edges in pieces, ``first`` to ``last``, and the destination of the first edge of each."""
-    for first in range(0, graph.num_edges, size):
-        v = int(np.searchsorted(graph.indptr, first, side="right")) - 1
-        yield first, min(first + size, graph.num_edges), v
+    return nodes, edges
