@@ -10,8 +10,7 @@
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
-from nodeflow.partitions._buffer_counters import BufferCounters
-from nodeflow.partitions._buffer_state import BufferState
+from nodeflow.partitions._buffer_state import BufferCounters, BufferState
 from nodeflow.partitions._cut import METHODS as METHODS
 from nodeflow.partitions._cut import Masters as Masters
 from nodeflow.partitions._cut import cut_nodes as cut_nodes
@@ -23,8 +22,8 @@ from nodeflow.partitions._edge_groups import EdgeGroups as EdgeGroups
 from nodeflow.partitions._edge_groups import GroupedEdges as GroupedEdges
 from nodeflow.partitions._edge_groups import grid_of as grid_of
 from nodeflow.partitions._edge_groups import sums as sums
+from nodeflow.partitions._orders import ORDERS as ORDERS
 from nodeflow.partitions._orders import Order, beta_order, comet_order, dispersed_order, sequential_order
-from nodeflow.partitions._partition_buffer import ORDERS as ORDERS
 from nodeflow.partitions._partition_buffer import PartitionBuffer
 from nodeflow.partitions._partitions import Partitions
 from nodeflow.partitions._split import Column as Column

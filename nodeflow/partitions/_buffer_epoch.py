@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -12,8 +13,7 @@ import numpy as np
 from nodeflow._base.checks import Ints
 from nodeflow._disk.manifest import Manifest
 from nodeflow._runtime.workers import Workers
-from nodeflow.partitions._buffer_counters import BufferCounters
-from nodeflow.partitions._buffer_state import BufferState
+from nodeflow.partitions._buffer_state import BufferCounters, BufferState
 from nodeflow.partitions._edge_slots import EdgeSlots, StateEdges
 from nodeflow.partitions._node_slots import NodeSlots
 from nodeflow.partitions._orders import Order
@@ -40,7 +40,6 @@ class BufferEpoch:
         self._workers = Workers(1, "nodeflow-partitions")
         self._stop = threading.Event()
         self._state: BufferState | None = None
-        self._incoming = order.incoming
         nodes.begin_epoch(partitions)
 
     def states(self, start: int = 0) -> Iterator[BufferState]:
@@ -48,20 +47,23 @@ class BufferEpoch:
         order, counters = self._order, self._counters
         begun = perf_counter()
         for slot, partition in enumerate(order.states[start]):
-            self._nodes.read(partition, slot, counters, spare=False)
-        edges = self._edges.load(order.states[start], counters)
+            counters.bytes_read += self._nodes.read(partition, slot, spare=False)
+        edges = self._load_edges(start)
         counters.seconds_filling += perf_counter() - begun
         gone: list[int] = []
         for k in range(start, len(order.states)):
-            wait = self._begin(k + 1, gone)
-            state = self._make_state(k, edges)
+            prepare = partial(self._prepare, k + 1, gone)
+            wait = self._workers.submit(prepare) if self._prefetch else prepare
+            edges.graph.ndata.update(self._nodes.columns())
+            seed = derive_key("state", *self._key, k) >> 1
+            self._state = BufferState(self._parts, order, k, edges, self._seeds(k), seed)
             counters.states += 1
-            yield state
-            state.end()
+            yield self._state
+            self._state.end()
             begun = perf_counter()
-            prepared = wait()
-            if prepared is not None:
-                edges = prepared
+            coming = wait()
+            if coming is not None:
+                edges = coming
                 gone = self._exchange(k + 1)
             counters.seconds_waited += perf_counter() - begun
 
@@ -69,7 +71,7 @@ class BufferEpoch:
         """Write the partitions that are in the slots, and make all new files those of the folder."""
         begun = perf_counter()
         for slot, partition in enumerate(self._order.states[-1]):
-            self._nodes.write(partition, slot, self._counters, spare=False)
+            self._counters.bytes_written += self._nodes.write(partition, slot, spare=False)
         written, manifest = self._nodes.written, self._parts.manifest
         if written:
             facts = {**manifest.facts, "epoch": self._parts.epoch + 1}
@@ -88,49 +90,48 @@ class BufferEpoch:
 
     def close(self) -> None:
         """Stop the thread and wait for it; a second call does nothing."""
-        if self._stop.is_set():
-            return
-        self._stop.set()
-        self._workers.stop()
-        if self._state is not None:
-            self._state.end()
+        if not self._stop.is_set():
+            self._stop.set()
+            self._workers.stop()
+            if self._state is not None:
+                self._state.end()
 
-    def _make_state(self, k: int, edges: StateEdges) -> BufferState:
-        edges.graph.ndata.update(self._nodes.columns())
-        seeds = None if self._seed_states is None else self._seeds(k)
-        state = BufferState(self._parts, self._order, k, edges, seeds, derive_key("state", *self._key, k) >> 1)
-        self._state = state
-        return state
-
-    def _seeds(self, k: int) -> Ints:
+    def _seeds(self, k: int) -> Ints | None:
         """The local ids of the training nodes of state k."""
+        if self._train is None:
+            return None
         size = self._parts.size
         slot_of = np.full(self._order.num_parts, -1, np.int64)
         slot_of[list(self._order.states[k])] = np.arange(self._order.slots)
-        rows = self._train[self._seed_states == k]  # type: ignore[index]
+        rows = self._train[self._seed_states == k]
         local: Ints = np.sort(slot_of[rows // size] * size + rows % size)
         return local
 
-    def _begin(self, k: int, gone: list[int]) -> Callable[[], StateEdges | None]:
-        """Have the partitions that went be written and state k be read; return a function that waits for it."""
+    def _prepare(self, k: int, gone: list[int]) -> StateEdges | None:
+        """Write the partitions that went, and read those of state k; None after the last state."""
+        begun, counters = perf_counter(), self._counters
+        try:
+            for place, partition in enumerate(gone):
+                self._go_on()
+                counters.bytes_written += self._nodes.write(partition, place)
+            if k == len(self._order.states):
+                return None
+            for place, partition in enumerate(self._order.incoming[k]):
+                self._go_on()
+                counters.bytes_read += self._nodes.read(partition, place)
+            self._go_on()
+            return self._load_edges(k)
+        finally:
+            counters.seconds_reading += perf_counter() - begun
 
-        def prepare() -> StateEdges | None:
-            begun = perf_counter()
-            try:
-                for place, partition in enumerate(gone):
-                    self._check()
-                    self._nodes.write(partition, place, self._counters)
-                if k == len(self._order.states):
-                    return None
-                for place, partition in enumerate(self._incoming[k]):
-                    self._check()
-                    self._nodes.read(partition, place, self._counters)
-                self._check()
-                return self._edges.load(self._order.states[k], self._counters)
-            finally:
-                self._counters.seconds_reading += perf_counter() - begun
+    def _go_on(self) -> None:
+        if self._stop.is_set():
+            raise InterruptedError("the epoch was left")  # nobody waits for it any more
 
-        return self._workers.submit(prepare) if self._prefetch else prepare
+    def _load_edges(self, k: int) -> StateEdges:
+        edges, bytes_read = self._edges.load(self._order.states[k])
+        self._counters.edge_bytes_read += bytes_read
+        return edges
 
     def _exchange(self, k: int) -> list[int]:
         """Put the partitions of state k into their slots; return those that were there, as they lie in spare places."""
@@ -140,10 +141,6 @@ class BufferEpoch:
             self._nodes.exchange(slot, place)
         self._counters.swaps += len(slots)
         return [old[slot] for slot in slots]
-
-    def _check(self) -> None:
-        if self._stop.is_set():
-            raise InterruptedError("the epoch was left")  # nobody waits for it any more
 
 
 def seed_states(partitions: Partitions, order: Order, train: Ints, seed: int, epoch: int) -> Ints:

@@ -1,6 +1,8 @@
-"""One state of a partition buffer: an ordinary graph of what is in memory, and what to train on."""
+"""One state of a partition buffer: an ordinary graph of what is in memory, and what to train on; and its counters."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,6 +17,37 @@ from nodeflow.partitions._orders import Order
 from nodeflow.partitions._partitions import Partitions
 
 
+@dataclass
+class BufferCounters:
+    """What a ``PartitionBuffer`` has read, written and waited for, over all of its epochs.
+
+    ``bytes_read`` are those of node columns: (slots + swaps) times the bytes of a partition in every epoch;
+    ``edge_bytes_read`` those of edges and their columns. ``bytes_written`` are those of writable columns.
+    ``seconds_filling`` went by before the first state of an epoch and after the last, when there is nothing to compute.
+    In between, ``seconds_reading`` are those of reading, writing and making graphs for coming states, and
+    ``seconds_waited`` those for which the caller waited. ``states`` counts the states that were given out.
+    """
+
+    bytes_read: int = 0
+    edge_bytes_read: int = 0
+    bytes_written: int = 0
+    swaps: int = 0
+    states: int = 0
+    epochs: int = 0
+    seconds_filling: float = 0.0
+    seconds_reading: float = 0.0
+    seconds_waited: float = 0.0
+
+    @property
+    def hidden(self) -> float:
+        """The share of ``seconds_reading`` that went by behind the caller's own work; 1 where nothing was read.
+
+        >>> BufferCounters(seconds_reading=4.0, seconds_waited=1.0).hidden
+        0.75
+        """
+        return 1.0 if not self.seconds_reading else max(1 - self.seconds_waited / self.seconds_reading, 0.0)
+
+
 class BufferState:
     """A state of a ``PartitionBuffer``: the partitions that are in memory, until the next state is asked for.
 
@@ -22,8 +55,9 @@ class BufferState:
     A partition with one node less than the others ends with a local node that stands for none: it has no edges, its
     parent id is -1, its rows are zeros. (There are none where ``num_parts`` divides the number of nodes.)
 
-    ``number`` counts the states of the epoch from 0; ``partitions`` are those in the slots; ``seed`` is a number of its
-    own for this state, for loaders and samplers, whose draws would repeat from state to state otherwise.
+    ``nodes``, int64 ``[slots * size]``, is the parent id of every local node. ``number`` counts the states of the epoch
+    from 0; ``partitions`` are those in the slots; ``seed`` is a number of its own for this state, for loaders and
+    samplers, whose draws would repeat from state to state otherwise.
 
     >>> import tempfile
     >>> from nodeflow import Graph
@@ -37,16 +71,15 @@ class BufferState:
     0 [0, 1] Graph(4 nodes, 4 edges)
     """
 
-    __slots__ = ("_edges", "_nodes", "_order", "_over", "_parts", "_seeds", "number", "partitions", "seed")
+    __slots__ = ("_edges", "_order", "_over", "_parts", "_seeds", "nodes", "number", "partitions", "seed")
 
     def __init__(
         self, parts: Partitions, order: Order, number: int, edges: StateEdges, seeds: Ints | None, seed: int
     ) -> None:
         self._parts, self._order, self._edges, self._seeds, self._over = parts, order, edges, seeds, False
         self.number, self.partitions, self.seed = number, order.states[number], seed
-        size = parts.size
-        held = [parts.parents[partition * size : (partition + 1) * size] for partition in self.partitions]
-        self._nodes = torch.from_numpy(np.concatenate(held).astype(np.int64))
+        parents = parts.parents.reshape(parts.num_parts, parts.size)[list(self.partitions)]
+        self.nodes = torch.from_numpy(parents.reshape(-1).astype(np.int64))
 
     @property
     def graph(self) -> Graph:
@@ -62,11 +95,6 @@ class BufferState:
                 "next one is asked for, and copy what you need later"
             )
         return self._edges.graph
-
-    @property
-    def nodes(self) -> Tensor:
-        """The parent id of every local node, int64 ``[slots * size]``."""
-        return self._nodes
 
     @property
     def seeds(self) -> Tensor:
@@ -90,11 +118,9 @@ class BufferState:
                 f"edges cannot be seeds with this order: no state holds {missing} of the "
                 f"{self._order.bucket_state.size} pairs of partitions; take order='comet' or order='beta'"
             )
-        count, begin = self._order.num_parts, self._edges.begin
-        dst, src = np.divmod(self._edges.buckets, count)
-        mine = np.flatnonzero(self._order.bucket_state[src, dst] == self.number)
-        pieces = [np.arange(begin[k], begin[k + 1]) for k in mine]
-        return torch.from_numpy(np.concatenate(pieces) if pieces else np.zeros(0, np.int64))
+        dst, src = np.divmod(self._edges.buckets, self._order.num_parts)
+        trained = self._order.bucket_state[src, dst] == self.number
+        return torch.from_numpy(np.flatnonzero(np.repeat(trained, np.diff(self._edges.begin))))
 
     def parent_edges(self, eid: IdsLike) -> Tensor:
         """Return the parent ids of edges of ``graph``, int64 ``[k]``; they are read from the folder now."""
@@ -108,7 +134,7 @@ class BufferState:
     @property
     def visible_edges(self) -> float:
         """The share of the in-edges of resident nodes that the state holds; 1 where they have none."""
-        return visible_share(self._parts, self.partitions)
+        return self._parts.visible_share(self.partitions)
 
     def end(self) -> None:
         """Mark that the memory now holds other rows."""
@@ -117,9 +143,3 @@ class BufferState:
     def __repr__(self) -> str:
         held = ", ".join(map(str, self.partitions))
         return f"BufferState({self.number}: partitions {held}; {int(self._edges.begin[-1])} edges)"
-
-
-def visible_share(parts: Partitions, held: tuple[int, ...]) -> float:
-    """Return which share of the in-edges of nodes in some partitions come from these partitions."""
-    reached = int(parts.bucket_sizes[:, held].sum())
-    return int(parts.bucket_sizes[np.ix_(held, held)].sum()) / reached if reached else 1.0

@@ -58,8 +58,9 @@ def grid_of(num_parts: int) -> tuple[int, int]:
 class EdgePiece(NamedTuple):
     """Some edges, in the order in which they are read.
 
-    ``src``, ``dst`` and ``ids``, ``[k]``, are ends and ids as the graph stores them, ``group`` the groups, and ``place`` the places among all
-    edges of a group. ``starts``, bool ``[k]``, says where a group comes to another destination.
+    ``src``, ``dst`` and ``ids``, ``[k]``, are ends and ids as the graph stores them, ``group`` the groups, and
+    ``place`` the places among all edges of a group. ``starts``, bool ``[k]``, says where a group comes to another
+    destination.
     """
 
     src: Array
@@ -126,7 +127,8 @@ class GroupedEdges:
         for first in range(0, self.graph.num_edges, most):
             last = min(first + most, self.graph.num_edges)
             low, high = int(np.searchsorted(begin, first, side="right")) - 1, int(np.searchsorted(begin, last))
-            length: Ints = np.diff(np.clip(begin[low : high + 1], first, last))
+            ends: Ints = np.clip(begin[low : high + 1], first, last)
+            length = np.diff(ends)
             if self._nodes is None:
                 yield slice(first, last), np.repeat(np.arange(low, high), length)
             else:

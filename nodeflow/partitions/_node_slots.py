@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -11,7 +12,6 @@ from nodeflow._base.types import Array
 from nodeflow._disk.arrays import ArrayFile, numpy_type
 from nodeflow._disk.streams import ArrayWriter
 from nodeflow._rows.rows import concat_rows, from_numpy
-from nodeflow.partitions._buffer_counters import BufferCounters
 from nodeflow.partitions._partition_files import node_file, read_rows, read_sparse
 from nodeflow.partitions._partitions import Partitions
 
@@ -23,7 +23,8 @@ class NodeSlots:
 
     A partition that comes in is read into a spare place while the slots are in use. ``exchange`` puts it into its slot,
     and the one that was there into the spare place, from which ``write`` takes it. Writing makes files of a new
-    generation, which nobody reads but this object until they are committed.
+    generation, which nobody reads but this object until they are committed; ``written`` are those of this epoch, by
+    their names in the manifest.
 
     Args:
         partitions: the folder.
@@ -39,79 +40,73 @@ class NodeSlots:
     ) -> None:  # fmt: skip
         self._partitions, self._page_cache, self.spare = partitions, page_cache, spare
         self._writable = [name for name in columns if name in writable]
-        first = {name: partitions.node_array(name, 0) for name in columns}
+        self._arrays = {name: partitions.node_array(name, 0) for name in columns}
         for name in self._writable:
-            if first[name].csr is not None:
+            if self._arrays[name].csr is not None:
                 raise TypeError(f"writable names column {name!r}, whose rows are sparse; learned rows are dense")
-        self._dtypes = {name: array.torch_type for name, array in first.items()}
-        dense = {name: array for name, array in first.items() if array.csr is None}
-        self._slots, self._spare = (
-            {name: np.zeros((count, *array.shape), numpy_type(array.torch_type)) for name, array in dense.items()}
-            for count in (slots, spare)
-        )
         # sparse rows have no size of their own: a slot holds the matrix of its partition
-        sparse = [name for name in columns if name not in dense]
-        self._sparse_slots, self._sparse_spare = (
-            {name: list[Tensor | None]([None] * count) for name in sparse} for count in (slots, spare)
-        )
-        self._written: dict[str, ArrayFile] = {}
-
-    @property
-    def written(self) -> dict[str, ArrayFile]:
-        """The new files of this epoch, by their names in the manifest."""
-        return self._written
+        self._slots: dict[str, Any]
+        self._spare: dict[str, Any]
+        self._slots, self._spare = (
+            {name: [None] * count if array.csr else np.zeros((count, *array.shape), numpy_type(array.torch_type))
+             for name, array in self._arrays.items()}
+            for count in (slots, spare)
+        )  # fmt: skip
+        self.written: dict[str, ArrayFile] = {}
 
     def begin_epoch(self, partitions: Partitions) -> None:
         """Forget the files of the last epoch: what is read now are those that the folder names."""
-        self._partitions, self._written = partitions, {}
+        self._partitions, self.written = partitions, {}
 
-    def read(self, partition: int, place: int, counters: BufferCounters, *, spare: bool = True) -> None:
-        """Read a partition into a spare place, or into a slot."""
-        folder = self._partitions.folder
+    def read(self, partition: int, place: int, *, spare: bool = True) -> int:
+        """Read a partition into a spare place, or into a slot; return the number of bytes."""
+        folder, bytes_read = self._partitions.folder, 0
         for name, memory in (self._spare if spare else self._slots).items():
             key = f"ndata/{name}/{partition}"
-            array = self._written.get(key) or self._partitions.node_array(name, partition)
-            counters.bytes_read += read_rows(folder / array.file, memory[place], page_cache=self._page_cache)
-        for name, matrices in (self._sparse_spare if spare else self._sparse_slots).items():
-            array = self._partitions.node_array(name, partition)
-            matrices[place] = read_sparse(folder, array, page_cache=self._page_cache)
-            counters.bytes_read += array.nbytes
+            array = self.written.get(key) or self._partitions.node_array(name, partition)
+            if array.csr is None:
+                read_rows(folder / array.file, memory[place], page_cache=self._page_cache)
+            else:
+                memory[place] = read_sparse(folder, array, page_cache=self._page_cache)
+            bytes_read += array.nbytes
+        return bytes_read
 
-    def write(self, partition: int, place: int, counters: BufferCounters, *, spare: bool = True) -> None:
+    def write(self, partition: int, place: int, *, spare: bool = True) -> int:
         """Write the writable columns of a partition from a spare place, or from a slot, into files of this epoch.
 
-        Raises OSError where the disk cannot hold them.
+        Returns the number of bytes. Raises OSError where the disk cannot hold them.
         """
-        folder = self._partitions.folder
+        folder, bytes_written = self._partitions.folder, 0
         for name in self._writable:
             rows = (self._spare if spare else self._slots)[name][place]
             path = folder / node_file(name, partition, self._partitions.epoch + 1)
             try:
-                writer = ArrayWriter(path, self._dtypes[name], rows.shape[1:], len(rows))
+                writer = ArrayWriter(path, self._arrays[name].torch_type, rows.shape[1:], len(rows))
                 writer.append(rows)
-                self._written[f"ndata/{name}/{partition}"] = writer.finish(folder, flush=not self._page_cache)
+                self.written[f"ndata/{name}/{partition}"] = writer.finish(folder, flush=not self._page_cache)
             except OSError as error:
                 raise OSError(
                     error.errno, f"{error.strerror}: partition {partition} of column {name!r}; the epoch is not "
                     f"committed, the folder stays as after epoch {self._partitions.epoch}", str(path),
                 ) from error  # fmt: skip
-            counters.bytes_written += rows.nbytes
+            bytes_written += rows.nbytes
+        return bytes_written
 
     def exchange(self, slot: int, place: int) -> None:
         """Put the rows at a spare place into a slot; the writable rows of the slot go to the spare place."""
-        for name, matrices in self._sparse_slots.items():
-            matrices[slot], self._sparse_spare[name][place] = self._sparse_spare[name][place], None
         for name, memory in self._slots.items():
             inside, outside = memory[slot], self._spare[name][place]
-            if name not in self._writable:
+            if self._arrays[name].csr:
+                memory[slot], self._spare[name][place] = outside, None
+            elif name not in self._writable:
                 inside[:] = outside
-                continue
-            step = max(_PIECE // max(inside[:1].nbytes, 1), 1)
-            for first in range(0, len(inside), step):
-                piece = slice(first, first + step)
-                kept = inside[piece].copy()
-                inside[piece] = outside[piece]
-                outside[piece] = kept
+            else:  # in pieces, so that no copy of a whole partition is needed
+                step = max(_PIECE // max(inside[:1].nbytes, 1), 1)
+                for first in range(0, len(inside), step):
+                    piece = slice(first, first + step)
+                    kept = inside[piece].copy()
+                    inside[piece] = outside[piece]
+                    outside[piece] = kept
 
     def columns(self) -> dict[str, Tensor]:
         """Return new tensors ``[slots * size, ...]`` that share the memory of the slots; read-only unless writable.
@@ -120,9 +115,10 @@ class NodeSlots:
         """
         columns = {}
         for name, memory in self._slots.items():
-            view: Array = memory.reshape(-1, *memory.shape[2:])
-            view.flags.writeable = name in self._writable
-            columns[name] = from_numpy(view, self._dtypes[name])
-        for name, matrices in self._sparse_slots.items():
-            columns[name] = concat_rows([matrix for matrix in matrices if matrix is not None])
+            if self._arrays[name].csr:
+                columns[name] = concat_rows(memory)
+            else:
+                view: Array = memory.reshape(-1, *memory.shape[2:])
+                view.flags.writeable = name in self._writable
+                columns[name] = from_numpy(view, self._arrays[name].torch_type)
         return columns

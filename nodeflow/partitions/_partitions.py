@@ -102,6 +102,11 @@ class Partitions(CutGraph):
         rows = self.rows[as_ids(nodes, "nodes", self.num_nodes)]
         return torch.from_numpy(rows.astype(np.int64) // self.size)
 
+    def visible_share(self, held: Sequence[int]) -> float:
+        """Return which share of the in-edges of nodes in some partitions come from these; 1 where they have none."""
+        reached = int(self.bucket_sizes[:, held].sum())
+        return int(self.bucket_sizes[np.ix_(held, held)].sum()) / reached if reached else 1.0
+
     def column(self, name: str) -> PartitionedRows:
         """Return a node column as ``Rows`` by node id, as committed now; KeyError for an unknown column.
 
