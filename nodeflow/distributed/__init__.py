@@ -6,10 +6,9 @@ Where to change something:
   which node, ``partitions._edge_groups`` where edges lie.
 - ``_graph_parts``: the folder that it writes, its parts, and their sizes.
 - ``_open``: opens such a folder on all processes.
-- ``_graph``: the graph as a process sees it. ``_held`` is what samplers read of its part, ``_rows`` its columns,
-  ``_between`` its edges between given nodes.
-- ``_peers``: exchanges between processes, which all end or all fail. ``_packing`` makes bytes of arrays,
-  ``_transport`` moves them, ``_watch`` says which process is missing.
+- ``_graph``: the graph as a process sees it. ``_held`` is what samplers read of its part, ``_rows`` its columns.
+- ``_peers``: exchanges between processes, which all end or all fail. ``_transport`` moves the bytes, and says which
+  process is missing.
 
 Drawing from such a graph is in ``nodeflow.sampling._distributed``, random walks in
 ``nodeflow.sampling._distributed_walks``, the questions of link batches in ``nodeflow.sampling._link_edges``. Sums over

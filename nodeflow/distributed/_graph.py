@@ -10,18 +10,19 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from nodeflow import _kernels as kernels
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_pairs, first_true
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._peers.fetching import fetch_from_owners
 from nodeflow._peers.routes import Routes
 from nodeflow._runtime import living
-from nodeflow.distributed._between import edges_between
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts
-from nodeflow.distributed._held import HeldPart
+from nodeflow.distributed._held import HeldEnds, HeldPart
 from nodeflow.distributed._open import open_part, open_whole
 from nodeflow.distributed._peers import PeerGroup
 from nodeflow.distributed._rows import DistributedRows
 from nodeflow.graph import Graph, GraphFrame
+from nodeflow.partitions import sums
 
 
 class DistributedGraph(Graph):
@@ -37,10 +38,10 @@ class DistributedGraph(Graph):
     what was sent.
     """
 
-    __slots__ = ("_held", "_peers", "parts")
+    __slots__ = ("held", "parts", "peers")
     parts: GraphParts
-    _held: HeldPart
-    _peers: PeerGroup
+    held: HeldPart
+    peers: PeerGroup
 
     def __init__(self, parts: GraphParts, part: GraphPart, peers: PeerGroup) -> None:
         ndata, edata = (
@@ -49,8 +50,8 @@ class DistributedGraph(Graph):
         )
         edges = GraphFrame(parts.num_edges, edata)
         self._set(
-            parts=parts, _peers=peers, ndata=GraphFrame(parts.num_nodes, ndata), edata=edges,
-            _held=HeldPart(parts, part, edges), uid=str(uuid.uuid4()),
+            parts=parts, peers=peers, ndata=GraphFrame(parts.num_nodes, ndata), edata=edges,
+            held=HeldPart(parts, part, edges), uid=str(uuid.uuid4()),
         )  # fmt: skip
         living.graphs[self.uid] = self
 
@@ -91,32 +92,22 @@ class DistributedGraph(Graph):
         """Number of edges of the whole graph."""
         return int(self.parts.num_edges)
 
-    @property
-    def peers(self) -> PeerGroup:
-        """The processes that hold this graph together."""
-        return self._peers
-
-    @property
-    def held(self) -> HeldPart:
-        """What this process holds of the graph."""
-        return self._held
-
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
-        part = self._held.part
+        part = self.held.part
         return self._degrees("in-degrees", part.rows, np.diff(part.indptr), v)
 
     def out_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
-        nodes, counts = np.unique(self._held.part.src, return_counts=True)
+        nodes, counts = np.unique(self.held.part.src, return_counts=True)
         return self._degrees("out-degrees", nodes.astype(np.int64), counts, v)
 
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``; collective."""
-        with self._peers.together("edges by id", exchanges=1):
+        with self.peers.together("edges by id", exchanges=1):
             ids = torch.from_numpy(as_ids(eid, "eid", self.num_edges, "edge"))
-        found = DistributedRows(self._peers, self.parts, "edge", "ends", self._held.ends).fetch(ids)
-        return found[:, 0].contiguous(), found[:, 1].contiguous()
+        src, dst = DistributedRows(self.peers, self.parts, "edge", "ends", HeldEnds(self.held.part)).fetch(ids).T
+        return src.contiguous(), dst.contiguous()
 
     @overload
     def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[False] = False) -> Tensor: ...
@@ -127,14 +118,14 @@ class DistributedGraph(Graph):
 
         Raises also ValueError for a graph that was partitioned into a grid.
         """
-        with self._peers.together("edges between nodes", exchanges=2):
+        with self.peers.together("edges between nodes", exchanges=2):
             src, dst = as_ids(u, "u", self.num_nodes), as_ids(v, "v", self.num_nodes)
             check_pairs(src, dst, "u and v", "pair of nodes")
-            indptr, edges = edges_between(self._peers, self._held, src, dst)
+            indptr, edges = self._edges_between(src, dst)
         counts = np.diff(indptr)
         if return_uv:
-            found = np.repeat(src, counts), np.repeat(dst, counts), edges
-            return torch.from_numpy(found[0]), torch.from_numpy(found[1]), torch.from_numpy(found[2])
+            ends = torch.from_numpy(np.repeat(np.stack([src, dst]), counts, axis=1))
+            return ends[0], ends[1], torch.from_numpy(edges)
         if (at := first_true(counts == 0)) is not None:
             raise ValueError(
                 f"there is no edge {src[at]} -> {dst[at]} (pair {at} of {len(src)}); pass return_uv=True for the edges "
@@ -142,13 +133,33 @@ class DistributedGraph(Graph):
             )
         return torch.from_numpy(edges[indptr[:-1]])
 
+    def _edges_between(self, u: Ints, v: Ints) -> tuple[Ints, Ints]:
+        """``(indptr, edge ids)`` of all edges from ``u[i]`` to ``v[i]``, asked of those that hold them.
+
+        A pair that is asked for repeatedly travels once. Raises ValueError for a graph that was cut into a grid.
+        """
+        peers, lie = self.peers, self.parts.edges
+        if lie not in ("in", "out"):
+            raise ValueError(
+                f"edge_ids needs a graph that was partitioned with edges='in' or 'out'; this one has edges={lie!r}, so "
+                "any process may hold an edge between two nodes"
+            )
+        distinct, index = np.unique(np.stack([u, v]), axis=1, return_inverse=True)
+        routes = Routes(peers.owners(distinct[1 if lie == "in" else 0]), peers.size)
+        questions = peers.exchange("pairs of nodes", routes.parcels(*distinct))
+        answers = [list(self.held.edges_between(*arrays)) if arrays else [] for arrays in questions]
+        parcels = [arrays for arrays in peers.exchange("edges between nodes", answers) if arrays]
+        counts, ids = (np.concatenate([np.zeros(0, np.int64), *(arrays[i] for arrays in parcels)]) for i in range(2))
+        indptr, at = kernels.csr.csr_rows(sums(counts), routes.back()[index.reshape(-1)])
+        return indptr, ids[at]
+
     def _degrees(self, name: str, nodes: Ints, counts: Ints, v: IdsLike | _All) -> Tensor:
         """Degrees, from the numbers of edges that each process has at some nodes, which their owners add up."""
-        peers, parts = self._peers, self.parts
+        peers, parts = self.peers, self.parts
         with peers.together(name, exchanges=3):
             wanted = np.arange(self.num_nodes) if isinstance(v, _All) else as_ids(v, "v", self.num_nodes)
             sent = Routes(peers.owners(nodes), peers.size).parcels(nodes, counts)
-            degrees = np.zeros(len(self._held.part.masters), np.int64)
+            degrees = np.zeros(len(self.held.part.masters), np.int64)
             for arrays in peers.exchange(f"numbers of edges for {name}", sent):
                 if arrays:
                     degrees[parts.places(arrays[0])] += arrays[1]
@@ -159,8 +170,8 @@ class DistributedGraph(Graph):
 
     def __repr__(self) -> str:
         whole = super().__repr__().removeprefix("Graph(").removesuffix(")")
-        here = f"{len(self._held.part.masters)} nodes and {self._held.num_edges} edges here"
-        return f"DistributedGraph({whole}; rank {self._peers.rank} of {self._peers.size}, {here})"
+        part = f"{len(self.held.part.masters)} nodes and {self.held.num_edges} edges here"
+        return f"DistributedGraph({whole}; rank {self.peers.rank} of {self.peers.size}, {part})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         raise TypeError("a DistributedGraph is not copied; open the folder again")

@@ -14,6 +14,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array
+from nodeflow._edges.queries import Between
 from nodeflow._peers.held import WholeIds
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import Rows, fetch_rows
@@ -104,10 +105,16 @@ class HeldPart(Frozen):
                 self._out.append((indptr, dst[order].astype(part.src.dtype), ids))
             return self._out[0]
 
-    @property
-    def ends(self) -> HeldEnds:
-        """Source and destination of the edges held here, by their ids in the part, as ``Rows`` ``[num_edges, 2]``."""
-        return HeldEnds(self.part)
+    def edges_between(self, u: Ints, v: Ints) -> tuple[Ints, Ints]:
+        """Return the number of edges held here from each ``u[i]`` to ``v[i]``, and their parent ids."""
+        inward = self.parts.edges == "in"
+        arrays: tuple[Ints, Array, Any] = self.csc() if inward else self.csr()
+        indptr, other, ids = arrays
+        near, far = (v, u) if inward else (u, v)
+        rows, row = np.unique(self.parts.places(near), return_inverse=True)
+        ends, position = kernels.csr.csr_rows(indptr, rows)
+        edges = self.whole.edge_ids_of(position if ids is None else ids[position])
+        return Between(far, row, ends, other[position], edges, num_nodes=self.whole.num_nodes).grouped()
 
     def edges_here(self, eid: Ints) -> Ints:
         """Return the ids in the part of those of the edges ``eid``, parent ids, that are held here."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,18 +14,9 @@ from nodeflow._base.types import FileLike
 from nodeflow._rows.rows import take_rows
 from nodeflow._runtime import living
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts
-from nodeflow.distributed._peers import PeerGroup, Transport
-from nodeflow.distributed._transport import GroupTransport
-from nodeflow.distributed._watch import Watch
+from nodeflow.distributed._peers import PeerGroup
+from nodeflow.distributed._transport import GroupTransport, Watch
 from nodeflow.graph import Graph
-
-
-class Opened(NamedTuple):
-    """A folder of parts, the part of this process, and the processes."""
-
-    parts: GraphParts
-    part: GraphPart
-    peers: PeerGroup
 
 
 def open_whole(folder: FileLike, *, verify: bool) -> Graph:
@@ -47,31 +37,22 @@ def open_whole(folder: FileLike, *, verify: bool) -> Graph:
     return Graph(np.cumsum(indptr), part.src, edge_ids=part.edge_ids, ndata=part.ndata, edata=edata)
 
 
-def open_part(folder: FileLike, timeout: float, *, verify: bool) -> Opened:
-    """Open the part of this process, which is one of several; see ``DistributedGraph.open``."""
+def open_part(folder: FileLike, timeout: float, *, verify: bool) -> tuple[GraphParts, GraphPart, PeerGroup]:
+    """Return a folder of parts, the part of this process, and the processes; see ``DistributedGraph.open``."""
     seconds = as_number(timeout, "timeout", above=0)
-    return _open_together(folder, _transport(seconds), verify=verify, timeout=seconds)
-
-
-def _transport(timeout: float) -> GroupTransport:
-    number = next(living.openings)
     # the store by which the processes found each other; under torchrun it outlives each of them. It has no public name
     whole = distributed_c10d._get_default_store()  # noqa: SLF001
-    store = dist.PrefixStore(f"nodeflow/{number}", whole)  # type: ignore[attr-defined]
-    return GroupTransport(Watch(store, dist.get_rank(), dist.get_world_size()), timeout)
-
-
-def _open_together(folder: FileLike, transport: Transport, *, verify: bool, timeout: float) -> Opened:
-    peers = PeerGroup(transport)
+    store = dist.PrefixStore(f"nodeflow/{next(living.openings)}", whole)  # type: ignore[attr-defined]
+    peers = PeerGroup(GroupTransport(Watch(store, dist.get_rank(), dist.get_world_size()), seconds))
     with peers.together(f"opening {folder}", exchanges=1):
         parts = GraphParts.open(folder, verify=verify)
-        if parts.num_parts != transport.size:
+        if parts.num_parts != peers.size:
             raise ValueError(
-                f"{folder} has {parts.num_parts} parts, but there are {transport.size} processes; start "
+                f"{folder} has {parts.num_parts} parts, but there are {peers.size} processes; start "
                 f"{parts.num_parts} of them, or partition the graph again"
             )
-        part = parts.part(transport.rank)
+        part = parts.part(peers.rank)
         facts = {"version of nodeflow": version("nodeflow"), "identity of the partition": parts.identity}
-        peers.agree("what is opened", {**facts, "timeout": repr(timeout)})
+        peers.agree("what is opened", {**facts, "timeout": repr(seconds)})
     peers.book = parts
-    return Opened(parts, part, peers)
+    return parts, part, peers
