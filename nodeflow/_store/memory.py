@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._peers.alone import ALONE
-from nodeflow._peers.held import Peers
+from nodeflow._peers.held import ALONE, Peers
 from nodeflow._rows.rows import take_rows
 from nodeflow._store.store import Store
 

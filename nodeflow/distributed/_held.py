@@ -12,10 +12,9 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
-from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array
 from nodeflow._edges.queries import Between
-from nodeflow._peers.held import WholeIds
+from nodeflow._peers.held import Held, WholeIds
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts
@@ -43,7 +42,7 @@ class PartIds(WholeIds):
         return ids
 
 
-class HeldPart(Frozen):
+class HeldPart(Held):
     """The edges that a process holds of a graph, by their ids in the part, in rows of the nodes that it owns.
 
     Args:
@@ -51,23 +50,10 @@ class HeldPart(Frozen):
         columns: the edge columns of the whole graph.
     """
 
-    __slots__ = ("_lock", "_out", "edata", "part", "parts", "whole")
-    parts: GraphParts
-    part: GraphPart
-    edata: HeldColumns
-    whole: PartIds
-    _out: list[tuple[Ints, Array, Array]]
-    _lock: threading.Lock
-
     def __init__(self, parts: GraphParts, part: GraphPart, columns: Mapping[str, Tensor | Rows]) -> None:
-        whole = PartIds(parts, part)
-        edata = HeldColumns(columns, part.edge_ids)
-        self._set(parts=parts, part=part, edata=edata, whole=whole, _out=[], _lock=threading.Lock())
-
-    @property
-    def num_edges(self) -> int:
-        """The number of edges held here."""
-        return len(self.part.src)
+        self.parts, self.part, self.num_edges = parts, part, len(part.src)
+        self.edata, self.whole = HeldColumns(columns, part.edge_ids), PartIds(parts, part)
+        self._out, self._lock = list[tuple[Ints, Array, Array]](), threading.Lock()
 
     @property
     def masters(self) -> Tensor:

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
-from nodeflow._peers.counters import Counters
-from nodeflow._peers.held import MANY, Facts
+from nodeflow._peers.held import MANY, Counters, Facts, Peers
 from nodeflow._rows.rows import new_rows
 
 
@@ -79,8 +78,8 @@ class _State(threading.local):
     channel: Any = None
 
 
-class PeerGroup:
-    """Exchanges between the processes that hold a graph. See ``nodeflow._peers.held.Peers``, whose methods these are.
+class PeerGroup(Peers):
+    """Exchanges between several processes that hold a graph.
 
     Every exchange begins with a line of numbers to each process: what is exchanged, how many bytes follow, and whether
     the sender has failed. So processes that do different things, or of which one has raised, all end with an error.
@@ -112,10 +111,6 @@ class PeerGroup:
         packed = [np.zeros(0, np.uint8) if r == self.rank else pack(p) for r, p in enumerate(parcels)]
         received = self._swapped(what, packed, detail)
         return [list(parcels[r]) if r == self.rank else unpack(received[r]) for r in range(self.size)]
-
-    def gather(self, what: str, arrays: Sequence[Array]) -> list[list[Array]]:
-        """Send the same arrays to all processes; return what each process sent."""
-        return self.exchange(what, [arrays] * self.size)
 
     def agree(self, what: str, facts: Facts) -> None:
         """Raise ValueError, on all processes, unless all have the same facts."""

@@ -23,8 +23,7 @@ from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
 from nodeflow._edges.queries import Between, degrees, edges_of
 from nodeflow._edges.stored import Stored, by_id, integers, permutation, read_only, stored, stored_indptr
-from nodeflow._peers.alone import ALONE, HeldWhole
-from nodeflow._peers.held import Held, Peers
+from nodeflow._peers.held import ALONE, Held, Peers
 from nodeflow._runtime import living
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow.graph._folder import open_graph, read_manifest, save_graph
@@ -262,7 +261,7 @@ class Graph(Frozen):
     @property
     def held(self) -> Held:
         """What this process holds of the graph: all of it."""
-        return HeldWhole(self)
+        return Held(self)
 
     @property
     def masters(self) -> Tensor:
