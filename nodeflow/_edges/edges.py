@@ -76,16 +76,22 @@ class Edges(Frozen):
         return edges
 
     def _start(
-        self, indptr: Ints, indices: Array, edge_ids: Array | None, *,
-        rows_per_node: int = 1, patch: Patch | None = None, position_of: Lazy[Ints] | None = None,
+        self,
+        indptr: Ints,
+        indices: Array,
+        edge_ids: Array | None,
+        *,
+        rows_per_node: int = 1,
+        patch: Patch | None = None,
+        position_of: Lazy[Ints] | None = None,
         whole: WholeIds | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
+        ids = None if edge_ids is None else read_only(edge_ids)
+        self._set(indptr=read_only(indptr), indices=read_only(indices), edge_ids=ids)
         self._set(
-            whole=WholeIds((len(indptr) - 1) // rows_per_node) if whole is None else whole,
-            indptr=read_only(indptr), indices=read_only(indices),
-            edge_ids=None if edge_ids is None else read_only(edge_ids), rows_per_node=rows_per_node, patch=patch,
-            _position_of=Lazy(lambda: _inverse(edge_ids)) if position_of is None else position_of,
-        )  # fmt: skip
+            rows_per_node=rows_per_node, patch=patch, _position_of=position_of or Lazy(lambda: _inverse(edge_ids))
+        )
+        self._set(whole=whole or WholeIds((len(indptr) - 1) // rows_per_node))
 
     @property
     def num_rows(self) -> int:
@@ -163,10 +169,8 @@ class Edges(Frozen):
         return self._patched(None)
 
     def _patched(self, patch: Patch | None) -> Edges:
-        return Edges._trusted(
-            self.indptr, self.indices, self.edge_ids, rows_per_node=self.rows_per_node, patch=patch,
-            position_of=self._position_of, whole=self.whole,
-        )  # fmt: skip
+        options = {"rows_per_node": self.rows_per_node, "position_of": self._position_of, "whole": self.whole}
+        return Edges._trusted(self.indptr, self.indices, self.edge_ids, patch=patch, **options)
 
     def _reordered(self, indptr: Ints, order: Ints, rows_per_node: int) -> Edges:
         ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]

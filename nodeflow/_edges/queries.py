@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -30,29 +32,27 @@ def edges_of(rows: Ints, indptr: Ints, indices: Stored, edge_ids: Stored | None)
     return tuple(map(_int64, (indices[position], np.repeat(rows, np.diff(chosen)), edges)))  # type: ignore[return-value]
 
 
-class Between:
-    """All edges from ``u[i]`` to ``v[i]`` for every pair i of nodes.
+class Between(NamedTuple):
+    """All edges from ``u[i]`` to ``v[i]`` for every pair i of nodes: ``edges[first[i]:last[i]]``, ascending ids."""
 
-    The edges of pair i are ``edges[first[i]:last[i]]``, in ascending order of their ids. Costs the in-degrees of the
-    distinct nodes of ``v``, sorted. ``v`` are rows of ``indptr``, and ``num_nodes``, where there are more nodes than
-    rows, is their number.
-    """
+    u: Ints
+    v: Ints
+    first: Ints
+    last: Ints
+    edges: Ints
 
-    __slots__ = ("edges", "first", "last", "u", "v")
-
-    def __init__(
-        self, u: Ints, v: Ints, indptr: Ints, indices: Stored, edge_ids: Stored | None, *, num_nodes: int | None = None
-    ) -> None:
-        self.u, self.v = u, v
+    @classmethod
+    def of(cls, u: Ints, v: Ints, num_nodes: int, indptr: Ints, indices: Stored, edge_ids: Stored | None) -> Between:
+        """Look up the edges in the rows ``v`` of some arrays. Costs the degrees of the distinct rows, sorted."""
         rows, row = np.unique(v, return_inverse=True)
         chosen, position = kernels.csr.csr_rows(indptr, rows)
         edges = position if edge_ids is None else edge_ids[position].astype(np.int64)
-        num_nodes = len(indptr) - 1 if num_nodes is None else num_nodes
         # one integer for each pair of nodes, so that pairs can be looked up in sorted ones
         pair = np.repeat(np.arange(len(rows)), np.diff(chosen)) * num_nodes + indices[position]
         order = np.lexsort((edges, pair))
-        pair, self.edges = pair[order], edges[order]
-        self.first, self.last = (np.searchsorted(pair, row * num_nodes + u, side) for side in ("left", "right"))
+        pair, edges = pair[order], edges[order]
+        first, last = (np.searchsorted(pair, row * num_nodes + u, side) for side in ("left", "right"))
+        return cls(u, v, first, last, edges)
 
     def exist(self) -> Tensor:
         """Return whether there is an edge, bool ``[num_pairs]``."""

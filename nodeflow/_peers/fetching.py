@@ -16,9 +16,13 @@ from nodeflow._rows.rows import as_array, fetch_rows, from_arrays, from_numpy, t
 
 
 def fetch_from_owners(
-    peers: Peers, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor],
+    peers: Peers,
+    what: str,
+    ids: Ints,
+    owners: Callable[[Ints], Ints],
+    held: Callable[[Ints], Tensor],
     before: Callable[[Ints], None] | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the rows ``ids``, ``[len(ids), ...]``, in two exchanges; an id that is asked for repeatedly travels once.
 
     Args:

@@ -45,7 +45,7 @@ _NOTHING: AbstractContextManager[None] = nullcontext()
 
 @dataclass
 class Counters:
-    """What one process has sent to the others and received from them.
+    """Counts of what one process has sent to the others and received from them.
 
     Attributes:
         exchanges: number of exchanges.
@@ -206,7 +206,7 @@ class HeldGraph(Protocol):
 
     @property
     def held(self) -> Held:
-        """What this process holds of the graph."""
+        """The part of the graph that this process holds."""
 
 
 def together(graph: HeldGraph, what: str) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""Which entries go to which process, and where their answers are among those that come back."""
+"""Ways of entries to the processes that own them, and of their answers back."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class Routes:
 
         Raises ValueError where no process has answered.
         """
-        told = [(answer, self.to(r)) for r, answer in enumerate(answers) if answer is not None]
-        if not told:
+        parts = [(answer, self.to(r)) for r, answer in enumerate(answers) if answer is not None]
+        if not parts:
             raise ValueError("there is no answer")
-        return told[0][0] if len(told) == 1 else put_rows(told, len(self.order))
+        return parts[0][0] if len(parts) == 1 else put_rows(parts, len(self.order))
 
     def joined_array(self, answers: Sequence[Array]) -> Ints:
         """Return whole numbers ``[k]`` in the order of the entries, from those of the processes with entries."""

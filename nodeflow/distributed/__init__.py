@@ -5,8 +5,8 @@ Where to change something:
 - ``_partition_graph``: cuts a graph into the parts that processes hold. ``partitions._cut`` says which part owns
   which node, ``partitions._edge_groups`` where edges lie.
 - ``_graph_parts``: the folder that it writes, its parts, and their sizes.
-- ``_open``: opens such a folder on all processes.
-- ``_graph``: the graph as a process sees it. ``_held`` is what samplers read of its part, ``_rows`` its columns.
+- ``_graph``: opens such a folder on all processes, and is the graph as a process sees it. ``_held`` is what samplers
+  read of its part, and its columns.
 - ``_peers``: exchanges between processes, which all end or all fail. ``_transport`` moves the bytes, and says which
   process is missing.
 

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, Literal, NoReturn, overload
+from importlib.metadata import version
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed import distributed_c10d
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_pairs, first_true
+from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_number
 from nodeflow._base.types import FileLike, IdsLike
+from nodeflow._edges.queries import Between
 from nodeflow._peers.fetching import fetch_from_owners
 from nodeflow._peers.routes import Routes
+from nodeflow._rows.rows import take_rows
 from nodeflow._runtime import living
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts
-from nodeflow.distributed._held import HeldEnds, HeldPart
-from nodeflow.distributed._open import open_part, open_whole
+from nodeflow.distributed._held import DistributedRows, HeldEnds, HeldPart
 from nodeflow.distributed._peers import PeerGroup
-from nodeflow.distributed._rows import DistributedRows
+from nodeflow.distributed._transport import GroupTransport, Watch
 from nodeflow.graph import Graph, GraphFrame
 from nodeflow.partitions import sums
 
@@ -32,7 +35,8 @@ class DistributedGraph(Graph):
     to it gives the NodeFlows that it gives on the whole graph in one process, bit for bit. Only, some calls are
     *collective*: every process must make them, in the same order, with arguments of its own. These are binding a
     sampler, drawing, fetching rows of columns (so ``copy_from_parent`` and batches of a loader), ``in_degrees``,
-    ``out_degrees``, ``find_edges`` and ``edge_ids``. Arguments may differ between processes, and be empty.
+    ``out_degrees``, ``find_edges``, ``edge_ids`` and ``has_edges`` (the last two not on a graph that was partitioned
+    into a grid). Arguments may differ between processes, and be empty.
 
     ``parts`` is the folder, ``held`` what this process holds, ``peers`` the processes, whose ``peers.counters`` count
     what was sent.
@@ -49,10 +53,8 @@ class DistributedGraph(Graph):
             for kind, columns in (("node", part.ndata), ("edge", part.edata))
         )
         edges = GraphFrame(parts.num_edges, edata)
-        self._set(
-            parts=parts, peers=peers, ndata=GraphFrame(parts.num_nodes, ndata), edata=edges,
-            held=HeldPart(parts, part, edges), uid=str(uuid.uuid4()),
-        )  # fmt: skip
+        self._set(parts=parts, peers=peers, held=HeldPart(parts, part, edges), uid=str(uuid.uuid4()))
+        self._set(ndata=GraphFrame(parts.num_nodes, ndata), edata=edges)
         living.graphs[self.uid] = self
 
     @classmethod
@@ -109,35 +111,12 @@ class DistributedGraph(Graph):
         src, dst = DistributedRows(self.peers, self.parts, "edge", "ends", HeldEnds(self.held.part)).fetch(ids).T
         return src.contiguous(), dst.contiguous()
 
-    @overload
-    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[False] = False) -> Tensor: ...
-    @overload
-    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[True]) -> tuple[Tensor, Tensor, Tensor]: ...
-    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: bool = False) -> Tensor | tuple[Tensor, Tensor, Tensor]:
-        """Return the lowest id of the edges ``u[i] -> v[i]``, or all of them; see ``Graph.edge_ids``. Collective.
-
-        Raises also ValueError for a graph that was partitioned into a grid.
-        """
+    def _between(self, u: IdsLike, v: IdsLike) -> Between:
         with self.peers.together("edges between nodes", exchanges=2):
-            src, dst = as_ids(u, "u", self.num_nodes), as_ids(v, "v", self.num_nodes)
-            check_pairs(src, dst, "u and v", "pair of nodes")
-            indptr, edges = self._edges_between(src, dst)
-        counts = np.diff(indptr)
-        if return_uv:
-            ends = torch.from_numpy(np.repeat(np.stack([src, dst]), counts, axis=1))
-            return ends[0], ends[1], torch.from_numpy(edges)
-        if (at := first_true(counts == 0)) is not None:
-            raise ValueError(
-                f"there is no edge {src[at]} -> {dst[at]} (pair {at} of {len(src)}); pass return_uv=True for the edges "
-                "that there are"
-            )
-        return torch.from_numpy(edges[indptr[:-1]])
+            return super()._between(u, v)
 
-    def _edges_between(self, u: Ints, v: Ints) -> tuple[Ints, Ints]:
-        """``(indptr, edge ids)`` of all edges from ``u[i]`` to ``v[i]``, asked of those that hold them.
-
-        A pair that is asked for repeatedly travels once. Raises ValueError for a graph that was cut into a grid.
-        """
+    def _edges_between(self, u: Ints, v: Ints) -> Between:
+        """The edges of pairs, asked of those that hold them; a pair that is asked for repeatedly travels once."""
         peers, lie = self.peers, self.parts.edges
         if lie not in ("in", "out"):
             raise ValueError(
@@ -151,7 +130,7 @@ class DistributedGraph(Graph):
         parcels = [arrays for arrays in peers.exchange("edges between nodes", answers) if arrays]
         counts, ids = (np.concatenate([np.zeros(0, np.int64), *(arrays[i] for arrays in parcels)]) for i in range(2))
         indptr, at = kernels.csr.csr_rows(sums(counts), routes.back()[index.reshape(-1)])
-        return indptr, ids[at]
+        return Between(u, v, indptr[:-1], indptr[1:], ids[at])
 
     def _degrees(self, name: str, nodes: Ints, counts: Ints, v: IdsLike | _All) -> Tensor:
         """Degrees, from the numbers of edges that each process has at some nodes, which their owners add up."""
@@ -182,8 +161,47 @@ class DistributedGraph(Graph):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(
             "this needs all edges of the graph, and this process holds a part of them (graph.held); "
-            "distributed graphs answer in_degrees, out_degrees, find_edges, edge_ids, and samplers that draw row by row"
+            "distributed graphs answer in_degrees, out_degrees, find_edges, edge_ids, has_edges, and samplers"
         )
 
-    csc = csr = in_edges = out_edges = edges = has_edges = save = _refuse
+    csc = csr = in_edges = out_edges = edges = save = _refuse
     indptr = indices = stored_edge_ids = property(_refuse)
+
+
+def open_whole(folder: FileLike, *, verify: bool) -> Graph:
+    """Open a folder of one part as the graph that it is.
+
+    Raises RuntimeError for a folder of several parts.
+    """
+    parts = GraphParts.open(folder, verify=verify)
+    if parts.num_parts != 1:
+        raise RuntimeError(
+            f"{folder} has {parts.num_parts} parts, one for each of {parts.num_parts} processes, and this process is "
+            "alone: start the program with torchrun, and call torch.distributed.init_process_group('gloo') first"
+        )
+    part, indptr = parts.part(0), np.zeros(parts.num_nodes + 1, np.int64)
+    indptr[part.rows + 1] = np.diff(part.indptr)
+    order = torch.from_numpy(parts.edge_places(np.arange(parts.num_edges)))
+    edata = {name: take_rows(column, order) for name, column in part.edata.items()}
+    return Graph(np.cumsum(indptr), part.src, edge_ids=part.edge_ids, ndata=part.ndata, edata=edata)
+
+
+def open_part(folder: FileLike, timeout: float, *, verify: bool) -> tuple[GraphParts, GraphPart, PeerGroup]:
+    """Return a folder of parts, the part of this process, and the processes; see ``DistributedGraph.open``."""
+    seconds = as_number(timeout, "timeout", above=0)
+    # the store by which the processes found each other; under torchrun it outlives each of them. It has no public name
+    whole = distributed_c10d._get_default_store()  # noqa: SLF001
+    store = dist.PrefixStore(f"nodeflow/{next(living.openings)}", whole)  # type: ignore[attr-defined]
+    peers = PeerGroup(GroupTransport(Watch(store, dist.get_rank(), dist.get_world_size()), seconds))
+    with peers.together(f"opening {folder}", exchanges=1):
+        parts = GraphParts.open(folder, verify=verify)
+        if parts.num_parts != peers.size:
+            raise ValueError(
+                f"{folder} has {parts.num_parts} parts, but there are {peers.size} processes; start "
+                f"{parts.num_parts} of them, or partition the graph again"
+            )
+        part = parts.part(peers.rank)
+        facts = {"version of nodeflow": version("nodeflow"), "identity of the partition": parts.identity}
+        peers.agree("what is opened", {**facts, "timeout": repr(seconds)})
+    peers.book = parts
+    return parts, part, peers

@@ -42,9 +42,17 @@ class GraphParts(CutGraph):
     """
 
     __slots__ = (
-        "_book", "edges", "grid", "identity", "mirrors", "original_edges", "original_nodes", "renumbered",
-        "test", "val",
-    )  # fmt: skip
+        "_book",
+        "edges",
+        "grid",
+        "identity",
+        "mirrors",
+        "original_edges",
+        "original_nodes",
+        "renumbered",
+        "test",
+        "val",
+    )
     layout = (KIND, VERSION)
     edges: str
     grid: tuple[int, int] | None
@@ -59,10 +67,8 @@ class GraphParts(CutGraph):
 
     def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
         count, sizes, grid = self.num_parts, facts["sizes"], facts["grid"]
-        self._set(
-            edges=str(facts["edges"]), grid=None if grid is None else (int(grid[0]), int(grid[1])),
-            renumbered=bool(facts["renumbered"]), identity=str(facts["identity"]),
-        )  # fmt: skip
+        self._set(edges=str(facts["edges"]), grid=None if grid is None else (int(grid[0]), int(grid[1])))
+        self._set(renumbered=bool(facts["renumbered"]), identity=str(facts["identity"]))
         lengths = {len(sizes[name]) for name in ("masters", "edges", "mirrors")}
         if lengths != {count} or [sum(sizes[n]) for n in ("masters", "edges")] != [self.num_nodes, self.num_edges]:
             raise ValueError("the sizes of the parts do not fit those of the graph")
@@ -116,11 +122,10 @@ class GraphParts(CutGraph):
     def report(self) -> PartsReport:
         """Return the sizes of the parts, the cut and the replication factor; printed, it is a table."""
         sizes, sharing = self.manifest.facts["sizes"], (self.mirrors > 0) | (self.mirrors.T > 0)
-        return PartsReport(
-            num_nodes=self.num_nodes, num_edges=self.num_edges, cut_edges=int(self.manifest.facts["cut"]),
-            masters=tuple(sizes["masters"]), edges=tuple(sizes["edges"]), mirrors=tuple(sizes["mirrors"]),
-            partners=tuple(sharing.sum(1).tolist()), train=None if sizes["train"] is None else tuple(sizes["train"]),
-        )  # fmt: skip
+        masters, edges, mirrors = (tuple(sizes[name]) for name in ("masters", "edges", "mirrors"))
+        train, partners = sizes["train"], tuple(sharing.sum(1).tolist())
+        whole = self.num_nodes, self.num_edges, int(self.manifest.facts["cut"])
+        return PartsReport(*whole, masters, edges, mirrors, partners, None if train is None else tuple(train))
 
     def __repr__(self) -> str:
         grid = "" if self.grid is None else f" {self.grid[0]} x {self.grid[1]}"
@@ -190,12 +195,10 @@ class GraphPart(Frozen):
             whole = False
         if not whole:
             raise ValueError(f"{folder} has a manifest whose arrays do not fit together: it is damaged")
-        self._set(
-            folder=folder, part=part, identity=identity,
-            **{name: map_array(folder, arrays[name]) for name in ("rows", *shapes)},
-            **{kind: {name.removeprefix(f"{kind}/"): map_tensor(folder, arrays[name]) for name in names}
-               for kind, names in frames.items()},
-        )  # fmt: skip
+        self._set(folder=folder, part=part, identity=identity)
+        self._set(**{name: map_array(folder, arrays[name]) for name in ("rows", *shapes)})
+        for kind, names in frames.items():
+            self._set(**{kind: {name.removeprefix(f"{kind}/"): map_tensor(folder, arrays[name]) for name in names}})
 
     @property
     def num_edges(self) -> int:
@@ -207,7 +210,7 @@ class GraphPart(Frozen):
 
 
 class PartsReport(NamedTuple):
-    """How a graph was cut: ``GraphParts.report`` makes it, and ``print`` shows it as a table.
+    """Sizes of the parts of a graph: ``GraphParts.report`` makes them, and ``print`` shows them as a table.
 
     ``masters``, ``edges``, ``mirrors`` and ``partners`` have a number per part: nodes that it owns, edges in it, nodes
     that its edges need from others, and other parts with which it shares a node. ``train`` are training nodes, None
@@ -259,20 +262,15 @@ class PartsReport(NamedTuple):
         return None if self.train is None else _balance(self.train)
 
     def __str__(self) -> str:
-        columns = {"part": tuple(range(len(self.masters))), "masters": self.masters, "edges": self.edges,
-                   "mirrors": self.mirrors, "partners": self.partners}  # fmt: skip
-        if self.train is not None:
-            columns["train"] = self.train
-        cells = [[name, *(f"{value:,}" for value in values)] for name, values in columns.items()]
+        names = ["masters", "edges", "mirrors", "partners", *([] if self.train is None else ["train"])]
+        columns = [("part", range(len(self.masters))), *((name, getattr(self, name)) for name in names)]
+        cells = [[name, *(f"{value:,}" for value in values)] for name, values in columns]
         widths = [max(map(len, column)) for column in cells]
-        table = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-                 for row in zip(*cells, strict=True)]  # fmt: skip
+        lines = [map(str.rjust, row, widths) for row in zip(*cells, strict=True)]
         train = "" if self.train_balance is None else f", training nodes {self.train_balance:.2f}"
         largest = f"nodes {self.node_balance:.2f}, edges {self.edge_balance:.2f}{train}"
-        return "\n".join([
-            *table, f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges cut",
-            f"largest over mean: {largest}",
-        ])  # fmt: skip
+        shares = f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges cut"
+        return "\n".join([*map("  ".join, lines), shares, f"largest over mean: {largest}"])
 
 
 def _balance(sizes: tuple[int, ...]) -> float:

@@ -1,4 +1,4 @@
-"""The part of a graph that a process holds, as samplers and columns read it."""
+"""The part of a graph that a process holds, as samplers read it, and columns whose rows several processes hold."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array
+from nodeflow._base.types import Array, IdsLike
 from nodeflow._edges.queries import Between
-from nodeflow._peers.held import Held, WholeIds
+from nodeflow._peers.fetching import fetch_from_owners
+from nodeflow._peers.held import Held, Peers, WholeIds
 from nodeflow._rows.base import RowsBase
-from nodeflow._rows.rows import Rows, fetch_rows
+from nodeflow._rows.rows import Rows, fetch_rows, layout_of
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts
-from nodeflow.distributed._rows import DistributedRows
 
 
 class PartIds(WholeIds):
@@ -100,7 +100,7 @@ class HeldPart(Held):
         rows, row = np.unique(self.parts.places(near), return_inverse=True)
         ends, position = kernels.csr.csr_rows(indptr, rows)
         edges = self.whole.edge_ids_of(position if ids is None else ids[position])
-        return Between(far, row, ends, other[position], edges, num_nodes=self.whole.num_nodes).grouped()
+        return Between.of(far, row, self.whole.num_nodes, ends, other[position], edges).grouped()
 
     def edges_here(self, eid: Ints) -> Ints:
         """Return the ids in the part of those of the edges ``eid``, parent ids, that are held here."""
@@ -151,3 +151,46 @@ class HeldColumns(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._columns)
+
+
+class DistributedRows(RowsBase):
+    """Rows of a column by parent id, each held by one process: ``Rows`` that fetch from the owners.
+
+    ``fetch`` is collective: every process calls it, in the same order, with ids of its own, which may be none. An id
+    that is asked for repeatedly travels once. ``held`` are the rows that this process holds, in the order of its part.
+
+    Args:
+        peers: the processes.
+        parts: says where a row lies among those of its owner: the folder of the parts.
+        kind: "node" or "edge", what the rows belong to.
+        name: the name of the column, for messages.
+        held: the rows that this process holds, ``[k, ...]``: a tensor, or ``Rows``.
+    """
+
+    collective = True
+
+    def __init__(self, peers: Peers, parts: GraphParts, kind: str, name: str, held: Tensor | Rows) -> None:
+        self._peers, self._parts, self._kind, self._name = peers, parts, kind, name
+        self.held: Tensor | Rows = held
+        self.shape = (parts.num_nodes if kind == "node" else parts.num_edges, *held.shape[1:])
+        self.dtype, self.layout = held.dtype, layout_of(held)
+
+    def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
+        """Return the rows ``ids``, int64 ``[k]``, as ``[k, ...]``; see ``RowsBase.fetch``; collective."""
+        with self._peers.together(f"{self._kind} column {self._name}", exchanges=2):
+            return super().fetch(ids, out)
+
+    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        what = f"{self._kind} column {self._name}"
+        return fetch_from_owners(self._peers, what, ids, self._owners, self._rows_at)
+
+    def _owners(self, ids: Ints) -> Ints:
+        return self._peers.owners(ids) if self._kind == "node" else self._peers.edge_owners(ids)
+
+    def _rows_at(self, ids: Ints) -> Tensor:
+        parts = self._parts
+        places = parts.places(ids) if self._kind == "node" else parts.edge_places(ids)
+        return fetch_rows(self.held, torch.from_numpy(places))
+
+    def _details(self) -> str:
+        return f"{self.held.shape[0]} rows here"

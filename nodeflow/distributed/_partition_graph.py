@@ -137,9 +137,8 @@ def partition_graph(
             counts = grouped.count(bar.update)
             rows = None if edges == "in" else counts.rows
             arrays, parts = _write_edges(grouped, masters, of_edges, counts.edges, rows, draft, folders, renumber, bar)
-            written = split_nodes(
-                nodes, masters, masters.sizes, lambda i, _: [one / f"node-{i}.npy" for one in folders], folders, bar
-            )
+            files = [[one / f"node-{i}.npy" for one in folders] for i in range(len(nodes))]
+            written = split_nodes(nodes, masters, masters.sizes, files, folders, bar)
         for k, of_part in enumerate(parts):
             of_part |= {f"ndata/{name}": files[k] for name, files in written.items()}
             own = np.arange(masters.begin[k], masters.begin[k + 1]) if renumber else masters.nodes(k)
@@ -154,18 +153,14 @@ def partition_graph(
         book |= {name: np.sort(masters.renumbered(ids)) if renumber else ids for name, ids in split.items()}
         arrays |= write_arrays(draft, {**book, "mirrors": mirrors})
         trained = masters.owner[split["train"]] if "train" in split else None
-        facts: dict[str, Any] = {
-            "num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "num_parts": count,
-            "method": method if isinstance(method, str) else "given", "edges": edges,
-            "grid": list(grid_of(count)) if edges == "grid" else None, "balance": balance, "renumbered": renumber,
-            "seed": number, "cut": counts.cut,
-            "ndata": _columns(parts[0], "ndata/"), "edata": _columns(parts[0], "edata/"),
-            "sizes": {
-                "masters": masters.sizes.tolist(), "edges": counts.edges.tolist(), "mirrors": mirrors.sum(1).tolist(),
-                "train": None if trained is None else np.bincount(trained, minlength=count).tolist(),
-            },
-            "nodeflow": __version__,
-        }  # fmt: skip
+        sizes = {"masters": masters.sizes, "edges": counts.edges, "mirrors": mirrors.sum(1)}
+        sizes["train"] = None if trained is None else np.bincount(trained, minlength=count)
+        grid = list(grid_of(count)) if edges == "grid" else None
+        facts: dict[str, Any] = {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "num_parts": count}
+        facts |= {"method": method if isinstance(method, str) else "given", "seed": number, "nodeflow": __version__}
+        facts |= {"edges": edges, "grid": grid, "balance": balance, "renumbered": renumber, "cut": counts.cut}
+        facts |= {kind: _columns(parts[0], f"{kind}/") for kind in ("ndata", "edata")}
+        facts["sizes"] = {name: None if array is None else array.tolist() for name, array in sizes.items()}
         facts["identity"] = _identity(facts, [arrays, *parts])
         for k, (one, of_part) in enumerate(zip(folders, parts, strict=True)):
             Manifest(PART_KIND, VERSION, of_part, {"part": k, "identity": facts["identity"]}).write(one)
@@ -257,10 +252,8 @@ def _mirrors(folders: list[Path], described: list[dict[str, ArrayFile]], masters
 
 def _columns(arrays: Mapping[str, ArrayFile], prefix: str) -> list[dict[str, Any]]:
     """Return the names of columns with the type and shape of their rows."""
-    return [
-        {"name": name.removeprefix(prefix), "dtype": array.dtype, "row": list(array.shape[1:])}
-        for name, array in arrays.items() if name.startswith(prefix)
-    ]  # fmt: skip
+    columns = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return [{"name": name, "dtype": array.dtype, "row": list(array.shape[1:])} for name, array in columns.items()]
 
 
 def _identity(facts: Mapping[str, Any], arrays: Sequence[Mapping[str, ArrayFile]]) -> str:

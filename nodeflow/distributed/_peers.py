@@ -70,11 +70,11 @@ def _kind(what: str) -> int:
 
 
 class _State(threading.local):
-    """What a thread is doing: exchanges made so far, operations entered, the error that it has told, its channel."""
+    """The state of a thread: exchanges so far, operations entered, the error that others know of, its channel."""
 
-    made = 0
+    exchanges = 0
     depth = 0
-    told: Exception | None = None
+    reported: Exception | None = None
     channel: Any = None
 
 
@@ -149,26 +149,26 @@ class PeerGroup(Peers):
     def together(self, what: str, exchanges: int = MANY) -> Iterator[None]:
         """Enter an operation whose errors are raised on all processes; see ``Peers``."""
         state = self._state
-        begun, state.depth = state.made, state.depth + 1
+        begun, state.depth = state.exchanges, state.depth + 1
         try:
             yield
         except PeerError:
             raise
         except Exception as error:
-            if state.made - begun < exchanges and state.told is not error:
-                state.told = error  # an operation around this one need not tell it again
+            if state.exchanges - begun < exchanges and state.reported is not error:
+                state.reported = error  # an operation around this one need not tell it again
                 self._tell(what, error)
             raise
         finally:
             state.depth -= 1
             if not state.depth:
-                state.told = None
+                state.reported = None
 
     def _swapped(self, what: str, packed: Sequence[Bytes], detail: str) -> list[Bytes]:
         begun, said = perf_counter(), f"{what} ({detail})" if detail else what
         self._transport.enter(said)
         heard = self._transport.swap(self._line(said, _WELL, packed))
-        self._state.made += 1
+        self._state.exchanges += 1
         self._check(said, heard)
         sent = [len(parcel) for parcel in packed]
         counters = self.counters
@@ -192,7 +192,7 @@ class PeerGroup(Peers):
         if not len(others) and not len(strange):
             return
         # all processes have heard of it: they tell each other what they were doing, or why they failed
-        words = self._told(what.encode())
+        words = self._words(what.encode())
         if len(others):
             rank = int(others[0])
             raise PeerError(f"rank {rank} failed while this one was at {what}: {words[rank]}")
@@ -202,7 +202,7 @@ class PeerGroup(Peers):
             "bind in the same order"
         )
 
-    def _told(self, words: bytes) -> list[str]:
+    def _words(self, words: bytes) -> list[str]:
         """Send words to all other processes; return theirs."""
         own = np.frombuffer(words, np.uint8)
         sizes = self._transport.swap(np.full((self.size, 1), len(own), np.int64))[:, 0]
@@ -216,7 +216,7 @@ class PeerGroup(Peers):
             self._transport.enter(what)
             empty = [np.zeros(0, np.uint8)] * self.size
             self._transport.swap(self._line(what, _FAILED, empty))
-            self._told(f"{type(error).__name__}: {error} (at {what})".encode())
+            self._words(f"{type(error).__name__}: {error} (at {what})".encode())
         except PeerError:  # they are gone: this process has an error of its own to raise
             pass
 

@@ -260,7 +260,7 @@ class Graph(Frozen):
 
     @property
     def held(self) -> Held:
-        """What this process holds of the graph: all of it."""
+        """The part of the graph that this process holds: all of it."""
         return Held(self)
 
     @property
@@ -367,7 +367,10 @@ class Graph(Frozen):
     def _between(self, u: IdsLike, v: IdsLike) -> Between:
         src, dst = as_ids(u, "u", self.num_nodes), as_ids(v, "v", self.num_nodes)
         check_pairs(src, dst, "u and v", "pair of nodes")
-        return Between(src, dst, *self.csc())
+        return self._edges_between(src, dst)
+
+    def _edges_between(self, u: Ints, v: Ints) -> Between:
+        return Between.of(u, v, self.num_nodes, *self.csc())
 
     plot = plot
 

@@ -12,9 +12,7 @@ from nodeflow.graph import Graph
 from nodeflow.sampling import links
 
 SLACK = 0.05
-"""How far the number of nodes of a kind in a part may be from its mean."""
-
-
+"""The share by which the number of nodes of a kind in a part may differ from its mean."""
 _COUNTS = 2**24  # links from nodes into parts that are counted at a time
 
 
@@ -25,11 +23,11 @@ def balanced(graph: Graph, owner: Array, chosen: Array, num_parts: int) -> Array
     parts become the fewest less (a move may also gain some). They are moved in rounds; the losses are counted anew in
     each.
     """
-    found, between = owner.astype(np.int64), links(graph)
+    moved, between = owner.astype(np.int64), links(graph)
     for nodes in (np.flatnonzero(chosen), np.flatnonzero(~chosen)):
-        while moves := _moves(np.bincount(found[nodes], minlength=num_parts)):
-            _one_round(between, found, nodes, *moves)
-    return found
+        while moves := _moves(np.bincount(moved[nodes], minlength=num_parts)):
+            _one_round(between, moved, nodes, *moves)
+    return moved
 
 
 def bounds(total: int, num_parts: int) -> tuple[int, int]:

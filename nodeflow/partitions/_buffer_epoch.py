@@ -30,17 +30,23 @@ class BufferEpoch:
     """
 
     def __init__(
-        self, partitions: Partitions, order: Order, nodes: NodeSlots, edges: EdgeSlots, counters: BufferCounters, *,
-        train: Ints | None, seed: int, epoch: int, prefetch: bool,
-    ) -> None:  # fmt: skip
-        self._parts, self._order, self._nodes, self._edges = partitions, order, nodes, edges
-        self._counters, self._prefetch, self._key = counters, prefetch, (seed, epoch)
-        self._train = train
-        self._seed_states = None if train is None else seed_states(partitions, order, train, seed, epoch)
+        self,
+        partitions: Partitions,
+        order: Order,
+        slots: tuple[NodeSlots, EdgeSlots],
+        counters: BufferCounters,
+        train: Ints | None,
+        key: tuple[int, int],
+        *,
+        prefetch: bool,
+    ) -> None:
+        self._parts, self._order, self._counters, self._prefetch = partitions, order, counters, prefetch
+        (self._nodes, self._edges), self._train, self._key = slots, train, key
+        self._seed_states = None if train is None else seed_states(partitions, order, train, key)
         self._workers = Workers(1, "nodeflow-partitions")
         self._stop = threading.Event()
         self._state: BufferState | None = None
-        nodes.begin_epoch(partitions)
+        self._nodes.begin_epoch(partitions)
 
     def states(self, start: int = 0) -> Iterator[BufferState]:
         """Yield the states in turn from number ``start`` on. Raises what the thread raises."""
@@ -143,10 +149,10 @@ class BufferEpoch:
         return [old[slot] for slot in slots]
 
 
-def seed_states(partitions: Partitions, order: Order, train: Ints, seed: int, epoch: int) -> Ints:
+def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[int, int]) -> Ints:
     """Return for every training row the state that trains on it: a random one of those that hold its partition.
 
-    Raises ValueError for a row whose partition no state holds.
+    ``key`` is the seed and the number of the epoch. Raises ValueError for a row whose partition no state holds.
     """
     holding = [order.holding(partition) for partition in range(order.num_parts)]
     counts = np.array([len(states) for states in holding])
@@ -157,7 +163,7 @@ def seed_states(partitions: Partitions, order: Order, train: Ints, seed: int, ep
             f"training node {partitions.parents[row]} is in partition {row // partitions.size}, which no state of the "
             "order holds"
         )
-    drawn = Random(derive_key("seeds", seed, epoch)).integers(train, counts[number]).numpy()
+    drawn = Random(derive_key("seeds", *key)).integers(train, counts[number]).numpy()
     padded = np.array([states + [0] * (counts.max() - len(states)) for states in holding])
     chosen: Ints = padded[number, drawn]
     return chosen

@@ -19,7 +19,7 @@ from nodeflow.partitions._partitions import Partitions
 
 @dataclass
 class BufferCounters:
-    """What a ``PartitionBuffer`` has read, written and waited for, over all of its epochs.
+    """Counts of a ``PartitionBuffer``, over all of its epochs.
 
     ``bytes_read`` are those of node columns: (slots + swaps) times the bytes of a partition in every epoch;
     ``edge_bytes_read`` those of edges and their columns. ``bytes_written`` are those of writable columns.

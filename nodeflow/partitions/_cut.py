@@ -36,8 +36,7 @@ class Masters(Frozen):
         owner = owner.astype(part_type(num_parts), copy=False)
         begin, order = kernels.csr.sort_by_destination(owner, num_parts)
         place = np.empty(len(owner), np.int32 if len(owner) < 2**31 else np.int64)
-        for k in range(num_parts):
-            place[order[begin[k] : begin[k + 1]]] = np.arange(begin[k + 1] - begin[k])
+        place[order] = np.arange(len(owner)) - np.repeat(begin[:-1], np.diff(begin))
         self._set(owner=owner, order=order, begin=begin, place=place)
 
     @property

@@ -1,4 +1,4 @@
-"""What the folders of cut graphs share: those that a buffer reads, and those of which processes hold a part each."""
+"""The base of folders of cut graphs: those that a buffer reads, and those of which processes hold a part each."""
 
 from __future__ import annotations
 
@@ -24,8 +24,17 @@ class CutGraph(Frozen):
     """
 
     __slots__ = (
-        "_verify", "edata", "folder", "manifest", "method", "ndata", "num_edges", "num_nodes", "num_parts", "train",
-    )  # fmt: skip
+        "_verify",
+        "edata",
+        "folder",
+        "manifest",
+        "method",
+        "ndata",
+        "num_edges",
+        "num_nodes",
+        "num_parts",
+        "train",
+    )
     layout: ClassVar[tuple[str, int]]
     folder: Path
     manifest: Manifest
@@ -42,15 +51,14 @@ class CutGraph(Frozen):
         path = Path(folder).absolute()
         manifest = Manifest.read(path, *self.layout, contents=verify)
         facts = manifest.facts
+        self._set(folder=path, manifest=manifest, _verify=verify)
         try:
             # folders of partitions have had this word from the first version on
             count = facts["num_partitions" if "num_partitions" in facts else "num_parts"]
-            self._set(
-                folder=path, manifest=manifest, _verify=verify, num_parts=int(count), method=str(facts["method"]),
-                num_nodes=int(facts["num_nodes"]), num_edges=int(facts["num_edges"]),
-                **{kind: [column if isinstance(column, str) else column["name"] for column in facts[kind]]
-                   for kind in ("ndata", "edata")},
-            )  # fmt: skip
+            self._set(num_nodes=int(facts["num_nodes"]), num_edges=int(facts["num_edges"]), num_parts=int(count))
+            for kind in ("ndata", "edata"):
+                self._set(**{kind: [name if isinstance(name, str) else name["name"] for name in facts[kind]]})
+            self._set(method=str(facts["method"]))
             whole = fit(manifest.arrays, self._read(facts))
         except (KeyError, TypeError, ValueError, IndexError):
             whole = False

@@ -35,23 +35,24 @@ class NodeSlots:
     """
 
     def __init__(
-        self, partitions: Partitions, columns: Sequence[str], writable: Collection[str], slots: int, spare: int, *,
+        self,
+        partitions: Partitions,
+        columns: Sequence[str],
+        writable: Collection[str],
+        slots: int,
+        spare: int,
+        *,
         page_cache: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._partitions, self._page_cache, self.spare = partitions, page_cache, spare
         self._writable = [name for name in columns if name in writable]
         self._arrays = {name: partitions.node_array(name, 0) for name in columns}
         for name in self._writable:
             if self._arrays[name].csr is not None:
                 raise TypeError(f"writable names column {name!r}, whose rows are sparse; learned rows are dense")
-        # sparse rows have no size of their own: a slot holds the matrix of its partition
-        self._slots: dict[str, Any]
-        self._spare: dict[str, Any]
         self._slots, self._spare = (
-            {name: [None] * count if array.csr else np.zeros((count, *array.shape), numpy_type(array.torch_type))
-             for name, array in self._arrays.items()}
-            for count in (slots, spare)
-        )  # fmt: skip
+            {name: _memory(count, array) for name, array in self._arrays.items()} for count in (slots, spare)
+        )
         self.written: dict[str, ArrayFile] = {}
 
     def begin_epoch(self, partitions: Partitions) -> None:
@@ -85,10 +86,9 @@ class NodeSlots:
                 writer.append(rows)
                 self.written[f"ndata/{name}/{partition}"] = writer.finish(folder, flush=not self._page_cache)
             except OSError as error:
-                raise OSError(
-                    error.errno, f"{error.strerror}: partition {partition} of column {name!r}; the epoch is not "
-                    f"committed, the folder stays as after epoch {self._partitions.epoch}", str(path),
-                ) from error  # fmt: skip
+                why = f"{error.strerror}: partition {partition} of column {name!r}; the epoch is not committed"
+                why += f", the folder stays as after epoch {self._partitions.epoch}"
+                raise OSError(error.errno, why, str(path)) from error
             bytes_written += rows.nbytes
         return bytes_written
 
@@ -122,3 +122,10 @@ class NodeSlots:
                 view.flags.writeable = name in self._writable
                 columns[name] = from_numpy(view, self._arrays[name].torch_type)
         return columns
+
+
+def _memory(count: int, array: ArrayFile) -> Any:
+    """Return places for the rows of partitions; sparse rows, which have no size of their own, are put there whole."""
+    if array.csr is not None:
+        return [None] * count
+    return np.zeros((count, *array.shape), numpy_type(array.torch_type))

@@ -152,7 +152,7 @@ class PartitionBuffer:
         if self._train is None:
             raise ValueError("there are no training nodes; pass train to write_partitions or to PartitionBuffer")
         order = self.order_of(number)
-        chosen = seed_states(self.partitions, order, self._train, self.seed, number)
+        chosen = seed_states(self.partitions, order, self._train, (self.seed, number))
         counts: list[int] = np.bincount(chosen, minlength=len(order.states)).tolist()
         return counts
 
@@ -195,10 +195,8 @@ class PartitionBuffer:
         order, start, self._start = self.order_of(self.epoch), self._start, 0
         nodes = self._node_slots(order.most_swapped)
         edges = EdgeSlots(self.partitions, self._edata, page_cache=self._page_cache)
-        run = BufferEpoch(
-            self.partitions, order, nodes, edges, self.counters,
-            train=self._train, seed=self.seed, epoch=self.epoch, prefetch=self._prefetch,
-        )  # fmt: skip
+        train, key = self._train, (self.seed, self.epoch)
+        run = BufferEpoch(self.partitions, order, (nodes, edges), self.counters, train, key, prefetch=self._prefetch)
         self._running = run
         return self._states(run, self.epoch, start)
 

@@ -52,19 +52,23 @@ class SplitColumn:
 
 
 def split_nodes(
-    columns: Mapping[str, NewColumn], masters: Masters, sizes: Ints, files: Callable[[int, str], Sequence[Path]],
-    folders: Sequence[Path], bar: Any,
-) -> dict[str, list[ArrayFile]]:  # fmt: skip
+    columns: Mapping[str, NewColumn],
+    masters: Masters,
+    sizes: Ints,
+    files: Sequence[Sequence[Path]],
+    folders: Sequence[Path],
+    bar: Any,
+) -> dict[str, list[ArrayFile]]:
     """Split node columns over files, one per part, and describe these by column and part.
 
-    ``files`` names the files of a column by its number and name, and ``sizes`` the rows of each part. Nodes of a part
+    ``files`` are those of each column by part, and ``sizes`` the rows of each part. Nodes of a part
     are in the order of their ids, so rows that are read in order, some at a time, are appended to the files.
     """
     written = {}
     num_nodes = len(masters.owner)
-    for i, (name, column) in enumerate(columns.items()):
+    for (name, column), own in zip(columns.items(), files, strict=True):
         sample = rows_of(column, name, torch.zeros(min(num_nodes, 1), dtype=torch.int64))
-        out = SplitColumn(files(i, name), sample, sizes)
+        out = SplitColumn(own, sample, sizes)
         kind = (sample.dtype, sample.shape[1:], sample.layout)
         step = 2**14 if is_sparse(sample) else max(_BYTES // max(row_bytes(sample), 1), 1)
         for first in range(0, num_nodes, step):

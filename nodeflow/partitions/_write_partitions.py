@@ -96,16 +96,12 @@ def write_partitions(
         total = 2 * graph.num_edges + graph.num_nodes * len(nodes)
         with tqdm(total=total, disable=not progress, desc="partitions", unit=" rows", leave=False) as bar:
             arrays |= _write_edges(draft, graph, edges, masters, bar)
-            split = split_nodes(
-                nodes, masters, np.full(count, size),
-                lambda _, name: [draft / node_file(name, p, 0) for p in range(count)], [draft] * count, bar,
-            )  # fmt: skip
-        arrays |= {f"ndata/{name}/{p}": array for name, files in split.items() for p, array in enumerate(files)}
-        facts = {
-            "num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "num_partitions": count, "size": size,
-            "method": method if isinstance(method, str) else "given", "seed": number, "epoch": 0,
-            "ndata": list(nodes), "edata": list(edges),
-        }  # fmt: skip
+            files = [[draft / node_file(name, p, 0) for p in range(count)] for name in nodes]
+            split = split_nodes(nodes, masters, np.full(count, size), files, [draft] * count, bar)
+        arrays |= {f"ndata/{name}/{p}": array for name, parts in split.items() for p, array in enumerate(parts)}
+        facts: dict[str, Any] = {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "size": size}
+        facts |= {"num_partitions": count, "method": method if isinstance(method, str) else "given", "seed": number}
+        facts |= {"epoch": 0, "ndata": list(nodes), "edata": list(edges)}
         Manifest(KIND, VERSION, arrays, facts).write(draft)
     return Partitions.open(path)
 
