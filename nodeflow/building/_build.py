@@ -19,8 +19,7 @@ from nodeflow._disk.folders import new_folder
 from nodeflow._disk.streams import ArrayWriter, stream_array
 from nodeflow._disk.texts import map_texts, write_texts
 from nodeflow._rows.rows import Rows
-from nodeflow.building._edge_files import EdgeFile, listed_files, pieces_of_edges
-from nodeflow.building._edge_text import Piece, TextOptions
+from nodeflow.building._edge_files import EdgeFile, Piece, TextOptions, listed_files, pieces_of_edges
 from nodeflow.building._sorting import Spool, sorted_by_destination
 from nodeflow.graph import NAMES, SPLIT, Contents, Graph, GraphFrame, read_manifest
 

@@ -3,7 +3,7 @@
 Where to change something:
 
 - ``_partition_graph``: cuts a graph into the parts that processes hold. ``partitions._cut`` says which part owns
-  which node, ``partitions._edge_groups`` where edges lie.
+  which node, ``partitions._split`` where edges lie.
 - ``_graph_parts``: the folder that it writes, its parts, and their sizes.
 - ``_graph``: opens such a folder on all processes, and is the graph as a process sees it. ``_held`` is what samplers
   read of its part, and its columns.

@@ -15,9 +15,8 @@ from torch.distributed import distributed_c10d
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_number
 from nodeflow._base.types import FileLike, IdsLike
-from nodeflow._edges.queries import Between
-from nodeflow._peers.fetching import fetch_from_owners
-from nodeflow._peers.routes import Routes
+from nodeflow._edges.stored import Between
+from nodeflow._peers.routes import Routes, fetch_from_owners
 from nodeflow._rows.rows import take_rows
 from nodeflow._runtime import living
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts

@@ -13,9 +13,9 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array, IdsLike
-from nodeflow._edges.queries import Between
-from nodeflow._peers.fetching import fetch_from_owners
+from nodeflow._edges.stored import Between
 from nodeflow._peers.held import Held, Peers, WholeIds
+from nodeflow._peers.routes import fetch_from_owners
 from nodeflow._rows.base import RowsBase
 from nodeflow._rows.rows import Rows, fetch_rows, layout_of
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts

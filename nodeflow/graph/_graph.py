@@ -21,8 +21,18 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import ColumnsLike, FileLike, IdsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
-from nodeflow._edges.queries import Between, degrees, edges_of
-from nodeflow._edges.stored import Stored, by_id, integers, permutation, read_only, stored, stored_indptr
+from nodeflow._edges.stored import (
+    Between,
+    Stored,
+    by_id,
+    degrees,
+    edges_of,
+    integers,
+    permutation,
+    read_only,
+    stored,
+    stored_indptr,
+)
 from nodeflow._peers.held import ALONE, Held, Peers
 from nodeflow._runtime import living
 from nodeflow._runtime.mapped import FilePart, part_of_file

@@ -12,12 +12,10 @@ from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, 
 from nodeflow._base.sizes import as_bytes, bytes_text
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._disk.folders import locked
-from nodeflow.partitions._buffer_epoch import BufferEpoch, remove_strays, seed_states
-from nodeflow.partitions._buffer_state import BufferCounters, BufferState
-from nodeflow.partitions._edge_slots import EdgeSlots
-from nodeflow.partitions._node_slots import NodeSlots
+from nodeflow.partitions._buffer_epoch import BufferCounters, BufferEpoch, BufferState, remove_strays, seed_states
 from nodeflow.partitions._orders import ORDERS, Order
 from nodeflow.partitions._partitions import Partitions, chosen_columns
+from nodeflow.partitions._slots import EdgeSlots, NodeSlots
 
 OrderLike = str | Order | Sequence[IdsLike] | Callable[[int], Order]
 

@@ -19,10 +19,18 @@ from nodeflow._disk.manifest import MANIFEST, Manifest
 from nodeflow._rows.rows import as_array, fetch_rows, is_sparse
 from nodeflow.graph import Graph
 from nodeflow.partitions._cut import Masters, cut_nodes
-from nodeflow.partitions._edge_groups import EdgeGroups, GroupedEdges, sums
-from nodeflow.partitions._partition_files import node_file
 from nodeflow.partitions._partitions import KIND, VERSION, Partitions
-from nodeflow.partitions._split import Column, NewColumn, columns_of, split_nodes, write_arrays
+from nodeflow.partitions._slots import node_file
+from nodeflow.partitions._split import (
+    Column,
+    EdgeGroups,
+    GroupedEdges,
+    NewColumn,
+    columns_of,
+    split_nodes,
+    sums,
+    write_arrays,
+)
 
 
 def write_partitions(

@@ -23,7 +23,7 @@ from torch import Tensor
 from nodeflow import Graph
 from nodeflow._disk.arrays import map_tensor
 from nodeflow._disk.streams import ArrayWriter
-from nodeflow.partitions import PartitionBuffer, Partitions, _edge_groups, _split, write_partitions
+from nodeflow.partitions import PartitionBuffer, Partitions, _split, write_partitions
 
 
 def check_folder(graph: Graph, parts: Partitions) -> None:
@@ -68,7 +68,7 @@ def test_a_folder_holds_the_graph(
     graph = random_graph(sizes[0], num_edges, seed)
     how: Any = np.random.default_rng(seed).integers(0, sizes[1], sizes[0]) if method == "given" else method
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_edge_groups, "_EDGES", 7)  # many pieces
+        patch.setattr(_split, "_EDGES", 7)  # many pieces
         patch.setattr(_split, "_BYTES", 50)
         folder = tmp_path_factory.mktemp("parts") / "a"
         parts = written(graph, folder, sizes[1], method=how, train=[0], seed=seed)
