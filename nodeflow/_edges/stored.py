@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,22 @@ from nodeflow._runtime.mapped import file_of
 
 Stored = NDArray[Any]
 """A read-only int32 or int64 array of a graph."""
+
+
+class OutEdges:
+    """The arrays of out-edges ``(indptr, destinations, edge ids)``, made when first asked for, by one thread."""
+
+    __slots__ = ("_lock", "arrays")
+
+    def __init__(self) -> None:
+        self.arrays: tuple[Stored, Stored, Stored] | None = None
+        self._lock = threading.Lock()
+
+    def get(self, make: Callable[[], tuple[Stored, Stored, Stored]]) -> tuple[Stored, Stored, Stored]:
+        """Return the arrays, which ``make`` returns on the first call."""
+        with self._lock:
+            self.arrays = self.arrays or make()
+        return self.arrays
 
 
 def integers(value: object, name: str) -> Array:

@@ -39,7 +39,7 @@ class Piece(NamedTuple):
 
 
 class TextOptions(NamedTuple):
-    """How text is read; see ``build_graph``."""
+    """Options of reading text; see ``build_graph``."""
 
     delimiter: str | None = None
     columns: Sequence[str] | None = None
@@ -96,12 +96,7 @@ def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
         return
     titled = {"src", "dst"} <= set(begin[1]) if options.header is None else options.header
     if names is None and titled:
-        titles = begin[1]
-        names = tuple(titles if {"src", "dst"} <= set(titles) else ["src", "dst", *titles[2:]])
-        if len(titles) < 2 or len({*names}) < len(names):
-            raise ValueError(
-                f"{path}, line {begin[0]}: the header must name two or more columns, each once, got {titles}"
-            )
+        names = _titles(begin[1], f"{path}, line {begin[0]}: the header")
     elif names is None:
         names = ("src", "dst", *(f"c{at}" for at in range(2, len(begin[1]))))
     held = [] if titled else [begin]
@@ -215,8 +210,7 @@ def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[Piece]:
             width = shape[1] if len(shape) == 2 else 1
             at = start + first * width * dtype.itemsize
             read += [*np.fromfile(path, dtype, count * width, offset=at).reshape(count, width).T]
-        src, dst = (_ids(end, name, paths[min(at, len(paths) - 1)], first, upper)
-                    for at, (end, name) in enumerate(zip(read, ("src", "dst"), strict=True)))  # fmt: skip
+        src, dst = (_ids(*end, first, upper) for end in zip(read, ("src", "dst"), (paths[0], paths[-1]), strict=True))
         yield Piece(src, dst, {}, (first + count) * sum(path.stat().st_size for path in paths) // sizes[0])
 
 
@@ -263,9 +257,16 @@ def _parquet_names(path: Path, titles: list[str], columns: Sequence[str] | None)
         if len(names) != len(titles):
             raise ValueError(f"{path} has {len(titles)} columns ({', '.join(titles)}), but columns names {len(names)}")
         return names
+    return _titles(titles, str(path))
+
+
+def _titles(titles: Sequence[str], where: str) -> tuple[str, ...]:
+    """Return the names of columns: the first two are src and dst where no others are."""
     names = tuple(titles if {"src", "dst"} <= set(titles) else ["src", "dst", *titles[2:]])
     if len(titles) < 2 or len({*names}) < len(names):
-        raise ValueError(f"{path} must have two or more columns, src and dst among them or first, got {titles}")
+        raise ValueError(
+            f"{where} must name two or more columns, each once, src and dst first or among them, got {titles}"
+        )
     return names
 
 

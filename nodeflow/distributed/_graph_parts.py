@@ -41,18 +41,6 @@ class GraphParts(CutGraph):
     2 ranges [0 1]
     """
 
-    __slots__ = (
-        "_book",
-        "edges",
-        "grid",
-        "identity",
-        "mirrors",
-        "original_edges",
-        "original_nodes",
-        "renumbered",
-        "test",
-        "val",
-    )
     layout = (KIND, VERSION)
     edges: str
     grid: tuple[int, int] | None
@@ -160,7 +148,6 @@ class GraphPart(Frozen):
     [2 3] [1 2] [1 2]
     """
 
-    __slots__ = ("edata", "edge_ids", "folder", "identity", "indptr", "masters", "ndata", "part", "rows", "src")
     folder: Path
     part: int
     identity: str

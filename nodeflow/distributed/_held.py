@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array, IdsLike
-from nodeflow._edges.stored import Between
+from nodeflow._edges.stored import Between, OutEdges
 from nodeflow._peers.held import Held, Peers, WholeIds
 from nodeflow._peers.routes import fetch_from_owners
 from nodeflow._rows.base import RowsBase
@@ -53,7 +52,7 @@ class HeldPart(Held):
     def __init__(self, parts: GraphParts, part: GraphPart, columns: Mapping[str, Tensor | Rows]) -> None:
         self.parts, self.part, self.num_edges = parts, part, len(part.src)
         self.edata, self.whole = HeldColumns(columns, part.edge_ids), PartIds(parts, part)
-        self._out, self._lock = list[tuple[Ints, Array, Array]](), threading.Lock()
+        self._out = OutEdges()
 
     @property
     def masters(self) -> Tensor:
@@ -79,17 +78,15 @@ class HeldPart(Held):
         Raises ValueError for a graph whose out-edges do not lie with their sources.
         """
         self._check("out", "out-edges of a node do not lie together")
-        with self._lock:
-            if not self._out:
-                part = self.part
-                dst = np.repeat(part.rows, np.diff(part.indptr))
-                row = self.parts.places(part.src.astype(np.int64))
-                # by edge id inside each source, as those of the whole graph are
-                order = np.lexsort((part.edge_ids, row))
-                indptr, _ = kernels.csr.sort_by_destination(row, len(part.masters))
-                ids = order.astype(part.edge_ids.dtype)
-                self._out.append((indptr, dst[order].astype(part.src.dtype), ids))
-            return self._out[0]
+        return self._out.get(self._transposed)
+
+    def _transposed(self) -> tuple[Ints, Array, Array]:
+        part = self.part
+        dst = np.repeat(part.rows, np.diff(part.indptr))
+        row = self.parts.places(part.src.astype(np.int64))
+        order = np.lexsort((part.edge_ids, row))  # by edge id inside each source, as those of the whole graph are
+        indptr, _ = kernels.csr.sort_by_destination(row, len(part.masters))
+        return indptr, dst[order].astype(part.src.dtype), order.astype(part.edge_ids.dtype)
 
     def edges_between(self, u: Ints, v: Ints) -> tuple[Ints, Ints]:
         """Return the number of edges held here from each ``u[i]`` to ``v[i]``, and their parent ids."""

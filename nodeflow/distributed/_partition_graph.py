@@ -90,15 +90,11 @@ def partition_graph(
             the order of the hashes; after "metis" and in a given array nodes are moved, those first whose parts lose
             the fewest inner edges.
         train, val, test: ids of nodes that the folder keeps, ascending; repeats count once.
-        ndata, edata: names of the columns of the graph to write; None: all.
-        columns: more node columns: tensors with a row per node, ``Rows``, or functions of ids (int64 ``[k]``) that
-            return rows ``[k, ...]``. They are called for all nodes, in order.
+        ndata, edata, columns, overwrite, progress: as for ``partitions.write_partitions``.
         renumber: give the nodes of each part consecutive ids, in the order of their old ones, and then the edges, in
             the order of the arrays of the part. The folder is then one of the renumbered graph, and all ids in it are
             new; the old ones are ``original_nodes`` and ``original_edges`` of the result.
         seed: of "metis", "random" and "hash".
-        overwrite: replace a folder that is there.
-        progress: show a bar.
 
     Raises ValueError for columns whose rows do not fit, ``balance`` without training nodes, and more parts than nodes
     with "metis"; KeyError for an unknown column, IndexError for an id that is no node or
@@ -134,9 +130,9 @@ def partition_graph(
         grouped = GroupedEdges(graph, masters.owner, EdgeGroups.of(edges, count), order)
         total = 2 * graph.num_edges + graph.num_nodes * len(nodes)
         with tqdm(total=total, disable=not progress, desc="parts", unit=" rows", leave=False) as bar:
-            counts = grouped.count(bar.update)
-            rows = None if edges == "in" else counts.rows
-            arrays, parts = _write_edges(grouped, masters, of_edges, counts.edges, rows, draft, folders, renumber, bar)
+            sizes = grouped.count(bar.update)
+            rows = None if edges == "in" else grouped.rows
+            arrays, parts = _write_edges(grouped, masters, of_edges, sizes, rows, draft, folders, renumber, bar)
             files = [[one / f"node-{i}.npy" for one in folders] for i in range(len(nodes))]
             written = split_nodes(nodes, masters, masters.sizes, files, folders, bar)
         for k, of_part in enumerate(parts):
@@ -153,14 +149,14 @@ def partition_graph(
         book |= {name: np.sort(masters.renumbered(ids)) if renumber else ids for name, ids in split.items()}
         arrays |= write_arrays(draft, {**book, "mirrors": mirrors})
         trained = masters.owner[split["train"]] if "train" in split else None
-        sizes = {"masters": masters.sizes, "edges": counts.edges, "mirrors": mirrors.sum(1)}
-        sizes["train"] = None if trained is None else np.bincount(trained, minlength=count)
+        counts = {"masters": masters.sizes, "edges": sizes, "mirrors": mirrors.sum(1)}
+        counts["train"] = None if trained is None else np.bincount(trained, minlength=count)
         grid = list(grid_of(count)) if edges == "grid" else None
         facts: dict[str, Any] = {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "num_parts": count}
         facts |= {"method": method if isinstance(method, str) else "given", "seed": number, "nodeflow": __version__}
-        facts |= {"edges": edges, "grid": grid, "balance": balance, "renumbered": renumber, "cut": counts.cut}
+        facts |= {"edges": edges, "grid": grid, "balance": balance, "renumbered": renumber, "cut": grouped.cut}
         facts |= {kind: _columns(parts[0], f"{kind}/") for kind in ("ndata", "edata")}
-        facts["sizes"] = {name: None if array is None else array.tolist() for name, array in sizes.items()}
+        facts["sizes"] = {name: None if array is None else array.tolist() for name, array in counts.items()}
         facts["identity"] = _identity(facts, [arrays, *parts])
         for k, (one, of_part) in enumerate(zip(folders, parts, strict=True)):
             Manifest(PART_KIND, VERSION, of_part, {"part": k, "identity": facts["identity"]}).write(one)

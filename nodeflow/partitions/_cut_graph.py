@@ -23,18 +23,6 @@ class CutGraph(Frozen):
     A subclass has the kind and version of its folders in ``layout``.
     """
 
-    __slots__ = (
-        "_verify",
-        "edata",
-        "folder",
-        "manifest",
-        "method",
-        "ndata",
-        "num_edges",
-        "num_nodes",
-        "num_parts",
-        "train",
-    )
     layout: ClassVar[tuple[str, int]]
     folder: Path
     manifest: Manifest

@@ -41,7 +41,6 @@ class Partitions(CutGraph):
     2 2 4
     """
 
-    __slots__ = ("bucket_ptr", "bucket_sizes", "epoch", "parents", "rows", "size")
     layout = (KIND, VERSION)
     size: int
     epoch: int

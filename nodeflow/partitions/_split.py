@@ -188,13 +188,6 @@ class EdgePiece(NamedTuple):
         return begin, EdgePiece(*(array[order] for array in self))
 
 
-class EdgeCounts:
-    """Edges and destinations of each group, int64 ``[size]``, and the number of edges between different masters."""
-
-    def __init__(self, size: int) -> None:
-        self.edges, self.rows, self.cut = np.zeros(size, np.int64), np.zeros(size, np.int64), 0
-
-
 class GroupedEdges:
     """The edges of a graph by group, in the order of their destinations.
 
@@ -203,28 +196,31 @@ class GroupedEdges:
         owner: the part of every node.
         groups: of the edges.
         nodes: destinations in the order in which their edges are read; None: ascending, which reads arrays in order.
+
+    After a pass over the edges, ``edges`` and ``rows``, int64 ``[size]``, are the numbers of edges and destinations of
+    each group, and ``cut`` that of edges whose ends have different masters.
     """
 
     def __init__(self, graph: Graph, owner: Array, groups: EdgeGroups, nodes: Ints | None = None) -> None:
         self.graph, self.size, self._owner, self._groups, self._nodes = graph, groups.size, owner, groups, nodes
 
-    def count(self, advance: Callable[[int], object] = lambda _: None) -> EdgeCounts:
-        """Count the edges; ``advance`` is told of those that are done."""
-        counts = EdgeCounts(self.size)
-        for piece in self.pieces(counts=counts):
+    def count(self, advance: Callable[[int], object] = lambda _: None) -> Ints:
+        """Count the edges of every group; ``advance`` is told of those that are done."""
+        for piece in self.pieces():
             advance(len(piece.src))
-        return counts
+        return self.edges
 
-    def pieces(self, most: int | None = None, counts: EdgeCounts | None = None) -> Iterator[EdgePiece]:
-        """Yield all edges in pieces of at most ``most`` edges, and count them."""
+    def pieces(self, most: int | None = None) -> Iterator[EdgePiece]:
+        """Yield all edges in pieces of at most ``most`` edges."""
         indptr, indices, edge_ids = self.graph.csc()
-        counts, last = counts or EdgeCounts(self.size), np.full(self.size, -1, np.int64)
+        self.edges, self.rows, last = (np.full(self.size, value, np.int64) for value in (0, 0, -1))
+        self.cut = 0
         for at, dst in self._positions(indptr, min(most or _EDGES, _EDGES)):
             src = np.asarray(indices[at])
             group, place = np.empty(len(src), np.int64), np.empty(len(src), np.int64)
             starts = np.empty(len(src), np.bool_)
-            counted = last, counts.edges, counts.rows
-            counts.cut += kernels.buckets.place_edges(
+            counted = last, self.edges, self.rows
+            self.cut += kernels.buckets.place_edges(
                 self._owner, src, dst, *self._groups, *counted, group, place, starts
             )
             if edge_ids is not None:

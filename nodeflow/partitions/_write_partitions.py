@@ -119,7 +119,7 @@ def _write_edges(
 ) -> dict[str, ArrayFile]:
     """Write the edges by buckets: their ends as rows of partitions, their ids and columns; describe the files."""
     edges = GroupedEdges(graph, masters.owner, EdgeGroups.of("buckets", len(masters.sizes)))
-    bucket_ptr = sums(edges.count(bar.update).edges)
+    bucket_ptr = sums(edges.count(bar.update))
     kinds: dict[str, Any] = {"src": np.int32, "dst": np.int32}
     kinds["edge_ids"] = np.int32 if graph.num_edges < 2**31 else np.int64
     outs = {name: create_array(draft / f"{name}.npy", kind, (graph.num_edges,)) for name, kind in kinds.items()}

@@ -103,7 +103,7 @@ def _edges_problem(parts: Partitions, graph: Graph, settings: Settings, edge_col
         return f"it has {parts.num_edges:,} edges, and {direction}of the partitions too"
     count = parts.num_parts
     edges = GroupedEdges(graph, parts.owner, EdgeGroups.of("buckets", count))
-    sizes = edges.count().edges.reshape(count, count).T
+    sizes = edges.count().reshape(count, count).T
     if other := np.argwhere(sizes != parts.bucket_sizes)[:1].tolist():
         i, j = other[0]
         return (
