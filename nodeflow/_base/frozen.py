@@ -19,8 +19,9 @@ class Frozen:
         for name, value in attributes.items():
             object.__setattr__(self, name, value)
 
-    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        self._set(**state[1])  # fills copies and pickles, which __setattr__ would refuse
+    def __setstate__(self, state: Any) -> None:
+        # fills copies and pickles, which __setattr__ would refuse; the state of slots is the second of two
+        self._set(**(state[1] if isinstance(state, tuple) else state))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} is immutable: cannot set {name!r} (columns of frames can be set)")

@@ -68,9 +68,6 @@ class Edges(Frozen):
                 raise ValueError("edge_ids must be distinct")
         self._start(ends, neighbours, ids, rows_per_node=per_node)
 
-    def __repr__(self) -> str:
-        return f"Edges({len(self.indptr) - 1} rows, {len(self.indices)} edges)"
-
     @classmethod
     def _trusted(cls, indptr: Ints, indices: Array, edge_ids: Array | None, **options: Any) -> Edges:
         """Return Edges of arrays that need no checks, and which they share; ``options`` are those of ``_start``."""
@@ -79,16 +76,22 @@ class Edges(Frozen):
         return edges
 
     def _start(
-        self, indptr: Ints, indices: Array, edge_ids: Array | None, *,
-        rows_per_node: int = 1, patch: Patch | None = None, position_of: Lazy[Ints] | None = None,
+        self,
+        indptr: Ints,
+        indices: Array,
+        edge_ids: Array | None,
+        *,
+        rows_per_node: int = 1,
+        patch: Patch | None = None,
+        position_of: Lazy[Ints] | None = None,
         whole: WholeIds | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
+        ids = None if edge_ids is None else read_only(edge_ids)
+        self._set(indptr=read_only(indptr), indices=read_only(indices), edge_ids=ids)
         self._set(
-            whole=WholeIds((len(indptr) - 1) // rows_per_node) if whole is None else whole,
-            indptr=read_only(indptr), indices=read_only(indices),
-            edge_ids=None if edge_ids is None else read_only(edge_ids), rows_per_node=rows_per_node, patch=patch,
-            _position_of=Lazy(lambda: _inverse(edge_ids)) if position_of is None else position_of,
-        )  # fmt: skip
+            rows_per_node=rows_per_node, patch=patch, _position_of=position_of or Lazy(lambda: _inverse(edge_ids))
+        )
+        self._set(whole=whole or WholeIds((len(indptr) - 1) // rows_per_node))
 
     @property
     def num_rows(self) -> int:
@@ -104,6 +107,9 @@ class Edges(Frozen):
     def num_idents(self) -> int:
         """Number of rows of the whole graph."""
         return self.whole.num_nodes * self.rows_per_node
+
+    def __repr__(self) -> str:
+        return f"Edges({self.num_rows} rows, {len(self.indices)} edges)"
 
     def rows_of(self, nodes: Ints) -> Ints:
         """Return the rows of nodes (parent ids), node by node."""
@@ -152,16 +158,15 @@ class Edges(Frozen):
         position_of = self._position_of.get()
         positions = eid if self.edge_ids is None else position_of[:, eid[eid < position_of.shape[1]]].ravel()
         left_out = np.unique(positions[positions >= 0])  # a filter may have left out some of them already
-        arrays, patch = (self.indptr, self.indices, self.edge_ids), Patch(self, left_out)
-        return Edges._trusted(*arrays, rows_per_node=self.rows_per_node, patch=patch, position_of=self._position_of,
-                             whole=self.whole)  # fmt: skip
+        return self._patched(Patch(self, left_out))
 
     def intact(self) -> Edges:
         """Return the same arrays without a ``patch``."""
-        arrays = self.indptr, self.indices, self.edge_ids
-        return Edges._trusted(
-            *arrays, rows_per_node=self.rows_per_node, position_of=self._position_of, whole=self.whole
-        )
+        return self._patched(None)
+
+    def _patched(self, patch: Patch | None) -> Edges:
+        options = {"rows_per_node": self.rows_per_node, "position_of": self._position_of, "whole": self.whole}
+        return Edges._trusted(self.indptr, self.indices, self.edge_ids, patch=patch, **options)
 
     def _reordered(self, indptr: Ints, order: Ints, rows_per_node: int) -> Edges:
         ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]

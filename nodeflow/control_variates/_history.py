@@ -13,7 +13,7 @@ from nodeflow._base.checks import Ints, as_count, as_ids, check_one_of, check_ty
 from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
-from nodeflow._peers.fetching import fetch_from_owners, first_of_each, send_to_owners
+from nodeflow._peers.routes import fetch_from_owners, first_of_each, send_to_owners
 from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow._store.files import FileStore
 from nodeflow._store.store import MemoryStore, Store

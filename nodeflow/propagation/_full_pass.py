@@ -12,8 +12,8 @@ from tqdm import tqdm
 
 from nodeflow._base.checks import Ints, as_count, as_ids, check_num_rows, check_type, describe
 from nodeflow._base.types import IdsLike
-from nodeflow._peers.fetching import fetch_from_owners
 from nodeflow._peers.held import together
+from nodeflow._peers.routes import fetch_from_owners
 from nodeflow._rows.rows import Rows, fetch_rows, is_read_only, take_rows
 from nodeflow.flow import Flow
 from nodeflow.propagation._propagation import Propagation

@@ -15,8 +15,8 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, EdgeFilter, IdsLike
 from nodeflow._edges.columns import EdgeMask, edge_mask, edge_numbers
 from nodeflow._edges.numbering import Numbering
-from nodeflow._peers.fetching import fetch_from_owners
 from nodeflow._peers.held import together
+from nodeflow._peers.routes import fetch_from_owners
 from nodeflow._rows.rows import Rows, is_sparse, take_rows, whole_column
 from nodeflow.flow import EdgeColumns, FullFlow, Layer
 from nodeflow.graph import Frame, Graph

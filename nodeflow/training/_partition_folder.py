@@ -10,7 +10,7 @@ from nodeflow._disk.arrays import map_tensor
 from nodeflow._rows.rows import as_dense, fetch_rows, take_rows
 from nodeflow.datasets import Dataset
 from nodeflow.graph import Graph
-from nodeflow.partitions import PartitionBuffer, Partitions, count_buckets
+from nodeflow.partitions import EdgeGroups, GroupedEdges, PartitionBuffer, Partitions
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.training._models import kind_of
 from nodeflow.training._settings import Settings
@@ -102,7 +102,8 @@ def _edges_problem(parts: Partitions, graph: Graph, settings: Settings, edge_col
     if parts.num_edges != graph.num_edges:
         return f"it has {parts.num_edges:,} edges, and {direction}of the partitions too"
     count = parts.num_parts
-    sizes = count_buckets(graph, parts.rows, count, parts.size).reshape(count, count).T
+    edges = GroupedEdges(graph, parts.owner, EdgeGroups.of("buckets", count))
+    sizes = edges.count().reshape(count, count).T
     if other := np.argwhere(sizes != parts.bucket_sizes)[:1].tolist():
         i, j = other[0]
         return (

@@ -107,7 +107,7 @@ class StorageSettings(Group):
     )
     slots: int = count(Usual("none", lambda _: 0), "partitions in memory at a time, which storage partitions needs")
     order: str = one_of(
-        ORDERS,
+        tuple(ORDERS),
         "which partitions are in memory together; comet: random groups; beta: fewest swaps for all pairs; dispersed: "
         "each is read once; sequential: those with training nodes stay, others beside them",
     )

@@ -23,7 +23,7 @@ from torch import Tensor
 from nodeflow import Graph
 from nodeflow._disk.arrays import map_tensor
 from nodeflow._disk.streams import ArrayWriter
-from nodeflow.partitions import PartitionBuffer, Partitions, _write_partitions, write_partitions
+from nodeflow.partitions import PartitionBuffer, Partitions, _split, write_partitions
 
 
 def check_folder(graph: Graph, parts: Partitions) -> None:
@@ -68,8 +68,8 @@ def test_a_folder_holds_the_graph(
     graph = random_graph(sizes[0], num_edges, seed)
     how: Any = np.random.default_rng(seed).integers(0, sizes[1], sizes[0]) if method == "given" else method
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_write_partitions, "_EDGES", 7)  # many pieces
-        patch.setattr(_write_partitions, "_BYTES", 50)
+        patch.setattr(_split, "_EDGES", 7)  # many pieces
+        patch.setattr(_split, "_BYTES", 50)
         folder = tmp_path_factory.mktemp("parts") / "a"
         parts = written(graph, folder, sizes[1], method=how, train=[0], seed=seed)
     check_folder(graph, parts)
@@ -158,7 +158,7 @@ def test_mistakes(tmp_path: Path) -> None:
         return torch.zeros(len(ids), 2 if 0 in ids else 3)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_write_partitions, "_BYTES", 50)
+        patch.setattr(_split, "_BYTES", 50)
         with pytest.raises(ValueError, match=r"column 'h' must give rows of torch.float32 \[2\] for every node"):
             written(graph, tmp_path / "a", 2, columns={"h": changes})
     parts = written(graph, tmp_path / "a", 2)
@@ -256,8 +256,8 @@ def rows(ids):
         os.kill(os.getpid(), signal.SIGKILL)
     return torch.zeros(len(ids))
 
-from nodeflow.partitions import _write_partitions
-_write_partitions._BYTES = 8
+from nodeflow.partitions import _split
+_split._BYTES = 8
 written(random_graph(20, 30), sys.argv[1], 3, columns={"h": rows})
 """
 
