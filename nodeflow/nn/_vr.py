@@ -11,10 +11,10 @@ from nodeflow._base.checks import check_one_of
 from nodeflow.control_variates import control_variate, control_variate_dropout, exact_sums, neighbor_sampling
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.nn._conv import draw_glorot
-from nodeflow.nn._linear_conv import LinearConv, map_rows
+from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.nn._model import FlowModel, check_batch
 from nodeflow.nn._zoo import stack_widths
-from nodeflow.ops import sparse_linear
+from nodeflow.ops import linear_sum, sparse_linear
 
 
 class PropagationConv(LinearConv):
@@ -54,9 +54,10 @@ class PropagationConv(LinearConv):
         """Return the result for propagated rows; ``h``, the rows of the sources, are read with ``own`` only."""
         if self.own is not None and h is None:
             raise TypeError("h is missing: this convolution reads a node's own row")
-        rows = None if self.own is None or h is None else flow.take_dst(h)
-        total = total.to(self.linear.weight.dtype) if total.layout == torch.strided else total
-        return map_rows(self.maps, total, rows)
+        pairs = [(total.to(self.linear.weight.dtype) if total.layout == torch.strided else total, self.linear.weight)]
+        if self.own is not None and h is not None:
+            pairs.append((flow.take_dst(h), self.own.weight))
+        return linear_sum(*pairs, bias=self.linear.bias)
 
 
 class VRModel(FlowModel):

@@ -11,11 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow._base.checks import as_count
-from nodeflow.nn._batch_norm import BatchNorm
 from nodeflow.nn._gat import GATConv, GATv2Conv
 from nodeflow.nn._gcn import GraphConv
 from nodeflow.nn._gin import GINConv
-from nodeflow.nn._model import FlowModel
+from nodeflow.nn._model import BatchNorm, FlowModel
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
 
@@ -30,10 +29,7 @@ def stack_widths(in_features: int, hidden: int, out_features: int, num_layers: i
 
 
 class _Stack(FlowModel):
-    """A model of convolutions of one kind, the class attribute ``conv``.
-
-    Inner convolutions apply the ReLU themselves where they promise to (see ``promises`` in ``nodeflow.nn._conv``).
-    """
+    """A model of convolutions of one kind, the class attribute ``conv``."""
 
     conv: ClassVar[Callable[..., nn.Module]]
 
@@ -70,7 +66,9 @@ class _Stack(FlowModel):
             jumping=jumping,
             out_features=out_features,
         )
-        self._fuse_relu()
+        for inner in self.convs[:-1]:
+            if self._applies_relu(inner):
+                inner.relu = True
 
     def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
         """Return a convolution; ``last``: its rows are the outputs."""

@@ -135,7 +135,7 @@ def test_own_candidates_of_a_table_that_fits_no_cache(kind, monkeypatch):
     wanted_scores = decoder.compare(query[:, None], table[chosen])
     wanted = torch.autograd.grad(wanted_scores.pow(2).sum(), (query, table))
     for cached in (10**6, query.nbytes, 0):
-        monkeypatch.setattr("nodeflow.nn._product_decoders.CACHED", cached)
+        monkeypatch.setattr("nodeflow.nn._decoders.CACHED", cached)
         scores = decoder.compare_own(query, table, chosen)
         torch.testing.assert_close(scores, wanted_scores, rtol=1e-12, atol=1e-12)
         found = torch.autograd.grad(scores.pow(2).sum(), (query, table))
