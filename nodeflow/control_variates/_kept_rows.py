@@ -123,3 +123,9 @@ class KeptRows(nn.Module):
         except BaseException:
             self._buffers.update(old)
             raise
+
+
+def finite(values: Tensor) -> bool:
+    """Return whether all numbers are finite."""
+    # a finite sum has finite terms, and takes a fraction of the time; a sum that is not finite may only be too large
+    return bool(torch.isfinite(values.sum()) or torch.isfinite(values).all())

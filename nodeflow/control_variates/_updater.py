@@ -14,7 +14,7 @@ from nodeflow._base.checks import as_count, check_type, describe
 from nodeflow._base.types import FileLike
 from nodeflow._rows.rows import Rows, take_rows
 from nodeflow.control_variates._history import History
-from nodeflow.control_variates._inputs import finite
+from nodeflow.control_variates._kept_rows import finite
 from nodeflow.propagation import LayeredModel
 
 _CHUNK = 2**16  # rows at a time, where the layers lie in files

@@ -7,11 +7,10 @@ from nodeflow.nn._conv import FlowConv, IgnoredWeightWarning
 from nodeflow.nn._decoder import Decoder
 from nodeflow.nn._decoders import DECODERS as DECODERS
 from nodeflow.nn._decoders import Bilinear, ComplEx, DistMult, DotProduct, MLPDecoder, RotatE, TransE
-from nodeflow.nn._edge import EdgeConv, GINEConv
 from nodeflow.nn._flops import flop_counter
 from nodeflow.nn._gat import AttentionConv, GATConv, GATv2Conv
 from nodeflow.nn._gcn import GraphConv
-from nodeflow.nn._gin import GINConv
+from nodeflow.nn._gin import EdgeConv, GINConv, GINEConv
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.nn._link_losses import (
     logistic_loss,

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from nodeflow._base.checks import check_num_rows, describe
+from nodeflow._base.checks import as_count, check_num_rows, describe
 from nodeflow.flow import Flow, FullFlow, NodeFlow
 from nodeflow.ops import opaque
 
@@ -76,6 +76,12 @@ class FlowConv(nn.Module):
             name = type(self).__name__
             text = f"{name} ignores flow.weight, but the sampled edges of a node have different weights, so its result"
             warnings.warn(f"{text} is biased: {advice}", IgnoredWeightWarning, stacklevel=4)
+
+
+def linear_map(in_features: int, out_features: int, *, bias: bool) -> nn.Linear:
+    """Return a linear map. Raises TypeError or ValueError for widths that are no numbers of at least 1."""
+    widths = as_count(in_features, "in_features", 1), as_count(out_features, "out_features", 1)
+    return nn.Linear(*widths, bias=bias)
 
 
 def draw_glorot(module: nn.Module) -> None:

@@ -10,7 +10,7 @@ from torch.nn.functional import leaky_relu
 
 from nodeflow._base.checks import as_count
 from nodeflow.flow import Flow
-from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv, check_width, draw_glorot, edge_rows
+from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv, check_width, draw_glorot, edge_rows, linear_map
 from nodeflow.ops import sparse_linear
 
 
@@ -74,7 +74,7 @@ class AttentionConv(FlowConv):
         self.edge_features, self.edge_column = edge_features, edge_column
         self.dropout = nn.Dropout(attention_dropout)
         width = heads * out_features if concat else out_features
-        self.linear = nn.Linear(in_features, heads * out_features, bias=False)
+        self.linear = linear_map(in_features, heads * out_features, bias=False)
         self.own = nn.Linear(in_features, width, bias=False) if residual else None
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
         self.make_scores(in_features)

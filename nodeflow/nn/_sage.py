@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import check_one_of
 from nodeflow.flow import Flow
+from nodeflow.nn._conv import linear_map
 from nodeflow.nn._gcn import degree_column
 from nodeflow.nn._linear_conv import LinearConv
 from nodeflow.ops import sparse_linear
@@ -67,7 +68,7 @@ class SAGEConv(LinearConv):
         if not weighted and aggregator != "pool":
             self.weight_advice = "use GraphSAGE(weighted=True), or SAGEConv(weighted=True), with aggregator='mean'"
         self.aggregator, self.loops = aggregator, aggregator == "gcn"
-        self.neigh = nn.Linear(in_features, out_features, bias=bias)
+        self.neigh = linear_map(in_features, out_features, bias=bias)
         self.set_maps("neigh", None if aggregator == "gcn" else "own")
         if aggregator != "gcn":
             self.own = nn.Linear(in_features, out_features, bias=False)

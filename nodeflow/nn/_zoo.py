@@ -47,13 +47,17 @@ class _Stack(FlowModel):
         jumping: str | None = None,
         **conv: Any,
     ) -> None:
-        options = inspect.signature(type(self).conv).parameters
-        if unknown := [name for name in conv if name not in options and name != "conv_norm"]:
-            names = ", ".join(name for name in options if name not in ("in_features", "out_features", "mlp"))
+        options = dict(inspect.signature(type(self).conv).parameters)
+        for name in ("in_features", "out_features", "mlp"):
+            options.pop(name, None)
+        name = type(self).__name__
+        if unknown := [option for option in conv if option not in options and option != "conv_norm"]:
             raise TypeError(
-                f"{type(self).__name__} has no argument {unknown[0]!r}; beside its own it takes those of its "
-                f"convolutions: {names}"
+                f"{name} has no argument {unknown[0]!r}; beside its own it takes those of its convolutions: "
+                f"{', '.join(options)}"
             )
+        if missing := [key for key, option in options.items() if option.default is option.empty and key not in conv]:
+            raise TypeError(f"{name} needs {missing[0]}=, which its convolutions take")
         pairs = stack_widths(in_features, hidden, out_features if jumping is None else hidden, num_layers)
         convs = [self.make(i, o, jumping is None and n == len(pairs), conv) for n, (i, o) in enumerate(pairs, 1)]
         super().__init__(
