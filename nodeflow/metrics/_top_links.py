@@ -8,14 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from tqdm import tqdm
 
 from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, as_int, check_one_of, check_pairs
 from nodeflow._base.types import IdsLike
 from nodeflow._links.links import SIDES, KnownLike, as_known
 from nodeflow._links.queries import Queries
-from nodeflow.metrics._count import columns_of
-from nodeflow.metrics._scorer import Chunks, Score, candidates_of, evaluating, score_of, scores_of
+from nodeflow.metrics._scorer import Candidates, Score, Scoring, not_a_number
 
 
 class TopLinks(NamedTuple):
@@ -86,35 +84,32 @@ def top_links(
     tensor([[3, 1],
             [2, 1]])
     """
-    score = score_of(scorer, table)
+    scoring = Scoring(scorer, table, memory, chunk_size)
     check_one_of(side, "side", SIDES)
     count = as_count(k, "k", 1)
     ids = as_ids(nodes, "nodes", len(table))
     relations = _relations(relation, ids.size)
     why = "since relation is None" if relations is None else "since relation is given"
     hidden = as_known(known, len(table), relations is not None, why)
-    chunks = Chunks(memory, chunk_size)
-    among = candidates_of(candidates, side, len(table))
+    among = Candidates(candidates, side, len(table))
     queries = Queries(ids, relations, len(table))
-    left_out = queries.answers(hidden, side, columns_of(among, len(table)))
-    rows = table if among is None else table[torch.from_numpy(among).to(table.device)]
+    left_out = queries.answers(hidden, side, among.columns)
     values = [table.new_empty(0, count, device="cpu")]
     columns = [torch.empty(0, count, dtype=torch.int64)]
-    bar = tqdm(total=len(queries), disable=not progress, desc="answers", unit=" queries", leave=False)
-    with torch.no_grad(), evaluating(scorer), bar:
-        for first, last in chunks.of(len(queries), rows):
-            scores = scores_of(score, table, queries, first, last, rows, side)
+    with scoring.running("answers", len(queries), progress):
+        for first, last, scores in scoring.chunks(queries, side, among):
             if (bad := scores.isnan().any(1).nonzero()).numel():
-                raise ValueError(_not_a_number(queries, first + int(bad[0]), side))
+                i = first + int(bad[0])
+                kind = "" if queries.relation is None else f" with relation {queries.relation[i]}"
+                raise not_a_number(side, f"node {queries.node[i]}{kind}", "place among the best")
             best, places = _best(_without(scores, *left_out, first, last), count)
             values.append(best.cpu())
             columns.append(places.cpu())
-            bar.update(last - first)
     query = torch.from_numpy(queries.number)
     best = torch.cat(values[1:] or values)[query]  # scores have the type that the scorer gives
     answers = torch.cat(columns)[query]
-    if among is not None and among.size:
-        answers = torch.from_numpy(among)[answers]
+    if among.ids is not None and among.ids.size:
+        answers = torch.from_numpy(among.ids)[answers]
     return TopLinks(answers.masked_fill(best == -torch.inf, -1), best)
 
 
@@ -157,11 +152,3 @@ def _best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     columns = columns.gather(1, order)
     missing = count - kept
     return pad(values, (0, missing), value=-torch.inf), pad(columns, (0, missing))
-
-
-def _not_a_number(queries: Queries, i: int, side: str) -> str:
-    with_relation = "" if queries.relation is None else f" with relation {queries.relation[i]}"
-    return (
-        f"score_all gives NaN among the candidates for the {side} of node {queries.node[i]}{with_relation}; NaN has no "
-        "place among the best: look for NaN in table and in the decoder's parameters"
-    )
