@@ -6,7 +6,6 @@ import pytest
 import torch
 from _support.nn_reference import (
     KINDS,
-    OWN,
     as_csr,
     assert_near,
     dense_conv,
@@ -20,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from nodeflow import Flow, Graph, NeighborSampler, create_full_node_flow, create_node_flow, flow_from_edges
+from nodeflow import Flow, Graph, create_full_node_flow, create_node_flow, flow_from_edges
 from nodeflow.nn import GINConv, GraphConv, SAGEConv
 from nodeflow.propagation import Propagation
 from nodeflow.testing import graphs
@@ -70,23 +69,6 @@ def test_a_node_without_neighbours_keeps_its_own_row(kind: str, name: str) -> No
     assert_near(conv(flow, h), h[1:] @ conv.get_submodule(name).weight.T)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("widths", [(2, 8), (8, 1)])
-@pytest.mark.parametrize("sparse", [False, True])
-def test_batches_without_destinations_are_refused_with_what_to_do(
-    kind: str, widths: tuple[int, int], sparse: bool
-) -> None:
-    graph = Graph.from_edges([0, 1], [1, 2])
-    batch = NeighborSampler(graph, [-1], include_dst=False)([2])
-    h = values((batch.layer_sizes[0], widths[0]))
-    conv, rows = make_conv(kind, *widths), as_csr(h) if sparse else h
-    if kind not in OWN:
-        assert conv(batch.flows[0], rows).shape == (1, widths[1])
-        return
-    with pytest.raises(ValueError, match=r"not in its source layer.*include_dst=True"):
-        conv(batch.flows[0], rows)
-
-
 @pytest.mark.parametrize(("aggregator", "fan_in"), [("mean", 16), ("gcn", 8), ("pool", 16)])
 def test_start_values_of_sage_are_bounded_as_those_of_the_one_matrix(aggregator: str, fan_in: int) -> None:
     torch.manual_seed(0)
@@ -114,23 +96,6 @@ def test_eps_is_learned_when_asked_for() -> None:
     conv = GINConv(nn.Identity(), eps=0.25, train_eps=True)
     conv(small_flow(), torch.ones(4, 2)).sum().backward()
     assert conv.eps.grad == 6  # a 1 for each of two columns of three destinations
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "words"),
-    [
-        (lambda: GraphConv(2, 2, norm="left"), ValueError, "norm must be 'right', 'both' or 'none', got 'left'"),
-        (lambda: GraphConv(2, 2, degrees="whole"), ValueError, "degrees must be 'sampled' or 'parent'"),
-        (lambda: SAGEConv(2, 2, aggregator="lstm"), ValueError, "aggregator must be 'mean', 'gcn' or 'pool'"),
-        (lambda: SAGEConv(2, 2, aggregator="pool", order="transform"), ValueError, "a maximum is not linear"),
-        (lambda: SAGEConv(2, 2, order="first"), ValueError, "order must be 'auto', 'aggregate' or 'transform'"),
-        (lambda: GINConv(nn.Identity(), aggregator="min"), ValueError, "aggregator must be 'sum', 'mean' or 'max'"),
-        (lambda: GINConv(torch.relu), TypeError, "mlp must be a torch.nn.Module, got"),
-    ],
-)
-def test_unknown_choices_are_refused(make, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        make()
 
 
 def test_what_is_printed() -> None:
