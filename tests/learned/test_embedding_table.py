@@ -309,7 +309,7 @@ RUN = """
 import sys
 from pathlib import Path
 sys.path[:0] = [str(Path(sys.argv[2]))]
-from storage.test_embedding_table import killed_table, trained
+from learned.test_embedding_table import killed_table, trained
 table = trained(killed_table(Path(sys.argv[1])), 1)  # the first takes long
 print("ready", flush=True)
 trained(table, 10**6)
@@ -327,8 +327,8 @@ def test_a_killed_run_leaves_whole_steps(count: int, tmp_path: Path) -> None:
         killed(RUN, tmp_path / "t", seconds, killed_table)
         table = killed_table(tmp_path / "t")
         expected = trained(killed_table(None), table.version)
-        for name, array in table._arrays.items():
-            assert array.equal(expected._arrays[name]), name
+        for name, array in table._store.arrays.items():
+            assert array.equal(expected._store.arrays[name]), name
         table.close()
     assert table.version > count
 

@@ -288,7 +288,7 @@ INTERRUPTED = """
 import _thread, signal, sys, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background begins with Ctrl-C ignored
 sys.path[:0] = [sys.argv[1]]
-from storage.test_pipeline import batches, compute, identity, made
+from learned.test_pipeline import batches, compute, identity, made
 from nodeflow.learned import Pipeline
 table, done = made(), 0
 list(Pipeline(batches(), (table, identity), compute, staleness=4))  # the first operations import for seconds

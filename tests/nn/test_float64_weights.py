@@ -8,7 +8,7 @@ from _support.graphs import random_graph
 
 from nodeflow import Flow, Graph, NeighborSampler
 from nodeflow.control_variates import ControlVariateSampler, History
-from nodeflow.nn import VRGCN, FlowModel, GraphSAGE, VRGraphSAGE, VRModel
+from nodeflow.nn import GCN, VRGCN, FlowModel, GraphSAGE, VRGraphSAGE, VRModel
 from nodeflow.transform import degrees, edge_norm
 
 
@@ -26,7 +26,7 @@ def graph() -> Graph:
 def test_models_of_float32_use_them(estimator: str, aggregated: str, graph: Graph) -> None:
     torch.manual_seed(0)
     x = torch.randn(20, 4)
-    models: list[FlowModel] = [GraphSAGE(4, 5, 3, 2, weighted=True)]
+    models: list[FlowModel] = [GraphSAGE(4, 5, 3, 2, weighted=True), GCN(4, 5, 3, 2, degrees="parent")]
     if estimator != "none":
         models = [kind(4, 5, 3, num_layers=2, estimator=estimator).eval() for kind in (VRGCN, VRGraphSAGE)]
     for model in models:
