@@ -57,17 +57,18 @@ class RowOptimizer:
 
         All are numbers of one type; ``grads`` has a row for each. ``step`` counts from 1.
         """
-        number, of_rows = rows.dtype.type, [states[name] for name in self.states]
+        number = rows.dtype.type
         decay, eps = number(self.weight_decay), number(self.eps)
         if self.name == "sgd":
             kernels.row_steps.sgd(rows, places, grads, number(self.lr), decay)
         elif self.name == "adagrad":
-            kernels.row_steps.adagrad(rows, places, *of_rows, ids, grads, number(self.lr), eps, decay)
+            kernels.row_steps.adagrad(rows, places, states["sum"], ids, grads, number(self.lr), eps, decay)
         else:
             first, second = self.betas
             size = number(self.lr * math.sqrt(1 - second**step) / (1 - first**step))
             shares = number(1 - first), number(1 - second)
-            kernels.row_steps.adam(rows, places, *of_rows, ids, grads, size, eps, decay, *shares)
+            moments = states["exp_avg"], states["exp_avg_sq"]
+            kernels.row_steps.adam(rows, places, *moments, ids, grads, size, eps, decay, *shares)
 
 
 def check_lr(lr: object) -> float:

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, first_true
-from nodeflow._links.links import Links
-from nodeflow._links.queries import Queries, pointers
+from nodeflow._links.links import Links, Queries, pointers
 from nodeflow._runtime.threads import run_all
 
 _PIECE = 2**18

@@ -13,8 +13,7 @@ from tqdm import tqdm
 
 from nodeflow._base.checks import as_count, as_ids, describe
 from nodeflow._base.sizes import as_bytes
-from nodeflow._links.links import SIDES
-from nodeflow._links.queries import Queries
+from nodeflow._links.links import SIDES, Queries
 
 _CACHED = 2**24
 """Bytes of scores that are computed at a time, at most: they should still be in the caches when they are read."""
@@ -84,10 +83,10 @@ class Scoring:
     def __init__(self, scorer: Score, table: Tensor, memory: str | int, size: int | None) -> None:
         if not isinstance(table, Tensor) or table.ndim < 2:
             raise TypeError(f"table must be a tensor with a row per node, [num_nodes, d], got {describe(table)}")
-        self._score: Callable[..., Tensor] = getattr(scorer, "score_all", scorer)
-        if not callable(self._score):
+        score = getattr(scorer, "score_all", scorer)
+        if not callable(score):
             raise TypeError(f"scorer must have score_all(rows, relation, table, side=...), got {describe(scorer)}")
-        self._scorer, self._table = scorer, table
+        self._scorer, self._score, self._table = scorer, score, table
         self._room = as_bytes(memory, "memory")
         self._size = None if size is None else as_count(size, "chunk_size", 1)
 

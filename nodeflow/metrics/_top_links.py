@@ -11,8 +11,7 @@ from torch.nn.functional import pad
 
 from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, as_int, check_one_of, check_pairs
 from nodeflow._base.types import IdsLike
-from nodeflow._links.links import SIDES, KnownLike, as_known
-from nodeflow._links.queries import Queries
+from nodeflow._links.links import SIDES, KnownLike, Queries, as_known
 from nodeflow.metrics._scorer import Candidates, Score, Scoring, not_a_number
 
 

@@ -281,14 +281,11 @@ class FlowModel(nn.Module):
             if isinstance(graph, NodeFlow):
                 hint = ": for a batch call model(batch, h)"
             raise TypeError(f"inference takes a Graph or a Propagation first, got {describe(graph)}{hint}")
-        if not isinstance(graph, Graph) and weight is not None:
-            raise ValueError("the propagation has its weights; leave out weight")
-        if not isinstance(graph, Graph) and edge_filter is not None:
-            raise ValueError("the propagation has its filter of edges; leave out edge_filter")
-        propagation = (
-            graph if isinstance(graph, Propagation) else Propagation(graph, weight=weight, edge_filter=edge_filter)
-        )
-        passing = _pass(self, propagation, folder, nodes=nodes, chunk_size=chunk_size, progress=progress)
+        if isinstance(graph, Graph):
+            graph = Propagation(graph, weight=weight, edge_filter=edge_filter)
+        elif weight is not None or edge_filter is not None:
+            raise ValueError("the propagation has its weights and filter of edges; leave out weight and edge_filter")
+        passing = _pass(self, graph, folder, nodes=nodes, chunk_size=chunk_size, progress=progress)
         out = check_out(out, passing.num_outputs)
         if out is not None and isinstance(h, Tensor) and h.layout == torch.strided and _share(out, h):
             raise ValueError("out must be another tensor than h, whose rows are read until the end")

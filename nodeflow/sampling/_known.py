@@ -8,8 +8,7 @@ import numpy as np
 
 from nodeflow._base.checks import Ints
 from nodeflow._edges.stored import Stored
-from nodeflow._links.links import Links
-from nodeflow._links.queries import Queries
+from nodeflow._links.links import Links, Queries
 from nodeflow.graph import Graph
 
 

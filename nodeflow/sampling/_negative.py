@@ -15,7 +15,7 @@ from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, Floats, NumbersLike
 from nodeflow._edges.edges import NOTHING
 from nodeflow._edges.stored import Stored
-from nodeflow._links.queries import Queries, pointers
+from nodeflow._links.links import Queries, pointers
 from nodeflow._rows.rows import whole_column
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import SamplerBase
