@@ -349,7 +349,6 @@ class History(KeptRows):
         return page("History", self.extra_repr(), column_table([("", buffers)]))
 
     def extra_repr(self) -> str:
-        """Return the layers, number of nodes, sums and folder, for ``repr``."""
         where = "" if self._store.folder is None else f", in {self._store.folder}"
         return f"{self.widths}, {self.graph.num_nodes} nodes, sums {'stored' if self.stored else 'on demand'}{where}"
 

@@ -213,7 +213,6 @@ class Decoder(nn.Module):
         return list(scores.split([len(query) for query in queries]))
 
     def extra_repr(self) -> str:
-        """Return the settings, for ``repr``."""
         return f"{self.width}, num_relations={self.num_relations}" + (", inverse=True" if self.inverse else "")
 
     def _is_inverse(self, side: str) -> bool:

@@ -112,7 +112,6 @@ class GraphConv(LinearConv):
         return _Factors(along if edge is None else edge * along, own, None)
 
     def extra_repr(self) -> str:
-        """The norm, the self-loops and the degrees, for ``repr``."""
         words = [f"norm={self.norm!r}, self_loops={self.self_loops}, degrees={self.degrees!r}", super().extra_repr()]
         return ", ".join(filter(None, words))
 

@@ -75,7 +75,6 @@ class GINConv(FlowConv):
         return out
 
     def extra_repr(self) -> str:
-        """The aggregator and eps, for ``repr``."""
         learned = isinstance(self.eps, nn.Parameter)
         weighted = ", weighted" if self.weighted else ""
         return f"aggregator={self.aggregator!r}, eps={self.initial_eps:g}{' (learned)' if learned else ''}{weighted}"

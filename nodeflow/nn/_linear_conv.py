@@ -168,7 +168,6 @@ class LinearConv(FlowConv):
         }
 
     def extra_repr(self) -> str:
-        """The order, unless "auto", and the ReLU, for ``repr``."""
         words = ["" if self.order == "auto" else f"order={self.order!r}", "relu=True" if self.relu else ""]
         return ", ".join(filter(None, words))
 

@@ -35,7 +35,6 @@ class BatchNorm(nn.BatchNorm1d):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised rows, ``[n, num_features]``."""
         if self.training and len(input) == 1:
             return nn.functional.batch_norm(
                 input, self.running_mean, self.running_var, self.weight, self.bias, training=False, eps=self.eps
@@ -328,7 +327,6 @@ class _Dropout(nn.Dropout):
     """``nn.Dropout``, of rows of bfloat16 on a CPU by ``ops.dropout``."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` with dropout while training, else as it is."""
         return drop(input, self.p) if self.training else input
 
     def _get_name(self) -> str:

@@ -123,5 +123,4 @@ class SAGEConv(LinearConv):
         return "sum", flow.weight.to(dtype) / degree[flow.structure.dst]
 
     def extra_repr(self) -> str:
-        """The aggregator, the order and the ReLU, for ``repr``."""
         return ", ".join(filter(None, [f"aggregator={self.aggregator!r}", super().extra_repr()]))

@@ -115,7 +115,6 @@ class GCN(_Stack):
     conv = GraphConv
 
     def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
-        """Return a convolution."""
         others = {name: value for name, value in options.items() if name != "conv_norm"}
         return super().make(in_features, out_features, last, {**others, "norm": options.get("conv_norm", "right")})
 
