@@ -348,10 +348,10 @@ class EmbeddingTable(RowsBase):
                 )
             return
         for name, array in store.arrays.items():
-            found = state["arrays"].get(name)
-            if not isinstance(found, Tensor) or found.shape != array.shape or found.dtype != array.dtype:
+            saved = state["arrays"].get(name)
+            if not isinstance(saved, Tensor) or (saved.shape, saved.dtype) != (array.shape, array.dtype):
                 raise ValueError(
-                    f"the state is of another table: {name} is {describe(found)} there, and {describe(array)} here"
+                    f"the state is of another table: {name} is {describe(saved)} there, and {describe(array)} here"
                 )
         with self._lock:
             for name, array in store.arrays.items():
@@ -378,5 +378,5 @@ class EmbeddingTable(RowsBase):
 
     def _details(self) -> str:
         where = "" if self._store.folder is None else f", in {self._store.folder}"
-        here = f", {len(self._store.arrays['written'])} rows here" if self.collective else ""
-        return f"{self._settings['optimizer']}, lr={self.lr}{here}{where}"
+        share = f", {len(self._store.arrays['written'])} rows here" if self.collective else ""
+        return f"{self._settings['optimizer']}, lr={self.lr}{share}{where}"
