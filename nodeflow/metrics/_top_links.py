@@ -54,19 +54,13 @@ def top_links(
     and relation are scored once. Parameters need no gradients here, and modules compute as for evaluation.
 
     Args:
-        scorer: a decoder with ``score_all`` (see ``LinkScorer``), or a function with its arguments.
-        table: rows of all nodes, ``[num_nodes, d]``, on the device where scores are computed.
+        scorer, table, memory, chunk_size, progress: as in ``rank_links``.
         nodes: ids of the nodes that are asked about, ``[n]``; they may repeat.
         k: the number of answers.
         relation: ids of relations, ``[n]`` or one for all; None without relations.
         side: the end that is asked for: "destination" (then ``nodes`` are sources) or "source".
-        known: positives that are left out: (source, relation, destination), ``[m, 3]``, or without relations (source,
-            destination), ``[m, 2]``; one array, or a list of several. None: none.
+        known: positives that are left out, as in ``rank_links``; None: none.
         candidates: ids of nodes, ``[c]``; repeats count once. None: all nodes, also the one that is asked about.
-        memory: the most that the scores of a chunk take: bytes, or text such as "256 MB". A decoder may need several
-            times that for its own results in between.
-        chunk_size: queries scored at a time, in place of ``memory``.
-        progress: show a bar.
 
     Returns ids, int64 ``[n, k]``, and scores ``[n, k]``, both on the CPU.
 
