@@ -15,8 +15,7 @@ from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, Floats
 from nodeflow._edges.edges import NOTHING
 from nodeflow._edges.stored import Stored
-from nodeflow._links.links import Links
-from nodeflow._links.queries import Queries, pointers
+from nodeflow._links.links import Links, Queries, pointers
 from nodeflow.graph import Graph
 
 DISTRIBUTIONS = ("uniform", "degree")

@@ -1,4 +1,4 @@
-"""Estimator weights in layers: the weighted mean is unbiased, and layers that ignore weights warn."""
+"""Estimator weights in layers: used without bias, of any type, or ignored with a warning."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from _support.graphs import random_graph
 
-from nodeflow import FullSampler, Graph, LaborSampler, NeighborSampler, NodeFlow, nn, transform
+from nodeflow import Flow, FullSampler, Graph, LaborSampler, NeighborSampler, NodeFlow, nn, transform
+from nodeflow.control_variates import ControlVariateSampler, History
 from nodeflow.nn import FlowModel, GraphSAGE, SAGEConv
 
 
@@ -49,8 +51,6 @@ def test_with_all_edges_it_is_the_mean(graph: Graph) -> None:
         weighted(batch, h)
     batch.copy_from_parent(["in_degree"], None)
     torch.testing.assert_close(weighted(batch, h), plain(batch, h))
-    with pytest.raises(ValueError, match="weighted=True needs aggregator='mean', got 'pool'"):
-        SAGEConv(2, 2, aggregator="pool", weighted=True)
 
 
 def outputs_of(model: torch.nn.Module, batch: NodeFlow) -> torch.Tensor:
@@ -110,3 +110,57 @@ def test_fanouts_per_type_do_not_bias_the_means_of_types() -> None:
     batch = sampler([0, 1])
     assert batch.flows[0].needs_weight
     outputs_of(nn.RGCN(4, 4, 4, num_relations=2), batch)
+
+
+# ---- weights of a float64 edge column
+
+
+@pytest.fixture
+def weighted() -> Graph:
+    graph = random_graph(0, 20, 100)
+    graph.edata["exact"] = transform.edge_norm(graph, "right").double()
+    graph.ndata.update(transform.degrees(graph))
+    graph.edata["single"] = graph.edata["exact"].float()
+    return graph
+
+
+@pytest.mark.parametrize("estimator", ["none", "ns", "cv", "cvd"])
+@pytest.mark.parametrize("aggregated", ["on demand", "stored"])
+def test_models_of_float32_use_them(estimator: str, aggregated: str, weighted: Graph) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(20, 4)
+    models: list[FlowModel] = [nn.GraphSAGE(4, 5, 3, 2, weighted=True), nn.GCN(4, 5, 3, 2, degrees="parent")]
+    if estimator != "none":
+        models = [kind(4, 5, 3, num_layers=2, estimator=estimator).eval() for kind in (nn.VRGCN, nn.VRGraphSAGE)]
+    for model in models:
+        outputs = []
+        for column in ("exact", "single"):
+            sampler = NeighborSampler(weighted, [2, 2], weight=column)
+            if isinstance(model, nn.VRModel):
+                history = History(weighted, {0: 4, 1: 5}, weight=column, aggregated=aggregated)
+                sampler = ControlVariateSampler(weighted, [2, 2], history)
+            batch = sampler(range(20))
+            batch.copy_from_parent()
+            out = model(batch, x[batch.front.parent_nid])
+            assert out.dtype == torch.float32
+            out.sum().backward()
+            outputs.append((out, model.inference(weighted, x, weight=column)))
+        torch.testing.assert_close(*outputs)
+
+
+def test_a_layer_of_ones_own_is_told_what_to_do(weighted: Graph) -> None:
+    class Mean(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(2, 2)
+
+        def forward(self, flow: Flow, h: torch.Tensor) -> torch.Tensor:
+            return self.linear(flow.aggregate(h, "sum", weight=flow.weight))
+
+    model, x = FlowModel([Mean()]), torch.ones(weighted.num_nodes, 2)
+    batch = NeighborSampler(weighted, [2], weight="exact")([3])
+    for call in (lambda: model(batch, x[batch.front.parent_nid]), lambda: model.inference(weighted, x, weight="exact")):
+        with pytest.raises(RuntimeError, match="same dtype") as caught:
+            call()
+        assert any("takes flow.weight.to(h.dtype)" in note for note in caught.value.__notes__)
+    assert model.inference(weighted, x, weight="single").dtype == torch.float32
