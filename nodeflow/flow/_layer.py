@@ -10,8 +10,8 @@ from torch import Tensor
 from nodeflow._base.checks import LARGEST, as_count, as_ids, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike
-from nodeflow.flow._html import layer_html
 from nodeflow.flow._move import Move
+from nodeflow.flow._pictures import layer_html
 from nodeflow.flow._validate import check_layer
 from nodeflow.graph import Frame
 
