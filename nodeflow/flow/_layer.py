@@ -54,11 +54,10 @@ class Layer(Frozen):
         *,
         context: Tensor | None = None,
     ) -> None:
-        count = as_count(num_nodes, "num_nodes")
         for name, ids in (("parent_nid", parent_nid), ("context", context)):
             check_type(ids, name, Tensor | None, "an int64 tensor or None")
         check_type(data, "data", Frame | None, "a Frame or None")
-        self._fill(count, parent_nid, data, context)
+        self._fill(as_count(num_nodes, "num_nodes"), parent_nid, data, context)
         check_layer("this layer", self, None)
 
     @classmethod

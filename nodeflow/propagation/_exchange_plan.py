@@ -1,4 +1,4 @@
-"""Which rows travel between the owners of nodes and the processes that have edges at them: planned once."""
+"""Exchanges of rows between the owners of nodes and the processes that have edges at them, planned once."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class ExchangePlan(Frozen):
     holds all of the graph has no mirrors, and rows come back as they are.
     """
 
-    __slots__ = ("_asked", "_graph", "_nodes", "_peers", "_routes", "num_masters")
+    __slots__ = ("_graph", "_mirrored", "_nodes", "_peers", "_routes", "num_masters")
     num_masters: int
     _graph: Graph
     _nodes: Lazy[Ints]
     _peers: Peers
-    _asked: list[Ints]
+    _mirrored: list[Ints]
     _routes: Routes
 
     def __init__(self, graph: Graph) -> None:
@@ -42,7 +42,7 @@ class ExchangePlan(Frozen):
             self._set(
                 num_masters=graph.num_nodes,
                 _nodes=Lazy(lambda: np.arange(graph.num_nodes)),
-                _asked=[NOTHING],
+                _mirrored=[NOTHING],
                 _routes=Routes(NOTHING, 1),
             )
             return
@@ -52,11 +52,11 @@ class ExchangePlan(Frozen):
             owner = peers.owners(ends)
             mirrors, owner = ends[owner != peers.rank], owner[owner != peers.rank]
             routes = Routes(owner, peers.size)
-            asked = peers.exchange("ids of mirrors", routes.parcels(mirrors))
-        places = [held.whole.rows_of(ids[0]) if ids else np.zeros(0, np.int64) for ids in asked]
+            mirrored = peers.exchange("ids of mirrors", routes.parcels(mirrors))
+        places = [held.whole.rows_of(ids[0]) if ids else np.zeros(0, np.int64) for ids in mirrored]
         masters = held.masters.numpy()
         nodes = np.concatenate([masters, mirrors])
-        self._set(_nodes=Lazy.of(nodes), num_masters=len(masters), _asked=places, _routes=routes)
+        self._set(_nodes=Lazy.of(nodes), num_masters=len(masters), _mirrored=places, _routes=routes)
 
     @property
     def nodes(self) -> Ints:
@@ -121,7 +121,7 @@ class ExchangePlan(Frozen):
     @property
     def partners(self) -> list[int]:
         """Numbers of the processes that rows travel to or from."""
-        busy = [len(asked) + len(own) for asked, own in zip(self._asked, self._of_each(), strict=True)]
+        busy = [len(away) + len(own) for away, own in zip(self._mirrored, self._of_each(), strict=True)]
         return [r for r, rows in enumerate(busy) if rows and r != self._peers.rank]
 
     def broadcast(self, rows: Tensor, *, changed: MaskLike | None = None, into: Tensor | None = None) -> Tensor:
@@ -143,7 +143,7 @@ class ExchangePlan(Frozen):
                 raise ValueError("changed and into belong together: rows that did not change must be known already")
             if into is not None:
                 check_num_rows(into.shape, "into", self.num_mirrors, "mirror")
-            arrived = self._swapped("rows of mirrors", rows, self._asked, self._of_each(), mask)
+            arrived = self._swapped("rows of mirrors", rows, self._mirrored, self._of_each(), mask)
         out = rows.new_empty((self.num_mirrors, *rows.shape[1:])) if into is None else into
         for at, values in arrived:
             out[at] = values
@@ -165,7 +165,7 @@ class ExchangePlan(Frozen):
             check_num_rows(rows.shape, "rows", self.num_mirrors, "mirror")
             check_num_rows(into.shape, "into", self.num_masters, "node that this process owns")
             mask = self._mask(changed, self.num_mirrors, "changed")
-            arrived = self._swapped("sums of mirrors", rows, self._of_each(), self._asked, mask)
+            arrived = self._swapped("sums of mirrors", rows, self._of_each(), self._mirrored, mask)
         for at, values in arrived:
             into[at] += values.to(into.device)  # a node has one mirror in a process: no index repeats
         return into
@@ -189,7 +189,7 @@ class ExchangePlan(Frozen):
         return arrived
 
     def _picked(self, rows: Tensor, places: Ints, mask: np.ndarray | None) -> list[Any]:
-        """What is sent of ``rows[places]``: the rows, of those that changed, and which they are, a bit each."""
+        """Return what is sent of ``rows[places]``: those that changed, and which they are, a bit each."""
         if not len(places):
             return []
         if mask is None:
