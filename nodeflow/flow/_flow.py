@@ -12,9 +12,9 @@ from nodeflow._base.checks import check_num_rows, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._rows.rows import slice_rows, take_rows
 from nodeflow.flow import _matrices as matrices
-from nodeflow.flow._html import flow_html
 from nodeflow.flow._layer import Layer, rows_between
 from nodeflow.flow._move import Move
+from nodeflow.flow._pictures import flow_html
 from nodeflow.flow._validate import check_flow
 from nodeflow.graph import Frame
 from nodeflow.ops import Structure, rows_beside_own

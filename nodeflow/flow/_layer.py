@@ -10,8 +10,8 @@ from torch import Tensor
 from nodeflow._base.checks import LARGEST, as_count, as_ids, check_type
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike
-from nodeflow.flow._html import layer_html
 from nodeflow.flow._move import Move
+from nodeflow.flow._pictures import layer_html
 from nodeflow.flow._validate import check_layer
 from nodeflow.graph import Frame
 
@@ -54,11 +54,10 @@ class Layer(Frozen):
         *,
         context: Tensor | None = None,
     ) -> None:
-        count = as_count(num_nodes, "num_nodes")
         for name, ids in (("parent_nid", parent_nid), ("context", context)):
             check_type(ids, name, Tensor | None, "an int64 tensor or None")
         check_type(data, "data", Frame | None, "a Frame or None")
-        self._fill(count, parent_nid, data, context)
+        self._fill(as_count(num_nodes, "num_nodes"), parent_nid, data, context)
         check_layer("this layer", self, None)
 
     @classmethod

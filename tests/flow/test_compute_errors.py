@@ -6,6 +6,8 @@ from _support.compute_example import columns, make_batch, same
 
 from nodeflow import ALL, fn
 
+COPY, SUM, TO_OLD = fn.copy_u("h", "m"), fn.sum("m", "h"), fn.sum("m", "old")
+
 
 class BrokenError(Exception):
     pass
@@ -23,16 +25,16 @@ def broken_later(nodes):
 @pytest.mark.parametrize(
     "run",
     [
-        lambda b: b.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "old"), broken_later),
-        lambda b: b.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "old"), broken_later, v=[0]),
-        lambda b: b.flow_send_and_recv(0, [1], fn.copy_u("h", "m"), fn.sum("m", "old"), broken),
-        lambda b: b.flow_compute(0, broken, fn.sum("m", "old")),
-        lambda b: b.flow_compute(0, fn.copy_u("h", "m"), broken),
-        lambda b: b.forward(fn.copy_u("h", "m"), fn.sum("m", "h"), [None, broken]),
+        lambda b: b.flow_compute(0, COPY, TO_OLD, broken_later),
+        lambda b: b.flow_compute(0, COPY, TO_OLD, broken_later, v=[0]),
+        lambda b: b.flow_send_and_recv(0, [1], COPY, TO_OLD, broken),
+        lambda b: b.flow_compute(0, broken, TO_OLD),
+        lambda b: b.flow_compute(0, COPY, broken),
+        lambda b: b.forward(COPY, SUM, [None, broken]),
         lambda b: b.apply_layers(ALL, lambda n: {"x": n.nodes()} if len(n) == 4 else broken(n)),
         lambda b: b.apply_flows(ALL, lambda e: {"x": e.edges()[0]} if len(e) == 7 else broken(e)),
         lambda b: [
-            b.register_layer_computation(1, fn.copy_u("h", "m"), fn.sum("m", "h")),
+            b.register_layer_computation(1, COPY, SUM),
             b.register_layer_computation(2, update=broken),
             b.compute(),
         ],
@@ -57,14 +59,14 @@ def test_columns_set_by_a_function_that_raises_are_taken_back():
         broken(nodes)
 
     with pytest.raises(BrokenError):
-        batch.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "old"), update)
+        batch.flow_compute(0, COPY, TO_OLD, update)
     assert same(before, columns(batch))
 
 
 def test_notes_say_where_and_what_was_seen():
     batch = make_batch()
     with pytest.raises(BrokenError) as caught:
-        batch.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "out"), broken_later)
+        batch.flow_compute(0, COPY, fn.sum("m", "out"), broken_later)
     (note,) = caught.value.__notes__
     assert "update function broken_later on flow 0->1 (4 -> 4 nodes, 7 edges)" in note
     assert "layer 1: old float64 [4, 3], out" in note
@@ -86,52 +88,32 @@ def rows_missing(rows):
 @pytest.mark.parametrize(
     ("message", "reduce", "kind", "words"),
     [
-        (fn.copy_u("h", "m"), fn.sum("x", "h"), ValueError, r"takes message 'x', but the messages made are 'm'"),
+        (COPY, fn.sum("x", "h"), ValueError, r"takes message 'x', but the messages made are 'm'"),
         (
             lambda e: {"m": e.src["h"]},
             fn.sum("x", "h"),
             ValueError,
             r"takes message 'x', but the messages made are 'm'",
         ),
-        (fn.copy_u("x", "m"), fn.sum("m", "h"), KeyError, r"no column 'x' in layer 0, which has 'h'"),
-        (fn.copy_e("x", "m"), fn.sum("m", "h"), KeyError, r"no column 'x' in flow 0->1, which has 'w'"),
-        (fn.v_add_u("x", "h", "m"), fn.sum("m", "h"), KeyError, r"no column 'x' in layer 1, which has 'old'"),
-        (lambda e: {"m": e.dst["x"]}, fn.sum("m", "h"), KeyError, r"no column 'x' in layer 1, which has 'old'"),
-        (
-            fn.copy_u("h", "m"),
-            lambda n: {"h": n.mailbox["x"]},
-            KeyError,
-            r"no column 'x' in the mailbox, which has 'm'",
-        ),
-        (lambda e: e.src["h"], fn.sum("m", "h"), TypeError, r"must return a dict of columns, got Tensor"),
-        (lambda e: {"m": 3}, fn.sum("m", "h"), TypeError, r"must return tensors, but column 'm' is int 3"),
-        (lambda e: {3: e.src["h"]}, fn.sum("m", "h"), TypeError, r"must name its columns by str"),
-        (
-            rows_missing,
-            fn.sum("m", "h"),
-            ValueError,
-            r"rows_missing must return one row per edge, here 7, but .* \(8,\)",
-        ),
-        (
-            fn.copy_u("h", "m"),
-            rows_missing,
-            ValueError,
-            r"must return one row per node, here 1, but column 'm' .*\(2,\)",
-        ),
-        (fn.sum("m", "h"), fn.sum("m", "h"), TypeError, r"message must be a built-in message function"),
-        (fn.copy_u("h", "m"), fn.copy_u("h", "m"), TypeError, r"reduce must be a built-in reduce function"),
-        (None, fn.sum("m", "h"), TypeError, r"message must be .*got NoneType None"),
-        ([], fn.sum("m", "h"), ValueError, r"message is an empty list"),
-        ([fn.copy_u("h", "m")] * 2, fn.sum("m", "h"), ValueError, r"two message functions make message 'm'"),
-        (
-            fn.u_mul_e("h", "bad", "m"),
-            fn.sum("m", "h"),
-            ValueError,
-            r"column 'h' of layer 0.*column 'bad' of flow 0->1",
-        ),
+        (fn.copy_u("x", "m"), SUM, KeyError, r"no column 'x' in layer 0, which has 'h'"),
+        (fn.copy_e("x", "m"), SUM, KeyError, r"no column 'x' in flow 0->1, which has 'w'"),
+        (fn.v_add_u("x", "h", "m"), SUM, KeyError, r"no column 'x' in layer 1, which has 'old'"),
+        (lambda e: {"m": e.dst["x"]}, SUM, KeyError, r"no column 'x' in layer 1, which has 'old'"),
+        (COPY, lambda n: {"h": n.mailbox["x"]}, KeyError, r"no column 'x' in the mailbox, which has 'm'"),
+        (lambda e: e.src["h"], SUM, TypeError, r"must return a dict of columns, got Tensor"),
+        (lambda e: {"m": 3}, SUM, TypeError, r"must return tensors, but column 'm' is int 3"),
+        (lambda e: {3: e.src["h"]}, SUM, TypeError, r"must name its columns by str"),
+        (rows_missing, SUM, ValueError, r"rows_missing must return one row per edge, here 7, but .* \(8,\)"),
+        (COPY, rows_missing, ValueError, r"must return one row per node, here 1, but column 'm' .*\(2,\)"),
+        (SUM, SUM, TypeError, r"message must be a built-in message function"),
+        (COPY, COPY, TypeError, r"reduce must be a built-in reduce function"),
+        (None, SUM, TypeError, r"message must be .*got NoneType None"),
+        ([], SUM, ValueError, r"message is an empty list"),
+        ([COPY] * 2, SUM, ValueError, r"two message functions make message 'm'"),
+        (fn.u_mul_e("h", "bad", "m"), SUM, ValueError, r"column 'h' of layer 0.*column 'bad' of flow 0->1"),
         (fn.u_mul_e("h", "bad", "m"), lambda n: {"h": n.mailbox["m"].sum(1)}, ValueError, r"do not broadcast"),
         (
-            fn.copy_u("h", "m"),
+            COPY,
             lambda n: {f"d{n.mailbox['m'].shape[1]}": n.mailbox["m"].sum(1)},
             ValueError,
             r"must return the same columns for every degree",
@@ -156,7 +138,7 @@ def test_updates_that_do_not_fit():
         (lambda n: {"x": n.data["nope"]}, KeyError, "no column 'nope' in layer 1, which has 'old', 'out'"),
     ]:
         with pytest.raises(kind, match=words):
-            batch.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "out"), update)
+            batch.flow_compute(0, COPY, fn.sum("m", "out"), update)
     with pytest.raises(TypeError, match="func must be a function or module"):
         batch.apply_layers(0, 3)
     with pytest.raises(TypeError, match=r"return \{'x'"):
@@ -165,7 +147,7 @@ def test_updates_that_do_not_fit():
 
 def test_wrong_ids():
     batch = make_batch()
-    pair = fn.copy_u("h", "m"), fn.sum("m", "old")
+    pair = COPY, TO_OLD
     with pytest.raises(ValueError, match=r"v\[2\] names node 3 again"):
         batch.flow_compute(0, *pair, v=[3, 1, 3])
     with pytest.raises(IndexError, match=r"v\[0\] is 4"):
@@ -173,7 +155,7 @@ def test_wrong_ids():
     with pytest.raises(ValueError, match=r"edges\[1\] names edge 2 again"):
         batch.flow_send_and_recv(0, [2, 2], *pair)
     with pytest.raises(IndexError, match=r"edges\[0\] is 7"):
-        batch.apply_flows(0, fn.copy_u("h", "m"), edges=[7])
+        batch.apply_flows(0, COPY, edges=[7])
     with pytest.raises(ValueError, match=r"v\[1\] names node 0 again"):
         batch.apply_layers(0, lambda n: {}, v=[0, 0])
     with pytest.raises(IndexError, match="flow 2 is out of range"):
@@ -189,6 +171,6 @@ def test_rows_of_another_shape_or_type_are_not_mixed():
     for column in (torch.ones(4, 2, dtype=torch.float64), torch.ones(4, 3)):
         batch.layers[1].data["out"] = column
         with pytest.raises(ValueError, match="column 'out' of layer 1 has rows of shape"):
-            batch.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "out"), v=[0])
-    batch.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "out"))  # all rows: replaced
+            batch.flow_compute(0, COPY, fn.sum("m", "out"), v=[0])
+    batch.flow_compute(0, COPY, fn.sum("m", "out"))  # all rows: replaced
     assert batch.layers[1].data["out"].dtype == torch.float64

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from _support.ops_reference import for_threads, same_bits
 
 from nodeflow.ops import dropout, linear_sum
 
@@ -27,14 +28,14 @@ def test_results_and_gradients_are_those_of_the_steps(width, rows):
     results = []
     for together in (True, False):
         torch.manual_seed(7)
-        given = leaves(rows, width)
-        out = mapped(*given, relu=True, dropout=0.4) if together else dropout(mapped(*given, relu=True), 0.4)
+        inputs = leaves(rows, width)
+        out = mapped(*inputs, relu=True, dropout=0.4) if together else dropout(mapped(*inputs, relu=True), 0.4)
         out.backward(torch.linspace(-1, 1, out.numel()).view(out.shape).bfloat16())
-        results.append([out.detach(), *(leaf.grad for leaf in given)])
+        results.append([out.detach(), *(leaf.grad for leaf in inputs)])
     assert torch.equal(results[0][0] > 0, results[1][0] > 0)
-    for found, expected in zip(*results, strict=True):
-        assert found.dtype == expected.dtype
-        assert (found - expected).abs().max() <= 4 * ROUNDED * expected.abs().max()
+    for fused, expected in zip(*results, strict=True):
+        assert fused.dtype == expected.dtype
+        assert (fused - expected).abs().max() <= 4 * ROUNDED * expected.abs().max()
 
 
 def test_a_bias_is_its_gradient_summed_in_float32():
@@ -51,50 +52,43 @@ def test_not_a_number_stays():
 
 
 def test_second_gradients_are_those_of_the_steps():
-    found = []
+    results = []
     for together in (True, False):
         torch.manual_seed(1)
-        given = leaves(40, 6, torch.bfloat16)
-        if together:
-            out = linear_sum(given[:2], bias=given[2], relu=True, dropout=0.5)
-        else:
-            out = dropout(linear_sum(given[:2], bias=given[2], relu=True), 0.5)
-        (first,) = torch.autograd.grad(out.float().square().sum(), given[0], create_graph=True)
-        found.append(torch.autograd.grad(first.float().square().sum(), given[1])[0].float())
-    assert found[0].abs().sum() > 0
-    assert (found[0] - found[1]).abs().max() <= 8 * ROUNDED * found[1].abs().max()
+        x, weight, bias = leaves(40, 6, torch.bfloat16)
+        options = {"dropout": 0.5} if together else {}
+        out = linear_sum((x, weight), bias=bias, relu=True, **options)
+        out = out if together else dropout(out, 0.5)
+        (first,) = torch.autograd.grad(out.float().square().sum(), x, create_graph=True)
+        results.append(torch.autograd.grad(first.float().square().sum(), weight)[0].float())
+    assert results[0].abs().sum() > 0
+    assert (results[0] - results[1]).abs().max() <= 8 * ROUNDED * results[1].abs().max()
 
 
 def test_threads_change_nothing():
-    threads, results = torch.get_num_threads(), []
-    try:
-        for count in (1, 2, 3):
-            torch.set_num_threads(count)
-            torch.manual_seed(2)
-            given = leaves(33_000, 40)
-            given[0].requires_grad_(False)
-            out = mapped(*given, relu=True, dropout=0.3)
-            out.backward(torch.ones_like(out))
-            results.append([out.detach(), given[2].grad])
-    finally:
-        torch.set_num_threads(threads)
-    for other in results[1:]:
-        assert all(map(torch.equal, results[0], other))
+    def run():
+        torch.manual_seed(2)
+        x, weight, bias = leaves(33_000, 40)
+        out = mapped(x.detach(), weight, bias, relu=True, dropout=0.3)
+        out.backward(torch.ones_like(out))
+        return [out.detach(), bias.grad]
+
+    assert same_bits(for_threads((1, 2, 3), run))
 
 
 def test_float32_is_dropped_by_torch():
     x, weight, bias = leaves(30, 5)
     torch.manual_seed(4)
-    found = linear_sum((x, weight), bias=bias, relu=True, dropout=0.3)
+    dropped = linear_sum((x, weight), bias=bias, relu=True, dropout=0.3)
     torch.manual_seed(4)
-    assert torch.equal(found, F.dropout(linear_sum((x, weight), bias=bias, relu=True), 0.3))
+    assert torch.equal(dropped, F.dropout(linear_sum((x, weight), bias=bias, relu=True), 0.3))
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
 def test_nothing_or_everything_is_dropped(rate):
-    given = leaves(600, 20)
-    out = mapped(*given, relu=True, dropout=rate)
+    x, weight, bias = leaves(600, 20)
+    out = mapped(x, weight, bias, relu=True, dropout=rate)
     out.sum().backward()
-    kept = mapped(*given, relu=True)
+    kept = mapped(x, weight, bias, relu=True)
     assert torch.equal(out, kept if rate == 0 else torch.zeros_like(kept))
-    assert bool(given[2].grad.any()) == (rate == 0)
+    assert bool(bias.grad.any()) == (rate == 0)

@@ -1,4 +1,4 @@
-"""A NodeFlow as a picture on matplotlib axes."""
+"""Pictures: a NodeFlow on matplotlib axes, and the tables of NodeFlows, layers and flows in notebooks."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from nodeflow._base.checks import as_count
 from nodeflow._display.axes import axes_for
-from nodeflow._display.columns import chosen, names_of
+from nodeflow._display.columns import chosen, column_table, names_of
+from nodeflow._display.html import funnel, page
 from nodeflow._display.layered import FlowSummary, Layered, Summary, draw_layers, figure_size
-from nodeflow.flow._flow import Flow
-from nodeflow.flow._layer import Layer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from nodeflow.flow._flow import Flow
+    from nodeflow.flow._layer import Layer
     from nodeflow.flow._node_flow import NodeFlow
 
 _EDGES_PER_NODE = 10  # up to so many edges for each of max_nodes are drawn one by one
+_IDS = 10  # parent ids in the table of a layer
 
 
 def plot(
@@ -120,3 +122,37 @@ def _summary(flow: Flow) -> FlowSummary:
     largest = int(degrees.max()) if len(degrees) else 0
     shared = int((flow.dst_in_src >= 0).sum()) if _joins_parents(flow) else None
     return FlowSummary(flow.num_edges, flow.num_edges / max(flow.num_dst, 1), largest, shared)
+
+
+def node_flow_html(batch: NodeFlow) -> str:
+    """Return the sizes of layers and flows as a small picture, and the columns of their frames."""
+    flows = list(batch.flows.items())
+    skips = "".join(f", {i} → {j}: {flow.num_edges:,} edges" for (i, j), flow in flows if j != i + 1)
+    words = f"{batch.num_flows} flows, {sum(batch.layer_sizes):,} nodes, {sum(batch.flow_sizes):,} edges{skips}"
+    frames = [(f"layer {i}", layer.data) for i, layer in enumerate(batch.layers)]
+    frames += [(f"flow {i}" if j == i + 1 else f"flow {i}, {j}", flow.data) for (i, j), flow in flows]
+    frames.append(("seeds", batch.seed_data))
+    return page("NodeFlow", words, funnel(batch.layer_sizes, batch.flow_sizes), column_table(frames, "frame"))
+
+
+def layer_html(layer: Layer) -> str:
+    """Return the number of nodes, the first parent ids, and the columns."""
+    words = f"{layer.num_nodes:,} nodes"
+    if not layer.has_parent:
+        words += ", without parent ids"
+    elif layer.parent_nid.device.type == "cpu":
+        ids = ", ".join(map(str, layer.parent_nid[:_IDS].tolist()))
+        words += f", parent ids {ids}{', …' if layer.num_nodes > _IDS else ''}"
+    if layer.context is not None:
+        words += ", in contexts"
+    return page("Layer", words, column_table([("", layer.data)]))
+
+
+def flow_html(flow: Flow) -> str:
+    """Return the numbers of nodes and edges, and the columns; parts that are made when asked for stay unmade."""
+    mean = flow.num_edges / max(flow.num_dst, 1)
+    words = (
+        f"layer {flow.layers[0]} → layer {flow.layers[1]}: {flow.num_src:,} sources, {flow.num_dst:,} destinations, "
+        f"{flow.num_edges:,} edges ({mean:.3g} per destination)"
+    )
+    return page("Flow", words, column_table([("", flow.data)]))
