@@ -26,6 +26,7 @@ from nodeflow.distributed._grid import EDGES as EDGES
 from nodeflow.distributed._partition_graph import partition_graph
 from nodeflow.distributed._peers import PeerError
 from nodeflow.distributed._report import PartsReport
+from nodeflow.distributed._rows import DistributedRows as DistributedRows
 
 __all__ = [
     "DistributedGraph",

@@ -35,7 +35,8 @@ class Checkpoints:
     """Saves the state of a run into one file of a folder, which always holds the last complete state.
 
     Args:
-        folder: where the file is; it is made when the first state is saved.
+        folder: where the file is; it is made when the first state is saved. Of several processes, which all have
+            checkpoints of the same epochs, the first one writes.
         epochs: epochs between two states; 0: none after epochs.
         minutes: minutes between two states, saved between two steps; 0: none.
 
@@ -76,11 +77,10 @@ class Checkpoints:
             run.load_state_dict(read_state(path) if processes.size == 1 else _state_of_first(path, processes))
         return True
 
-    def after_step(self, run: Stateful, stopping: bool) -> None:
-        """Save where minutes have passed, or where the run is about to stop."""
-        due = self.minutes and time.monotonic() - self._saved >= 60 * self.minutes
-        if stopping or due:
-            self.save(run)
+    @property
+    def is_due(self) -> bool:
+        """Whether so many minutes have passed since the last state."""
+        return bool(self.minutes) and time.monotonic() - self._saved >= 60 * self.minutes
 
     def after_epoch(self, run: Stateful, epoch: int) -> None:
         """Save after every so many epochs."""
@@ -89,13 +89,15 @@ class Checkpoints:
 
     def save(self, run: Stateful) -> None:
         """Save the state now; raises OSError where it cannot be written, and the state before stays."""
+        state, self._saved = run.state_dict(), time.monotonic()
+        if not Processes.present().is_first:
+            return
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_state(self.folder / STATE, run.state_dict())
+            write_state(self.folder / STATE, state)
         except OSError as error:
             have = "the state saved before stays" if (self.folder / STATE).exists() else "no state was saved before"
             raise OSError(f"cannot save the state in {self.folder}: {error.strerror or error}; {have}") from error
-        self._saved = time.monotonic()
 
 
 def check_same_run(before: Settings, settings: Settings, processes: int) -> None:

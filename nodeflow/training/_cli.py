@@ -211,6 +211,8 @@ def _add_partition(one: _Parser) -> None:
     one.add_argument("--balance", action="store_true", help=text)
     text = "for processes: consecutive ids in each part, with the maps back"
     one.add_argument("--renumber", action="store_true", help=text)
+    text = "for processes that learn links (train --task link): the training edges are cut, all edges are listed beside"
+    one.add_argument("--links", action="store_true", help=text)
     text = (
         "along which edges training finds neighbours: use the same value as for train (both by default); both adds the "
         "reverse of every edge, in memory, unless the graph is symmetric already; in takes the edges as they are"

@@ -23,6 +23,7 @@ from nodeflow._display.axes import require_matplotlib
 from nodeflow.building import build_graph
 from nodeflow.datasets import Dataset, has_label
 from nodeflow.training._checkpoints import FREE, Checkpoints
+from nodeflow.training._data import PARTS, read_dataset
 from nodeflow.training._events import event_writer
 from nodeflow.training._features import stays_in_file
 from nodeflow.training._folder import (
@@ -33,20 +34,18 @@ from nodeflow.training._folder import (
     begin,
     continued,
     output_folder,
-    read_dataset,
     save,
     write_log,
 )
+from nodeflow.training._graph import with_columns
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._partition_batches import PartitionBatches
-from nodeflow.training._parts import with_columns
 from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
 from nodeflow.training._process_group import process_group, restarts
 from nodeflow.training._processes import Processes
 from nodeflow.training._result import EpochRecord
 from nodeflow.training._settings import FIELDS, read_toml
 from nodeflow.training._state import read_tensors
-from nodeflow.training._task import PARTS
 from nodeflow.training._trainer import Stopped, Trainer
 
 SIDES = {"dst": "destination", "src": "source"}

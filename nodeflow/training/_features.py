@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,15 +23,16 @@ from nodeflow._rows.rows import (
     is_collective,
     is_sparse,
     layout_of,
+    slice_rows,
     to_arrays,
 )
+from nodeflow.datasets import Dataset
+from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids, hash_pieces
 from nodeflow.storage import Rows, opened
 
-if TYPE_CHECKING:
-    from nodeflow.graph import Graph
-
 _PIECE = 2**24  # bytes that are read and hashed at a time
+_CHECKED = 2**16  # rows of tensors that are checked at a time
 
 
 class FeatureRows(RowsBase):
@@ -122,22 +123,34 @@ def stays_in_file(graph: Graph) -> bool:
     return x is not None and (not isinstance(x, Tensor) or opened(x) is not None)
 
 
-def check_features(name: str, x: Tensor | FeatureRows) -> None:
-    """Raise ValueError for features that are no rows, or not finite."""
+def check_features(dataset: Dataset, x: Tensor | FeatureRows) -> None:
+    """Raise ValueError for features that are no rows, or not finite; collective where several processes hold them."""
+    name, peers, what = dataset.name, dataset.graph.peers, "check of features"
     if len(x.shape) != 2:
         raise ValueError(f"data set {name!r} must have a row of features per node, got {tuple(x.shape)}")
-    bad = None
-    if not isinstance(x, Tensor):
-        bad = x.first_bad()
-    elif is_sparse(x):
-        bad = first_not_finite(x)
-    else:
-        for start in range(0, len(x), 65_536):  # part by part, for features that are larger than memory
-            if (wrong := first_not_finite(x[start : start + 65_536])) is not None:
-                bad = start + wrong
-                break
-    if bad is not None:
-        raise ValueError(f"the features of data set {name!r} must be finite, but row {bad} has NaN or inf")
+    with peers.together(what, exchanges=1):
+        if isinstance(x, FeatureRows) and not x.collective:
+            bad = x.first_bad()
+        else:
+            held: Any = x.rows if isinstance(x, FeatureRows) else x
+            bad = _first_bad(held.held if is_collective(held) else held)
+        if bad is not None:
+            node = int(dataset.graph.held.masters[bad])
+            raise ValueError(f"the features of data set {name!r} must be finite, but row {node} has NaN or inf")
+        peers.gather(what, [])
+
+
+def _first_bad(rows: Tensor | Rows) -> int | None:
+    """Return the first row that is not finite; part by part, for rows that are larger than memory."""
+    for start in range(0, rows.shape[0], _CHECKED):
+        stop = min(start + _CHECKED, rows.shape[0])
+        if isinstance(rows, Tensor):
+            piece = slice_rows(rows, start, stop)
+        else:
+            piece = fetch_rows(rows, torch.from_numpy(np.arange(start, stop)))
+        if (wrong := first_not_finite(piece)) is not None:
+            return start + wrong
+    return None
 
 
 def hash_of(values: Tensor | Array | FeatureRows) -> int:

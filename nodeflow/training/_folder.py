@@ -20,15 +20,15 @@ import torch
 from nodeflow._base.checks import as_count
 from nodeflow._base.version import __version__
 from nodeflow._disk.manifest import replace_file
-from nodeflow.datasets import Dataset, debian, read_folder
+from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import STATE, Checkpoints
+from nodeflow.training._data import read_dataset, read_parts
 from nodeflow.training._fields import check_text
 from nodeflow.training._link_network import LinkNetwork
 from nodeflow.training._models import ModelFacts, build_model
 from nodeflow.training._network import Inputs, Network
 from nodeflow.training._nodes import NodeTask
-from nodeflow.training._parts import read_parts
 from nodeflow.training._processes import Processes
 from nodeflow.training._random_state import OwnRandom
 from nodeflow.training._result import EpochRecord, Result
@@ -124,13 +124,8 @@ class Run:
     def dataset(self) -> Dataset:
         """Read the data set: its parts in several processes, where settings name them."""
         if self.is_of_parts:
-            return read_parts(self.settings.storage.partitions)
+            return read_parts(self.settings.storage.partitions, links=self.settings.run.task == "link")
         return read_dataset(self.data)
-
-
-def read_dataset(name: str) -> Dataset:
-    """Return the data set "debian", or that of a folder; a missing column of labels is for the task to report."""
-    return debian() if name == "debian" else read_folder(name, labels=False)
 
 
 @contextmanager

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from nodeflow._base.checks import describe
-from nodeflow._rows.rows import is_sparse
+from nodeflow._rows.rows import is_sparse, whole_column
+from nodeflow.distributed import DistributedGraph, DistributedRows
 from nodeflow.graph import Graph
+from nodeflow.storage import Rows
 from nodeflow.training._features import FeatureRows, rows_in_file, stays_in_file
-from nodeflow.training._parts import with_columns
-from nodeflow.transform import add_reverse_edges, is_symmetric, reverse
+from nodeflow.transform import DEGREES, add_reverse_edges, degrees, is_symmetric, reverse
 
 _TYPES = ("relation", "etype", "type", "kind")  # usual names of the column of edge types
 
@@ -70,7 +75,7 @@ def edge_types(graph: Graph, name: str) -> str | None:
         return None
     if column not in graph.edata:
         raise ValueError(f"edge_type={column!r} is no edge column; the graph has {', '.join(graph.edata) or 'none'}")
-    types = graph.edata[column]
+    types = whole_column(graph.held.edata[column])
     if types.ndim != 1 or types.is_floating_point() or (len(types) and int(types.min()) < 0):
         raise ValueError(f"edge column {column!r} must hold types from 0, one integer per edge, got {describe(types)}")
     return column
@@ -81,5 +86,38 @@ def relations_of(graph: Graph, edge_type: str) -> tuple[str, int]:
     column = edge_types(graph, edge_type)
     if column is None:
         raise ValueError("model 'rgcn' needs an edge column with types from 0: name it with edge_type")
-    types = graph.edata[column]
-    return column, int(types.max()) + 1 if len(types) else 1
+    types = whole_column(graph.held.edata[column])
+    largest = np.array([int(types.max()) if len(types) else 0])
+    return column, int(max(arrays[0][0] for arrays in graph.peers.gather("types of edges", [largest]))) + 1
+
+
+def node_degrees(graph: Graph) -> dict[str, Tensor]:
+    """Return the columns of ``transform.degrees``; collective for a graph that lies on several processes."""
+    if graph.peers.size == 1:
+        return degrees(graph)
+    columns = zip(DEGREES, (graph.in_degrees(), graph.out_degrees()), strict=True)
+    return {name: column.float() for name, column in columns}
+
+
+def with_columns(graph: Graph, columns: Mapping[str, Tensor | Rows]) -> Graph:
+    """Return a graph of the same edges with further node columns; nothing is copied or exchanged."""
+    if isinstance(graph, DistributedGraph):
+        same = DistributedGraph(graph.parts, graph.held.part, graph.peers)
+        same.ndata.update({**graph.ndata, **columns})
+        same.edata.update(graph.edata)
+        return same
+    indptr, indices, edge_ids = graph.csc()
+    ndata: dict[str, Any] = {**graph.ndata, **columns}
+    return Graph(indptr, indices, edge_ids=edge_ids, ndata=ndata, edata=graph.edata, copy=False)
+
+
+def with_mean_weights(graph: Graph, name: str) -> Graph:
+    """Return a graph that lies on several processes with one edge column, 1 / in-degree of the destination."""
+    same = with_columns(graph, {})
+    part: Any = same
+    counts = np.diff(graph.held.csc()[0])
+    weights = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
+    for column in list(same.edata):
+        del same.edata[column]
+    same.edata[name] = DistributedRows(part.peers, part.parts, "edge", name, torch.from_numpy(weights))
+    return same

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
 import torch
@@ -24,15 +24,12 @@ from nodeflow.random import derive_key
 from nodeflow.sampling import Draw, LinkChunk, LinkSampler
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers
+from nodeflow.training._data import PARTS, split_edges
 from nodeflow.training._features import hash_of
-from nodeflow.training._graph import edge_types
 from nodeflow.training._link_network import LinkNetwork
 from nodeflow.training._settings import Settings
-from nodeflow.training._task import PARTS, Batches, Task
-from nodeflow.transform import filter_edges, random_split
+from nodeflow.training._task import Batches, Task
 
-SPLIT = "split"
-"""Edge column with the part of every edge: 0 train, 1 validation, 2 test."""
 METRICS = ("mrr", "mean_rank", "hits@1", "hits@3", "hits@10")
 
 
@@ -52,6 +49,9 @@ class NodesOnly(SamplerBase):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph, 0)
+
+    def check_graph(self, graph: Graph) -> None:
+        """Raise nothing: no edges are read."""
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         count = self.graph.num_nodes
@@ -101,9 +101,7 @@ class LinkTask(Task):
         if metric not in ("", *METRICS):
             raise ValueError(f"metric must be one of {', '.join(METRICS)} for task 'link', got {metric!r}")
         self.metric = self.metrics[metric or "mrr"]
-        self.relation = edge_types(dataset.graph, settings.graph.edge_type)
-        parts = _parts(dataset)
-        self.triples = _triples(dataset, self.relation, parts)
+        self.relation, self.triples, graph = split_edges(dataset, settings.graph.edge_type)
         if not len(self.triples["train"]):
             raise ValueError(f"data set {dataset.name!r} has no training edges")
         edges = torch.cat(list(self.triples.values()))
@@ -114,7 +112,6 @@ class LinkTask(Task):
             self.excluded = torch.arange(dataset.graph.num_nodes).unsqueeze(1).expand(-1, 2)
         self.known = torch.cat([edges, self.excluded])
         self._loss = loss
-        graph = _training_graph(dataset, self.relation, parts)
         super().__init__(dataset, graph, settings, device, model, settings.model.embedding)
 
     def trained_nodes(self) -> Tensor:
@@ -153,7 +150,8 @@ class LinkTask(Task):
         """Return the batches of training."""
         if self.loader is not None:
             return super().make_batches(inputs)
-        return Answers(self.graph, self.triples["train"], self.settings.sampler.batch_size, self.settings.run.seed)
+        size, seed = self.settings.sampler.batch_size, self.settings.run.seed
+        return Answers(self.graph, self.triples["train"], size, seed, self.processes.rank, self.processes.size)
 
     # ---- training
 
@@ -291,7 +289,8 @@ class LinkTask(Task):
     def fingerprint(self) -> str:
         """Return a hash of the data and its split, by which a state of another data set is refused."""
         x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
-        values = [] if x is None else [entries_of(x) if isinstance(x, Tensor) else x]
+        held_here = x is not None and self.graph.peers.size == 1
+        values = [entries_of(x) if isinstance(x, Tensor) else x] if held_here else []
         return f"{derive_key(*(hash_of(tensor) for tensor in (*self.triples.values(), *values))):016x}"
 
     def network_facts(self) -> dict[str, Any]:
@@ -303,38 +302,6 @@ class LinkTask(Task):
 
     def _nodes(self, number: int) -> SamplerBase:
         return self.method.sampler(self.settings.run.seed + number)
-
-
-def _training_graph(dataset: Dataset, relation: str | None, parts: Mapping[str, Tensor]) -> Graph:
-    """Return the graph of the training edges, with all edge columns but that of the split."""
-    kept = torch.zeros(dataset.graph.num_edges, dtype=torch.bool)
-    kept[parts["train"]] = True
-    graph = filter_edges(dataset.graph, kept)
-    for name in {SPLIT, "parent_eid"} & set(graph.edata):
-        del graph.edata[name]
-    if relation is not None:
-        graph.edata[relation] = torch.as_tensor(graph.edata[relation]).long()
-    return graph
-
-
-def _parts(dataset: Dataset) -> dict[str, Tensor]:
-    """Return the ids of the edges of every part, ascending."""
-    graph = dataset.graph
-    if SPLIT not in graph.edata:
-        drawn = random_split(graph, [0.8, 0.1, 0.1], of="edges")
-        return dict(zip(PARTS, drawn, strict=True))
-    split = torch.as_tensor(graph.edata[SPLIT])
-    if split.is_floating_point() or ((split < 0) | (split > 2)).any():
-        raise ValueError(f"edge column {SPLIT!r} must hold 0 (train), 1 (validation) or 2 (test) for every edge")
-    return {part: (split == number).nonzero().flatten() for number, part in enumerate(PARTS)}
-
-
-def _triples(dataset: Dataset, relation: str | None, parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the edges of every part, ``[n, 3]`` (source, relation, destination), or without relations ``[n, 2]``."""
-    src, dst = dataset.graph.edges()
-    columns = [src, dst] if relation is None else [src, torch.as_tensor(dataset.graph.edata[relation]).long(), dst]
-    whole = torch.stack(columns, 1)
-    return {part: whole[ids] for part, ids in parts.items()}
 
 
 def _no_function(outputs: Tensor, targets: Tensor) -> float:

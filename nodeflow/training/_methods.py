@@ -28,10 +28,11 @@ from nodeflow.sampling import (
     check_sizes,
 )
 from nodeflow.sampling.base import SamplerBase
-from nodeflow.storage import degree_heat, reach_heat
+from nodeflow.storage import Rows, degree_heat, reach_heat
 from nodeflow.training._fields import Group, Numbers, Usual, count, one_of, setting, table
+from nodeflow.training._graph import node_degrees, with_columns, with_mean_weights
 from nodeflow.training._models import Kind
-from nodeflow.training._parts import node_degrees, with_columns
+from nodeflow.training._processes import Processes
 from nodeflow.transform import add_self_loops, edge_norm
 
 _WEIGHT = "propagation"
@@ -42,7 +43,6 @@ _FIXED_BY_MODEL = {
 }
 _SAID_ELSEWHERE = ("graph", "fanouts", "layer_sizes", "num_flows", "num_neighbors", "history", "seed", "direction")
 _RESERVED = {"self", *_SAID_ELSEWHERE, *_FIXED_BY_MODEL}
-_SUBGRAPHS = "its batches are subgraphs, and those of several processes do not combine into one"
 
 
 class Method:
@@ -68,8 +68,6 @@ class Method:
     """Whether the method keeps a history, whose age is in the records of epochs."""
     why_whole: ClassVar[str] = ""
     """Why batches cannot come from a part of the graph; empty where they can."""
-    why_alone: ClassVar[str] = ""
-    """Why several processes cannot train together; empty where they can."""
     draws_neighbors: ClassVar[bool] = False
     """Whether every edge into a node is drawn with the same probability, fanout / in-degree."""
     per_node: ClassVar[bool] = False
@@ -123,7 +121,7 @@ class Method:
 
     def heat(self, nodes: Tensor) -> Tensor:
         """Return about how often each node is read in an epoch over ``nodes``, ``[num_nodes]``, to a factor."""
-        if self.draws_neighbors:
+        if self.draws_neighbors and self.graph.peers.size == 1:
             return reach_heat(self.graph, nodes, self.settings.fanouts, self.settings.batch_size)
         return degree_heat(self.graph)
 
@@ -134,7 +132,7 @@ class Method:
         """
         return loss.new_full(loss.shape, 1 / max(len(loss), 1))
 
-    def start(self, model: nn.Module, x: Tensor) -> None:
+    def start(self, model: nn.Module, x: Tensor | Rows) -> None:
         """Prepare the state that steps keep, for a model that is not trained yet and rows ``x`` of its inputs."""
 
     def after_step(self, batch: NodeFlow) -> Tensor:
@@ -221,7 +219,7 @@ class Shadow(Method):
 class Saint(Method):
     """Random subgraphs with weights of edges and losses (Zeng et al. 2020): edge draws, unless options say else."""
 
-    make, by_node, validates_fully, why_alone = SaintSampler, False, True, _SUBGRAPHS
+    make, by_node, validates_fully = SaintSampler, False, True
     why_whole = "its weights of nodes and edges are those of draws from the whole graph"
 
     def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
@@ -247,7 +245,7 @@ class Saint(Method):
 class Cluster(Method):
     """Unions of parts of the graph (Chiang et al. 2019), with weights of the edges between parts."""
 
-    make, by_node, validates_fully, why_alone = ClusterSampler, False, True, _SUBGRAPHS
+    make, by_node, validates_fully = ClusterSampler, False, True
     why_whole = "it cuts the whole graph into parts of its own"
 
     def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
@@ -288,7 +286,6 @@ class ControlVariates(Method):
     """
 
     make, has_history, weight = ControlVariateSampler, True, _WEIGHT
-    why_alone = "each process would write the history for its own share only"
     history: History
 
     @classmethod
@@ -303,6 +300,8 @@ class ControlVariates(Method):
 
     def prepared(self, graph: Graph) -> Graph:
         """Return the graph with one edge column, the weights of the model's propagation."""
+        if graph.peers.size > 1:
+            return with_mean_weights(graph, _WEIGHT)
         indptr, indices, edge_ids = graph.csc()
         bare = Graph(indptr, indices, edge_ids=edge_ids, ndata=graph.ndata, copy=False)
         if self.model.symmetric:
@@ -310,7 +309,7 @@ class ControlVariates(Method):
         bare.edata[_WEIGHT] = edge_norm(bare, "both" if self.model.symmetric else "right")
         return bare
 
-    def start(self, model: nn.Module, x: Tensor) -> None:
+    def start(self, model: nn.Module, x: Tensor | Rows) -> None:
         """Make the history, and fill it with a full pass of the model."""
         if not isinstance(model, VRModel):
             raise TypeError(f"model must be a VRModel with sampler 'cv', got {type(model).__name__}")
@@ -329,12 +328,23 @@ class ControlVariates(Method):
         return torch.cat(ages)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the rows of the history."""
-        return {"history": dict(self.history.state_dict())}
+        """Return the rows of the history, those of all nodes; collective on parts of a graph."""
+        state = dict(self.history.state_dict())
+        if self.graph.peers.size > 1:
+            processes, masters = Processes.present(), self.graph.held.masters
+            for name in self._names_of_rows():
+                state[name] = processes.rows_of_all(masters, state[name], self.graph.num_nodes)
+        return {"history": state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on with the rows of ``state``."""
-        self.history.load_state_dict(state["history"])
+        rows = dict(state["history"])
+        if self.graph.peers.size > 1:
+            rows |= {name: rows[name][self.graph.held.masters] for name in self._names_of_rows()}
+        self.history.load_state_dict(rows)
+
+    def _names_of_rows(self) -> list[str]:
+        return [name for name, buffer in self.history.named_buffers() if buffer.ndim]
 
 
 METHODS: dict[str, type[Method]] = {

@@ -6,14 +6,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nodeflow._rows.rows import as_dense, is_collective
+from nodeflow._rows.rows import as_dense
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.storage import Rows
 from nodeflow.training._features import Beside, FeatureRows, check_features
 from nodeflow.training._models import ModelSettings, kind_of
-from nodeflow.training._parts import check_held_features
 
 
 class Inputs(nn.Module):
@@ -111,10 +110,7 @@ def inputs_of(dataset: Dataset, settings: ModelSettings, stored: FeatureRows | N
     if kind != "embedding":
         if x is None:
             raise ValueError(f"data set {dataset.name!r} has no features, so inputs must be 'embedding'; got {kind!r}")
-        if is_collective(x):
-            check_held_features(dataset.name, dataset.graph, x)
-        else:
-            check_features(dataset.name, x)
+        check_features(dataset, x)
         width = x.shape[1]
     embedding = 0 if kind == "features" else settings.embedding
     return Inputs(dataset.graph.num_nodes, width, embedding, dense=not kind_of(settings.name).sparse)

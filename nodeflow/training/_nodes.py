@@ -18,12 +18,13 @@ from nodeflow.partitions import BufferState
 from nodeflow.random import derive_key
 from nodeflow.sampling import FullSampler
 from nodeflow.sampling.base import SamplerBase
+from nodeflow.training._data import fingerprint_of_parts
 from nodeflow.training._features import FeatureRows, hash_of
+from nodeflow.training._graph import with_columns
 from nodeflow.training._methods import Method
 from nodeflow.training._network import Network
 from nodeflow.training._partition_batches import PartitionBatches
 from nodeflow.training._partition_folder import hash_of_partitions, open_partitions
-from nodeflow.training._parts import fingerprint_of_parts, with_columns
 from nodeflow.training._settings import Settings
 from nodeflow.training._targets import Loss, find_target
 from nodeflow.training._task import Batches, Task
@@ -138,9 +139,7 @@ class NodeTask(Task):
         """
         model = self.network.model
         if full and self.method.estimates and isinstance(model, FlowModel):
-            if self.graph.peers.size > 1:
-                return self._outputs_of_parts(model, nodes)
-            return self.full_pass(model, nodes=nodes, weight=self.method.weight).cpu()
+            return self.full_pass(model, nodes).cpu()
         if full and self.method.estimates:
             return self.outputs_of(
                 FullSampler(self.graph, len(self.settings.sampler.fanouts)), nodes, self.target.width
@@ -151,13 +150,6 @@ class NodeTask(Task):
                 "nodes come from full neighbourhoods: full=True"
             )
         return self.outputs_of(self.method.sampler(self.settings.run.seed + 1), nodes, self.target.width)
-
-    def _outputs_of_parts(self, model: FlowModel, nodes: Tensor) -> Tensor:
-        """The outputs of nodes, each computed by the process that owns it."""
-        owners = self.graph.peers.owners(nodes.numpy())
-        places = torch.from_numpy((owners == self.processes.rank).nonzero()[0])
-        rows = model.inference(self.graph, self.inputs.everywhere(self.graph), nodes=nodes[places]).float().cpu()
-        return self.processes.rows_of_all(places, rows, len(nodes))
 
     def has(self, part: str) -> bool:
         """Return whether a part of the split has nodes."""

@@ -32,6 +32,7 @@ NODES = Others("link")
 CLASSES = ("auto", "classification")
 SUBGRAPHS = tuple(name for name, method in METHODS.items() if not method.by_node)
 HISTORY = tuple(name for name, method in METHODS.items() if method.has_history)
+SYMMETRIC = tuple(name for name, kind in MODELS.items() if kind.symmetric)
 NO_ESTIMATE = tuple(name for name, method in METHODS.items() if not method.estimates)
 TYPED = tuple(name for name, kind in MODELS.items() if kind.typed)
 READS_TYPES = Others(*(name for name in MODELS if name not in TYPED))  # models of the user's own are among these
@@ -60,8 +61,8 @@ READ: dict[str, tuple[Condition, ...]] = {
     "margin": ({"link_loss": ("margin", "self-adversarial")},),
     "temperature": ({"link_loss": ("self-adversarial",)},),
     "n3": ({"decoder": CUBED},),
-    "memory": ({"storage": IN_FILES},),
-    "partitions": ({"storage": BUFFER}, {"storage": ("memory",), "graph": (PARTS,)}),
+    "memory": ({"storage": Others("memory", "file")}, {"storage": ("file",), "graph": (WHOLE,)}),
+    "partitions": ({"storage": BUFFER}, {"graph": (PARTS,)}),
     "slots": ({"storage": BUFFER},),
     "order": ({"storage": BUFFER},),
     "share": ({"graph": (PARTS,)},),
@@ -99,15 +100,20 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
         "their buffers would hold different states; give each a part instead: nodeflow partition --for processes, and "
         "--partitions without --storage",
     ),
-    *(
-        ({"sampler": (name,), "processes": (SEVERAL,)}, each.why_alone)
-        for name, each in METHODS.items()
-        if each.why_alone
+    ({"sampler": SUBGRAPHS, "processes": (SEVERAL,)}, "a batch is one subgraph, and those of processes are several"),
+    (
+        {"sampler": HISTORY, "processes": (SEVERAL,), "graph": (WHOLE,)},
+        "each process would write the history for its own share only; give each a part of the graph, and so of the "
+        "history: nodeflow partition --for processes",
     ),
-    ({"link_loss": ONE_VS_ALL, "processes": (SEVERAL,)}, "its batches are not shared"),
-    ({"task": LINK, "graph": (PARTS,)}, "ranks are among the rows of all nodes"),
-    ({"storage": IN_FILES, "graph": (PARTS,)}, "features lie in the files of the parts; leave storage out"),
-    ({"model": TYPED, "graph": (PARTS,)}, "the types of all edges are in no process"),
+    (
+        {"sampler": HISTORY, "model": SYMMETRIC, "graph": (PARTS,)},
+        "its sums have self-loops, which parts have not; take model 'sage'",
+    ),
+    (
+        {"storage": ("lookahead",), "graph": (PARTS,)},
+        "rows that processes hold are fetched by all together, and their plans differ; take storage 'cached'",
+    ),
 )
 """Values that exclude each other, and why."""
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from nodeflow._rows.rows import whole_column
+from nodeflow._rows.rows import is_collective, whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader, SentAhead
@@ -29,9 +29,6 @@ from nodeflow.training._partition_batches import PartitionBatches
 from nodeflow.training._processes import Processes
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES
-
-PARTS = ("train", "val", "test")
-"""The parts of a split."""
 
 
 class Batches(Protocol):
@@ -109,7 +106,8 @@ class Task(ABC):
             )
             model = build_model(settings.model, len(settings.sampler.fanouts), self.facts)
         if self.method.has_history and model is not None:
-            self.method.start(model, whole_column(self.inputs.everywhere(self.graph)).detach())
+            x = self.inputs.everywhere(self.graph)
+            self.method.start(model, x if is_collective(x) else whole_column(x).detach())
         self.network = self.make_network(model).to(device)
         self.loader = self.make_loader()
         first = 0 if self.loader is None or not encodes else self._try_first_batch(self.loader, width)
@@ -223,11 +221,15 @@ class Task(ABC):
 
     # ---- for subclasses
 
-    def full_pass(self, model: FlowModel, **options: Any) -> Tensor:
-        """Return ``model.inference`` of the graph, float32; from features in a file it computes in files too."""
-        x = self.inputs.everywhere(self.graph)
-        if isinstance(x, Tensor):
-            return model.inference(self.graph, x.detach().to(self.device), **options).float()
+    def full_pass(self, model: FlowModel, nodes: Tensor | None = None) -> Tensor:
+        """Return the outputs of nodes, or of all, float32: ``model.inference``, which features in a file keep there."""
+        x, several = self.inputs.everywhere(self.graph), self.graph.peers.size > 1
+        if nodes is None and several:  # without nodes, those that are owned here
+            nodes = torch.arange(self.graph.num_nodes)
+        options: dict[str, Any] = {"nodes": nodes, "weight": self.method.weight}
+        if isinstance(x, Tensor) or several:
+            x = x.detach().to(self.device) if isinstance(x, Tensor) else x
+            return model.inference(self.graph, x, **options).float()
         # of a piece of the nodes, the rows of about all their neighbours are in memory
         piece = (1 + self.graph.num_edges / max(self.graph.num_nodes, 1)) * mean_bytes(x)
         size = int(min(max(self.settings.storage.bytes / max(piece, 1), 256), 65_536))

@@ -22,6 +22,7 @@ from nodeflow.metrics import Metric, TopLinks
 from nodeflow.random import derive_key
 from nodeflow.training._averaged import Averaged
 from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_same_run, names_of_parts
+from nodeflow.training._data import PARTS
 from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._processes import Processes
@@ -32,7 +33,7 @@ from nodeflow.training._rules import PARTS as GRAPH_PARTS
 from nodeflow.training._settings import Settings
 from nodeflow.training._shared_runs import check_shared
 from nodeflow.training._targets import Loss, task_of
-from nodeflow.training._task import PARTS, Task
+from nodeflow.training._task import Task
 
 Report = Callable[[EpochRecord], None]
 
@@ -101,7 +102,7 @@ class Trainer:
         self.optimizer = make(self.network.parameters())
         usual = partial(settings.optimizer.scheduler, epochs=settings.run.epochs, num_batches=self.task.num_batches)
         self.scheduler = (scheduler or usual)(self.optimizer)
-        self.checkpoints = checkpoints if self.processes.is_first else None
+        self.checkpoints = checkpoints
         self._averaged = Averaged(self.network, self._loss_of) if several else None
         self._total = 0  # batches of the epoch that is under way
         self.records: list[EpochRecord] = []
@@ -349,15 +350,16 @@ class Trainer:
                     self._done += 1
                     if self._done == total and self._waiting:
                         self.update()
-                    counts = *counts_of(batch, self.task.size(batch)), int(self._stop)
-                    size, seeds, edges, stop = self.processes.totals(*counts)
+                    due = self.checkpoints is not None and self.processes.is_first and self.checkpoints.is_due
+                    counts = *counts_of(batch, self.task.size(batch)), int(ages.sum()), len(ages)
+                    *summed, stop, save = self.processes.totals(*counts, int(self._stop), int(due))
                     now = time.perf_counter()
-                    self._sums.add(value, size, seeds, edges, ages, now - start)
+                    self._sums.add(value, *summed, seconds=now - start)
                     start = now
                     rate = self._sums.seeds / max(self._sums.seconds, 1e-9)
                     bar.set_postfix_str(f"loss {value:.3f}, {rate:,.0f} seeds/s", refresh=self._done == total)
                     bar.update()
-                    self._between_steps(stop > 0)
+                    self._between_steps(stop > 0, save > 0)
         self._total = 0
 
     def _bar(self, epoch: int) -> Any:
@@ -383,12 +385,12 @@ class Trainer:
             key = derive_key("processes", self.settings.run.seed, self._epoch, self._done, self.processes.rank)
             torch.manual_seed(key & 2**63 - 1)
 
-    def _between_steps(self, stop: bool) -> None:
+    def _between_steps(self, stop: bool, save: bool) -> None:
         """Save where it is time to, and stop where it was asked for: never between gradients that are added up."""
         if self._waiting:
             return
-        if self.checkpoints is not None:
-            self.checkpoints.after_step(self, stop)
+        if self.checkpoints is not None and (stop or save):
+            self.checkpoints.save(self)
         if stop:
             self._stop = False
             self.processes.totals(0)  # nobody leaves before the state is saved: torchrun would end all

@@ -160,7 +160,7 @@ def test_a_setting_is_read_or_refused(run: str, folders: Path, monkeypatch: pyte
         ({"task": "link", "class_weights": "balanced"}, "class_weights .* this run has task 'link'"),
         ({"task": "link", "decoder": "dot", "n3": 0.1}, "n3 .* is read with decoder 'distmult' or 'complex'"),
         ({"order": "beta"}, r"order \(= 'beta'\) is read with storage 'partitions', and this run has storage 'memory'"),
-        ({"memory": "2 GB"}, "memory .* is read with storage other than 'memory', and this run has storage 'memory'"),
+        ({"memory": "2 GB"}, "memory .* is read with storage other than .*, and this run has storage 'memory'"),
         ({"model": "none"}, "model 'none' does not go with task 'auto': it stands for rows of nodes"),
         ({"hiden": 3}, r"there is no setting 'hiden' \(= 3\); did you mean hidden\?"),
         ({"link": {"loss_": "margin"}}, r"there is no setting 'link.loss_' .*; did you mean link.loss\?"),
@@ -183,11 +183,16 @@ def test_reasons(values: dict[str, Any], message: str) -> None:
         ),
         ({"embedding": 8}, {"features": FEATURES}, "embedding .* has inputs 'auto' and a data set with features"),
         ({"label_smoothing": 0.1}, {"task": "regression"}, "label_smoothing .* this run has task 'regression'"),
-        ({"task": "link", "model": "none"}, {"graph": PARTS}, "task 'link' does not go with a part of the graph"),
+        (
+            {"storage": "lookahead"},
+            {"graph": PARTS},
+            "'lookahead' does not go with a part .* plans differ",
+        ),
+        ({"sampler": "cv", "model": "gcn"}, {"graph": PARTS}, "'cv' does not go with .*'gcn' and a part .* self-loops"),
         (
             {"sampler": "cv"},
-            {"processes": SEVERAL},
-            "sampler 'cv' does not go with several processes: each process would",
+            {"processes": SEVERAL, "graph": WHOLE},
+            "sampler 'cv' does not go with several processes and the whole graph .*: each process would",
         ),
     ],
 )
