@@ -133,7 +133,7 @@ def check_same_parts(before: Mapping[str, str], parts: Mapping[str, str]) -> Non
 
 def _state_of_first(path: Path, processes: Processes) -> Any:
     """Return the state in a file that only the machine of the first process need have."""
-    data = processes.bytes_of_first(path.read_bytes() if processes.is_first else b"")
+    data = processes.of_first(path.read_bytes)
     with TemporaryDirectory(prefix="nodeflow-") as folder:
         copy = Path(folder) / STATE
         copy.write_bytes(data)

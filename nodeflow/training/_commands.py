@@ -39,10 +39,9 @@ from nodeflow.training._folder import (
 )
 from nodeflow.training._graph import with_columns
 from nodeflow.training._nodes import NodeTask
-from nodeflow.training._partition_batches import PartitionBatches
+from nodeflow.training._partitions import PartitionBatches
 from nodeflow.training._predictions import check_predictions, write_predictions, write_top_links
-from nodeflow.training._process_group import process_group, restarts
-from nodeflow.training._processes import Processes
+from nodeflow.training._processes import Processes, process_group, restarts
 from nodeflow.training._result import EpochRecord
 from nodeflow.training._settings import FIELDS, read_toml
 from nodeflow.training._state import read_tensors

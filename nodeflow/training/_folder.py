@@ -25,9 +25,8 @@ from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import STATE, Checkpoints
 from nodeflow.training._data import read_dataset, read_parts
 from nodeflow.training._fields import check_text
-from nodeflow.training._link_network import LinkNetwork
 from nodeflow.training._models import ModelFacts, build_model
-from nodeflow.training._network import Inputs, Network
+from nodeflow.training._network import Inputs, LinkNetwork, Network
 from nodeflow.training._nodes import NodeTask
 from nodeflow.training._processes import Processes
 from nodeflow.training._random_state import OwnRandom

@@ -19,14 +19,14 @@ from nodeflow.flow import Layer, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.metrics import Metric, Ranks, TopLinks, rank_links, top_links
-from nodeflow.nn import FlowModel, logistic_loss, margin_loss, self_adversarial_loss, softmax_loss
+from nodeflow.nn import FlowModel
 from nodeflow.random import derive_key
 from nodeflow.sampling import Draw, LinkChunk, LinkSampler
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers
 from nodeflow.training._data import PARTS, split_edges
 from nodeflow.training._features import hash_of
-from nodeflow.training._link_network import LinkNetwork
+from nodeflow.training._network import LinkNetwork
 from nodeflow.training._settings import Settings
 from nodeflow.training._task import Batches, Task
 
@@ -162,7 +162,10 @@ class LinkTask(Task):
             loss = batch.loss(self.decoder, h, self.settings.loss.label_smoothing)
             return loss + n3 * batch.n3(self.decoder, h) if n3 else loss
         positive, negative = self.decoder.score_chunks(h, batch)
-        loss = self._loss_of_scores(positive, negative, batch)
+        if self._loss is not None:
+            loss = self._loss(positive, negative)
+        else:
+            loss = self.settings.link.loss_of(positive, negative, lambda: self._log_chance(batch))
         if n3:
             cubes = torch.cat([self._cubes(chunk, h) for chunk in batch.chunks])
             loss = loss + n3 * cubes.sum() / max(len(cubes), 1)
@@ -175,19 +178,10 @@ class LinkTask(Task):
         cubes: Tensor = self.decoder.n3(src, chunk.relation, dst, side=chunk.side)
         return cubes.flatten()
 
-    def _loss_of_scores(self, positive: Tensor, negative: Tensor, batch: NodeFlow) -> Tensor:
-        link = self.settings.link
-        if self._loss is not None:
-            return self._loss(positive, negative)
-        if link.loss == "softmax":
-            uniform = link.negative_law == "uniform"
-            chance = -math.log(self.graph.num_nodes) if uniform else self.links.log_proposal(batch)
-            return softmax_loss(positive, negative, log_proposal=torch.as_tensor(chance))
-        if link.loss == "logistic":
-            return logistic_loss(positive, negative)
-        if link.loss == "margin":
-            return margin_loss(positive, negative, margin=link.margin)
-        return self_adversarial_loss(positive, negative, margin=link.margin, temperature=link.temperature)
+    def _log_chance(self, batch: NodeFlow) -> Tensor:
+        if self.settings.link.negative_law == "uniform":
+            return torch.tensor(-math.log(self.graph.num_nodes))
+        return self.links.log_proposal(batch)
 
     def size(self, batch: Any) -> int:
         """Return the number of edges, or of queries, whose loss a batch has."""

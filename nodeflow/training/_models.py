@@ -1,4 +1,4 @@
-"""The models of training runs, by name, factories of the user's own, and the settings of both."""
+"""The models, decoders and link losses of training runs by name, factories of the user's own, and their settings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from nodeflow._base.checks import check_one_of, describe
-from nodeflow.nn import GAT, GCN, GIN, RGCN, VRGCN, GATv2, GraphSAGE, VRGraphSAGE
+from nodeflow.nn import (
+    DECODERS,
+    GAT,
+    GCN,
+    GIN,
+    RGCN,
+    VRGCN,
+    Decoder,
+    GATv2,
+    GraphSAGE,
+    VRGraphSAGE,
+    logistic_loss,
+    margin_loss,
+    self_adversarial_loss,
+    softmax_loss,
+)
 from nodeflow.training._fields import Group, Usual, count, flag, number, one_of, setting, table
 
 
@@ -154,3 +169,60 @@ def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> 
             f"model {settings.name!r} cannot be made: {error} (norm={settings.norm!r}, residual={settings.residual}, "
             f"model_options: {further})"
         ) from error
+
+
+LINK_LOSSES: dict[str, Callable[[LinkSettings, Tensor, Tensor, Callable[[], Tensor]], Tensor]] = {
+    "softmax": lambda _, positive, negative, chance: softmax_loss(positive, negative, log_proposal=chance()),
+    "logistic": lambda _, positive, negative, chance: logistic_loss(positive, negative),
+    "margin": lambda link, positive, negative, _: margin_loss(positive, negative, margin=link.margin),
+    "self-adversarial": lambda link, positive, negative, _: self_adversarial_loss(
+        positive, negative, margin=link.margin, temperature=link.temperature
+    ),
+}
+"""Losses of scores against negatives by the setting ``link_loss``; one entry adds one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkSettings(Group):
+    """Decoder, loss and negatives of task link."""
+
+    decoder: str = one_of(DECODERS, "the score of a pair of rows", default="distmult")
+    decoder_options: dict[str, Any] = table(  # noqa: RUF009
+        "further arguments of the decoder, as name=value", name="decoder_options"
+    )
+    inverse: bool = flag("a source is asked for as the destination of an inverse relation of its own")
+    loss: str = one_of(
+        (*LINK_LOSSES, "one-vs-all"),
+        "the loss of scores against negatives; one-vs-all: a softmax over all nodes, with model none",
+        name="link_loss",
+    )
+    negatives: int = count(256, "negatives per edge and side that is replaced", least=1)
+    negative_law: str = one_of("uniform degree", "how negatives are drawn")
+    chunk: int = count(256, "edges of a batch that share their negatives", least=1)
+    corrupt: str = one_of("destination source both", "the end that negatives replace", default="both")
+    margin: float = number(1.0, "the margin of losses that have one")
+    n3: float = number(0.0, "weight of the N3 regularisation, the cubed norms of a triple's rows")
+    temperature: float = number(1.0, "how much more hard negatives weigh")
+
+    def build_decoder(self, width: int, num_relations: int) -> Decoder:
+        """Return a new decoder for rows of ``width``; ``num_relations`` 0: without relations.
+
+        Raises ValueError for a width that the decoder cannot have, or relations that it needs.
+        """
+        if self.inverse and not num_relations:
+            raise ValueError("inverse relations need an edge column of relations: name it with edge_type")
+        options = {"inverse": True} if self.inverse else {}
+        try:
+            return DECODERS[self.decoder](width, num_relations or None, **options, **self.decoder_options)
+        except TypeError as error:
+            further = ", ".join(self.decoder_options) or "none"
+            raise ValueError(
+                f"decoder {self.decoder!r} cannot be made: {error} (decoder_options: {further})"
+            ) from error
+
+    def loss_of(self, positive: Tensor, negative: Tensor, log_chance: Callable[[], Tensor]) -> Tensor:
+        """Return the loss of scores ``[n]`` against those of negatives ``[n, K]``, a scalar.
+
+        ``log_chance``: gives the logarithms of the probabilities with which the negatives were drawn.
+        """
+        return LINK_LOSSES[self.loss](self, positive, negative, log_chance)

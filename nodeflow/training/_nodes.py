@@ -23,8 +23,7 @@ from nodeflow.training._features import FeatureRows, hash_of
 from nodeflow.training._graph import with_columns
 from nodeflow.training._methods import Method
 from nodeflow.training._network import Network
-from nodeflow.training._partition_batches import PartitionBatches
-from nodeflow.training._partition_folder import hash_of_partitions, open_partitions
+from nodeflow.training._partitions import PartitionBatches, open_partitions
 from nodeflow.training._settings import Settings
 from nodeflow.training._targets import Loss, find_target
 from nodeflow.training._task import Batches, Task
@@ -179,7 +178,7 @@ class NodeTask(Task):
         hashed = [self.graph.csc()[1], self.graph.ndata["label"], values, *self.dataset.splits.values()]
         keys = [hash_of(tensor) for tensor in hashed if tensor is not None]
         if isinstance(self.batches, PartitionBatches):
-            keys.append(hash_of_partitions(self.batches.buffer.partitions))
+            keys.append(self.batches.digest)
         return f"{derive_key(*keys):016x}"
 
 

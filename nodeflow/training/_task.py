@@ -25,7 +25,7 @@ from nodeflow.training._features import FeatureRows
 from nodeflow.training._graph import directed, relations_of, with_features
 from nodeflow.training._models import ModelFacts, build_model, kind_of
 from nodeflow.training._network import Network, inputs_of
-from nodeflow.training._partition_batches import PartitionBatches
+from nodeflow.training._partitions import PartitionBatches
 from nodeflow.training._processes import Processes
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES

@@ -20,15 +20,14 @@ from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric, TopLinks
 from nodeflow.random import derive_key
-from nodeflow.training._averaged import Averaged
 from nodeflow.training._checkpoints import Checkpoints, check_same_parts, check_same_run, names_of_parts
 from nodeflow.training._data import PARTS
 from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import NodeTask
-from nodeflow.training._processes import Processes
+from nodeflow.training._processes import Averaged, Processes
 from nodeflow.training._random_state import OwnRandom, find_device
 from nodeflow.training._result import EpochRecord, Result, Sums, counts_of
-from nodeflow.training._rules import FEATURES, NO_FEATURES, ONE, SEVERAL, WHOLE
+from nodeflow.training._rules import FEATURES, LOSS, NO_FEATURES, ONE, OWN, OWN_LOSS, SEVERAL, WHOLE
 from nodeflow.training._rules import PARTS as GRAPH_PARTS
 from nodeflow.training._settings import Settings
 from nodeflow.training._shared_runs import check_shared
@@ -58,9 +57,8 @@ class Trainer:
         scheduler: ``scheduler(optimizer)``, stepped after every step of the optimiser; None: that of the settings.
         checkpoints: where and when the state is saved; None: never.
 
-    A part of your own takes the place of the settings for it, which are then not read. Training leaves torch's global
-    random state as it was. Raises ValueError for data, settings and combinations that
-    cannot be trained with.
+    A part of your own takes the place of the settings for it, which are then refused. Training leaves torch's global
+    random state as it was. Raises ValueError for data, settings and combinations that cannot be trained with.
 
     >>> from nodeflow.datasets import debian
     >>> from nodeflow.training import Settings
@@ -88,7 +86,7 @@ class Trainer:
         self._random = OwnRandom(settings.run.seed, self.device)
         self._own_parts = names_of_parts(metrics, model=model, loss=loss, optimizer=optimizer, scheduler=scheduler)
         with self._random.inside(), self.processes.together():
-            settings.check(**_facts(dataset, settings, own_model=model is not None))
+            settings.check(**_facts(dataset, settings, self._own_parts))
             kind = LinkTask if settings.run.task == "link" else NodeTask
             self.task: Task = kind(dataset, settings, self.device, model=model, loss=loss, metrics=metrics)
             if several:
@@ -428,15 +426,15 @@ class Trainer:
         return stale or self._epoch >= self.settings.run.epochs
 
 
-def _facts(dataset: Dataset, settings: Settings, *, own_model: bool) -> dict[str, str]:
-    """Return the facts of a run by which its settings are checked."""
+def _facts(dataset: Dataset, settings: Settings, own_parts: Mapping[str, str]) -> dict[str, str]:
+    """Return the facts of a run by which its settings are checked; parts of your own take the place of settings."""
     facts = {
         "features": FEATURES if "feat" in dataset.graph.ndata else NO_FEATURES,
         "graph": WHOLE if dataset.graph.peers.size == 1 else GRAPH_PARTS,
         "processes": ONE if Processes.present().size == 1 else SEVERAL,
+        "loss": OWN_LOSS if "loss" in own_parts else LOSS,
     }
     if settings.run.task != "link":
         facts["task"] = task_of(dataset, settings.run.task)
-    if own_model and settings.model.name == "none":
-        facts["model"] = "of your own"
-    return facts
+    replaced = {"model": "model", "optimizer": "optimizer", "scheduler": "schedule"}
+    return facts | {name: OWN for part, name in replaced.items() if part in own_parts}

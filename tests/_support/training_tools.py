@@ -18,6 +18,11 @@ from nodeflow.training import EpochRecord, Result, Settings, Trainer
 FAST = Settings(fanouts=(4, 4), batch_size=64, hidden=16, dropout=0.2, lr=0.02, epochs=6, seed=0, direction="in")
 
 
+def without(settings: Settings, *names: str) -> Settings:
+    """Settings with the defaults of some, such as those that a part of the user's own replaces."""
+    return Settings({name: value for name, value in settings.chosen.items() if name not in names})
+
+
 def train(data: Dataset, settings: Settings, report: Callable[[EpochRecord], None] = lambda _: None) -> Result:
     """A whole run."""
     return Trainer(data, settings).run(report)

@@ -21,7 +21,7 @@ from _support.training_tools import FAST, planted, same_result, stop_after, trai
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.partitions import Partitions
 from nodeflow.training import Checkpoints, Stopped, Trainer
-from nodeflow.training._partition_batches import PartitionBatches
+from nodeflow.training._partitions import PartitionBatches
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

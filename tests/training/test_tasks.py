@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.training_tools import FAST, planted, train
+from _support.training_tools import FAST, planted, train, without
 from torch import Tensor, nn
 
 from nodeflow import Graph, NodeFlow
@@ -281,7 +281,7 @@ def test_optimisers_and_schedules_of_ones_own() -> None:
     rates = []
     trainer = Trainer(
         planted(),
-        FAST.replace(epochs=2),
+        without(FAST.replace(epochs=2), "lr"),
         optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
         scheduler=lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5),
     )
@@ -356,7 +356,7 @@ def test_bf16_keeps_features_in_16_bits_where_products_read_them() -> None:
         Trainer(data, settings.replace(sampler="cv", norm="none")),
         Trainer(
             data,
-            settings,
+            without(settings, "hidden", "dropout"),
             model=GraphSAGE(exact.shape[1], 8, data.num_classes, num_layers=len(settings.sampler.fanouts)),
         ),
         Trainer(data, FAST),

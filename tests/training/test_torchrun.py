@@ -19,7 +19,7 @@ from _support.training_tools import planted
 
 import nodeflow
 from nodeflow.training._folder import Run
-from nodeflow.training._process_group import _own_store
+from nodeflow.training._processes import own_store
 from nodeflow.training._state import read_state, read_tensors
 
 ROOT = Path(nodeflow.__file__).resolve().parents[1]
@@ -150,7 +150,7 @@ def test_a_killed_process_is_started_again_and_the_result_is_that_of_an_undistur
 
 @pytest.mark.slow
 def test_the_lines_of_the_page(place: Path) -> None:
-    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "training-large.md").read_text(encoding="utf-8")
     lines = re.findall(r"^(?:torchrun --standalone|nodeflow partition DATA --for processes) .*$", page, re.MULTILINE)
     assert len(lines) == 3
     for line in lines:
@@ -166,7 +166,7 @@ def test_processes_that_are_started_again_do_not_meet_those_of_before() -> None:
     store, names = dist.HashStore(), []
     for _ in range(3):  # the keys of each start stay
         with ThreadPoolExecutor(3) as pool:
-            rounds = list(pool.map(lambda rank: _own_store(store, rank, 3), range(3)))
+            rounds = list(pool.map(lambda rank: own_store(store, rank, 3), range(3)))
         rounds[0].set("address", str(len(names)))
         assert [one.get("address") for one in rounds] == [str(len(names)).encode()] * 3
         names.append(rounds[0])

@@ -20,7 +20,19 @@ from nodeflow.datasets import Dataset, read_folder
 from nodeflow.nn import GraphSAGE
 from nodeflow.training import Settings, Trainer
 from nodeflow.training._fields import Group, name_of
-from nodeflow.training._rules import FEATURES, NO_FEATURES, NODES, ONE, PARTS, READ, SEVERAL, WHOLE
+from nodeflow.training._rules import (
+    FEATURES,
+    LOSS,
+    NO_FEATURES,
+    NODES,
+    ONE,
+    OWN,
+    OWN_LOSS,
+    PARTS,
+    READ,
+    SEVERAL,
+    WHOLE,
+)
 from nodeflow.training._settings import FIELDS, GROUPS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -131,6 +143,7 @@ def test_a_setting_is_read_or_refused(run: str, folders: Path, monkeypatch: pyte
         trainer = Trainer(data, Settings(**values))
         trainer.run()
     facts = {"features": FEATURES if "feat" in data.graph.ndata else NO_FEATURES, "graph": WHOLE, "processes": ONE}
+    facts["loss"] = LOSS
     if values.get("task") != "link":
         facts["task"] = trainer.task.target.task  # type: ignore[attr-defined]
     accepted, refused = {"task", "seed"}, dict[str, str]()
@@ -154,8 +167,8 @@ def test_a_setting_is_read_or_refused(run: str, folders: Path, monkeypatch: pyte
         ({"margin": 9}, r"^margin \(= 9\) is read with task 'link', and this run has task 'auto'; leave it out$"),
         ({"margin": 1.0}, "margin .* is read with task 'link'"),  # also where it is the default
         ({"link": {"margin": 9, "decoder": "dot"}}, "margin .* is read with task 'link'"),
-        ({"task": "link", "margin": 9}, "margin .* 'self-adversarial', and this run has link_loss 'softmax'"),
-        ({"task": "link", "link_loss": "margin", "temperature": 2}, "temperature .* has link_loss 'margin'"),
+        ({"task": "link", "margin": 9}, "margin .* 'self-adversarial' .* run has link_loss 'softmax'"),
+        ({"task": "link", "link_loss": "margin", "temperature": 2}, "temperature .* run has link_loss 'margin'"),
         ({"task": "link", "label_smoothing": 0.3}, "label_smoothing .* has task 'link' and link_loss 'softmax'"),
         ({"task": "link", "class_weights": "balanced"}, "class_weights .* this run has task 'link'"),
         ({"task": "link", "decoder": "dot", "n3": 0.1}, "n3 .* is read with decoder 'distmult' or 'complex'"),
@@ -181,6 +194,12 @@ def test_reasons(values: dict[str, Any], message: str) -> None:
             {"graph": WHOLE},
             "share .* is read with a part of the graph in every process, and .* whole",
         ),
+        ({"hidden": 9}, {"model": OWN}, "hidden .* 'of your own', and this run has model 'of your own'"),
+        ({"dropout": 0.1}, {"model": OWN}, "dropout"),
+        ({"lr": 0.1}, {"optimizer": OWN}, "lr .* this run has optimizer 'of your own'"),
+        ({"warmup": 1.0}, {"schedule": OWN}, "warmup .* this run has schedule 'of your own'"),
+        ({"label_smoothing": 0.1}, {"loss": OWN_LOSS, "task": "classification"}, "label_smoothing .* of your own"),
+        ({"class_weights": "balanced"}, {"loss": OWN_LOSS}, "'balanced' does not go with a loss of your own"),
         ({"embedding": 8}, {"features": FEATURES}, "embedding .* has inputs 'auto' and a data set with features"),
         ({"label_smoothing": 0.1}, {"task": "regression"}, "label_smoothing .* this run has task 'regression'"),
         (
