@@ -16,9 +16,8 @@ from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.distributed import DistributedGraph, GraphParts
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
-from nodeflow.training._features import hash_of
-from nodeflow.training._graph import edge_types
-from nodeflow.training._state import read_tensors, write_tensors
+from nodeflow.training._checkpoints import read_tensors, write_tensors
+from nodeflow.training._graph import edge_types, hash_of
 from nodeflow.transform import filter_edges, random_split
 
 PARTS = ("train", "val", "test")

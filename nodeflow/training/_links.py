@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypedDict
 
 import torch
@@ -25,10 +25,10 @@ from nodeflow.sampling import Draw, LinkChunk, LinkSampler
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers
 from nodeflow.training._data import PARTS, split_edges
-from nodeflow.training._features import hash_of
+from nodeflow.training._graph import hash_of
 from nodeflow.training._network import LinkNetwork
 from nodeflow.training._settings import Settings
-from nodeflow.training._task import Batches, Task
+from nodeflow.training._task import Batches, OwnParts, Task
 
 METRICS = ("mrr", "mean_rank", "hits@1", "hits@3", "hits@10")
 
@@ -71,30 +71,17 @@ class LinkTask(Task):
     training edges only, and never along the seed edges of the batch or their reverses. In a graph without relations and
     self-loops, a node is no candidate for its own other end.
 
-    Args:
-        dataset: its graph has the edges, and an edge column of relations where there are any.
-        settings: see ``Settings``.
-        device: where the network is.
-        model: a model of your own, called as ``model(batch, h)``, whose rows have the width ``embedding``.
-        loss: ``loss(positive, negative)`` of scores ``[n]`` and ``[n, K]``, a scalar; None: that of the settings.
-        metrics: none, since the metrics of links are ranks.
+    ``dataset`` has the edges, and an edge column of relations where there are any. A model of your own is called as
+    ``model(batch, h)``, and its rows have the width ``embedding``; a loss takes scores, ``loss(positive, negative)`` of
+    ``[n]`` and ``[n, K]``, and returns a scalar. Metrics are ranks, and none of your own.
 
     Raises ValueError for data and settings that cannot be trained with.
     """
 
     network: LinkNetwork
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        settings: Settings,
-        device: torch.device,
-        *,
-        model: nn.Module | None = None,
-        loss: Callable[[Tensor, Tensor], Tensor] | None = None,
-        metrics: Sequence[Metric] = (),
-    ) -> None:
-        if metrics:
+    def __init__(self, dataset: Dataset, settings: Settings, device: torch.device, own: OwnParts) -> None:
+        if own.metrics:
             raise ValueError(f"metrics of links are {', '.join(METRICS)}; metrics= is for tasks of nodes")
         self.metrics = {name: Metric(name, _no_function, name != "mean_rank") for name in METRICS}
         metric = settings.run.metric
@@ -111,27 +98,24 @@ class LinkTask(Task):
             # a node is most alike to itself, so it would take the first place of every ranking
             self.excluded = torch.arange(dataset.graph.num_nodes).unsqueeze(1).expand(-1, 2)
         self.known = torch.cat([edges, self.excluded])
-        self._loss = loss
-        super().__init__(dataset, graph, settings, device, model, settings.model.embedding)
+        self._loss = own.loss
+        super().__init__(dataset, graph, settings, device, own.model, settings.model.embedding)
 
     def trained_nodes(self) -> Tensor:
-        """Return the ends of the training edges."""
         return self.triples["train"][:, [0, -1]].flatten()
 
     def make_network(self, model: nn.Module | None) -> LinkNetwork:
-        """Return the network of the inputs, a model or none, and the decoder."""
         width = self.inputs.width if model is None else self.settings.model.embedding
         self.decoder: Any = self.settings.link.build_decoder(width, self.num_relations)
         return LinkNetwork(self.inputs, model, self.decoder, self.settings.model.dropout)
 
     def make_loader(self) -> NodeFlowLoader | None:
-        """Return the batches of training edges and their negatives; None for queries with all their answers."""
         link, seed, encodes = self.settings.link, self.settings.run.seed, self.network.encodes
         if link.loss == "one-vs-all":
             return None
         train = self.triples["train"]
         self.links = LinkSampler(
-            self._nodes(0) if encodes else NodesOnly(self.graph),
+            self.method.sampler(seed) if encodes else NodesOnly(self.graph),
             pairs=train,
             relation=self.relation,
             num_negatives=link.negatives * (2 if link.corrupt == "both" else 1),
@@ -147,7 +131,6 @@ class LinkTask(Task):
         return self.batches_of(self.links, seeds, self.settings.sampler.batch_size, seed, shuffle=True)
 
     def make_batches(self, inputs: int) -> Batches:
-        """Return the batches of training."""
         if self.loader is not None:
             return super().make_batches(inputs)
         size, seed = self.settings.sampler.batch_size, self.settings.run.seed
@@ -156,7 +139,6 @@ class LinkTask(Task):
     # ---- training
 
     def loss(self, outputs: Tensor, batch: Any) -> Tensor:
-        """Return the mean loss of the scores of a batch, a scalar; of several processes' losses the mean is that."""
         h, n3 = outputs.float(), self.settings.link.n3
         if isinstance(batch, AnswerBatch):
             loss = batch.loss(self.decoder, h, self.settings.loss.label_smoothing)
@@ -184,15 +166,9 @@ class LinkTask(Task):
         return self.links.log_proposal(batch)
 
     def size(self, batch: Any) -> int:
-        """Return the number of edges, or of queries, whose loss a batch has."""
         return len(batch.node) if isinstance(batch, AnswerBatch) else len(batch.seed_ids)
 
-    def after_step(self, batch: Any) -> Tensor:
-        """Store nothing: there is no history."""
-        return torch.empty(0, dtype=torch.int64)
-
     def description(self) -> list[str]:
-        """Return lines about the edges, and how they are learned."""
         parts = "/".join(f"{len(self.triples[part]):,}" for part in PARTS)
         relations = f", {self.num_relations} relations" if self.num_relations else ""
         seeds = "" if self.loader is None else "; seeds are the ends of edges and of negatives"
@@ -210,8 +186,8 @@ class LinkTask(Task):
         model = self.network.model
         if self.method.estimates and isinstance(model, FlowModel):
             return self.full_pass(model)
-        everyone = torch.arange(self.graph.num_nodes)
-        return self.outputs_of(self._nodes(1), everyone, self.settings.model.embedding).to(self.device)
+        everyone, sampler = torch.arange(self.graph.num_nodes), self.method.sampler(self.settings.run.seed + 1)
+        return self.outputs_of(sampler, everyone, self.settings.model.embedding).to(self.device)
 
     def ranks(self, part: str) -> Ranks:
         """Return the ranks of the edges of a part among all nodes, both sides, without other known edges."""
@@ -264,7 +240,6 @@ class LinkTask(Task):
         return number
 
     def has(self, part: str) -> bool:
-        """Return whether a part of the split has edges."""
         return len(self.triples[part]) > 0
 
     def evaluate(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
@@ -281,21 +256,14 @@ class LinkTask(Task):
     # ---- state
 
     def fingerprint(self) -> str:
-        """Return a hash of the data and its split, by which a state of another data set is refused."""
         x: Any = self.graph.ndata.get("feat") if self.features is None else self.features
         held_here = x is not None and self.graph.peers.size == 1
         values = [entries_of(x) if isinstance(x, Tensor) else x] if held_here else []
         return f"{derive_key(*(hash_of(tensor) for tensor in (*self.triples.values(), *values))):016x}"
 
     def network_facts(self) -> dict[str, Any]:
-        """Return the arguments from which the network is made again."""
         facts = {"num_relations": self.num_relations, "width": self.decoder.width}
         return {**super().network_facts(), "decoder": facts}
-
-    # ---- inside
-
-    def _nodes(self, number: int) -> SamplerBase:
-        return self.method.sampler(self.settings.run.seed + number)
 
 
 def _no_function(outputs: Tensor, targets: Tensor) -> float:

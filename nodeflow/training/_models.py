@@ -1,31 +1,20 @@
-"""The models, decoders and link losses of training runs by name, factories of the user's own, and their settings."""
+"""Models, decoders, link losses, optimisers and schedules of training runs by name, and their settings."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
 
+from nodeflow import nn as layers
 from nodeflow._base.checks import check_one_of, describe
-from nodeflow.nn import (
-    DECODERS,
-    GAT,
-    GCN,
-    GIN,
-    RGCN,
-    VRGCN,
-    Decoder,
-    GATv2,
-    GraphSAGE,
-    VRGraphSAGE,
-    logistic_loss,
-    margin_loss,
-    self_adversarial_loss,
-    softmax_loss,
-)
+from nodeflow.nn import DECODERS, Decoder
 from nodeflow.training._fields import Group, Usual, count, flag, number, one_of, setting, table
 
 
@@ -57,12 +46,12 @@ def _no_model(*shape: Any, **options: Any) -> nn.Module:
 
 
 MODELS = {
-    "sage": Kind(GraphSAGE, {"weighted": True}, with_history=VRGraphSAGE),
-    "gcn": Kind(GCN, {"degrees": "parent"}, with_history=VRGCN, symmetric=True),
-    "gin": Kind(GIN, sparse=False),
-    "gat": Kind(GAT),
-    "gatv2": Kind(GATv2),
-    "rgcn": Kind(RGCN, typed=True),
+    "sage": Kind(layers.GraphSAGE, {"weighted": True}, with_history=layers.VRGraphSAGE),
+    "gcn": Kind(layers.GCN, {"degrees": "parent"}, with_history=layers.VRGCN, symmetric=True),
+    "gin": Kind(layers.GIN, sparse=False),
+    "gat": Kind(layers.GAT),
+    "gatv2": Kind(layers.GATv2),
+    "rgcn": Kind(layers.RGCN, typed=True),
     "none": Kind(_no_model, sparse=False),
 }
 """The models by the setting ``model``; one entry adds one."""
@@ -172,10 +161,10 @@ def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> 
 
 
 LINK_LOSSES: dict[str, Callable[[LinkSettings, Tensor, Tensor, Callable[[], Tensor]], Tensor]] = {
-    "softmax": lambda _, positive, negative, chance: softmax_loss(positive, negative, log_proposal=chance()),
-    "logistic": lambda _, positive, negative, chance: logistic_loss(positive, negative),
-    "margin": lambda link, positive, negative, _: margin_loss(positive, negative, margin=link.margin),
-    "self-adversarial": lambda link, positive, negative, _: self_adversarial_loss(
+    "softmax": lambda _, positive, negative, chance: layers.softmax_loss(positive, negative, log_proposal=chance()),
+    "logistic": lambda _, positive, negative, chance: layers.logistic_loss(positive, negative),
+    "margin": lambda link, positive, negative, _: layers.margin_loss(positive, negative, margin=link.margin),
+    "self-adversarial": lambda link, positive, negative, _: layers.self_adversarial_loss(
         positive, negative, margin=link.margin, temperature=link.temperature
     ),
 }
@@ -226,3 +215,63 @@ class LinkSettings(Group):
         ``log_chance``: gives the logarithms of the probabilities with which the negatives were drawn.
         """
         return LINK_LOSSES[self.loss](self, positive, negative, log_chance)
+
+
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "sgd": torch.optim.SGD,
+    "adagrad": torch.optim.Adagrad,
+    "rmsprop": torch.optim.RMSprop,
+}
+_FUSED = ("adam", "adamw", "adagrad", "sgd")
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "constant": lambda left: 1.0,
+    "cosine": lambda left: (1 - math.cos(math.pi * left)) / 2,
+    "linear": lambda left: left,
+}
+"""Factors of the learning rate, as functions of the share of steps that are left."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerSettings(Group):
+    """The optimiser, and the schedule of the learning rate."""
+
+    name: str = one_of(OPTIMIZERS, "the optimiser", name="optimizer")
+    lr: float = number(0.003, "learning rate, the highest of the schedule", above=0)
+    weight_decay: float = number(0.0, "weight decay of the optimiser")
+    schedule: str = one_of(
+        SCHEDULES, "how the learning rate falls over the epochs: not, along a cosine, or linearly, to 0"
+    )
+    warmup: float = number(0.0, "epochs over which the learning rate rises from 0")
+    clip: float = number(0.0, "largest norm of the gradient of all weights; 0: any")
+    accumulate: int = count(1, "batches whose gradients are added up before a step", least=1)
+
+    def optimizer(self, parameters: Iterable[nn.Parameter], *, large: bool) -> torch.optim.Optimizer:
+        """Return the optimiser; for ``large`` tables of rows, one that passes once over each weight.
+
+        For others rather the bits that torch gives by default.
+        """
+        options = {"fused": True} if large and self.name in _FUSED else {}
+        return OPTIMIZERS[self.name](parameters, lr=self.lr, weight_decay=self.weight_decay, **options)
+
+    def scheduler(
+        self, optimizer: torch.optim.Optimizer, epochs: int, num_batches: Callable[[int], int]
+    ) -> torch.optim.lr_scheduler.LRScheduler:
+        """Return the schedule, stepped after every step of the optimiser; ``num_batches`` are those of an epoch."""
+        if self.schedule == "constant" and not self.warmup:
+            return LambdaLR(optimizer, lambda _: 1.0)
+        total, warmup = self._steps(epochs, num_batches), round(self._steps(self.warmup, num_batches))
+
+        def factor(step: int) -> float:
+            if step < warmup:
+                return (step + 1) / warmup
+            return SCHEDULES[self.schedule](max(total - step, 0) / max(total - warmup, 1))
+
+        return LambdaLR(optimizer, factor)
+
+    def _steps(self, epochs: float, num_batches: Callable[[int], int]) -> float:
+        """Return the steps of the first epochs; a part of an epoch has its share of the steps of that one."""
+        whole = math.ceil(epochs)
+        steps = [math.ceil(num_batches(number) / self.accumulate) for number in range(whole)]
+        return sum(steps) - (whole - epochs) * (steps[-1] if steps else 0)

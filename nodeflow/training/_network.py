@@ -13,7 +13,7 @@ from nodeflow.graph import Graph
 from nodeflow.nn import Decoder
 from nodeflow.storage import Rows
 from nodeflow.training._answers import AnswerBatch
-from nodeflow.training._features import Beside, FeatureRows, check_features
+from nodeflow.training._graph import Beside, FeatureRows, check_features
 from nodeflow.training._models import ModelSettings, kind_of
 
 

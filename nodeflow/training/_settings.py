@@ -16,8 +16,7 @@ from nodeflow.partitions import ORDERS
 from nodeflow.training._fields import Group, Usual, count, documentation, flag, integer, number, one_of, setting, text
 from nodeflow.training._fields import name_of as _name_of
 from nodeflow.training._methods import SamplerSettings
-from nodeflow.training._models import LinkSettings, ModelSettings
-from nodeflow.training._optimizing import OptimizerSettings
+from nodeflow.training._models import LinkSettings, ModelSettings, OptimizerSettings
 from nodeflow.training._rules import check_values, unread
 
 

@@ -20,7 +20,7 @@ from _support.training_tools import FAST, planted, same_result
 
 from nodeflow.datasets import read_folder
 from nodeflow.training import Checkpoints, Trainer
-from nodeflow.training import _events as events
+from nodeflow.training import _train_command as events
 from nodeflow.training._folder import EVENTS
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from _support.cli_tools import failure, finished_runs, status, train
 
-from nodeflow.training import _comparing
+from nodeflow.training import _run_commands
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -67,7 +67,7 @@ def test_compare_says_what_runs_were_validated_on(
 ) -> None:
     """Where settings leave it open, layer-wise samplers validate on all neighbours, neighbour sampling on batches."""
     drawn: list[list[str]] = []
-    monkeypatch.setattr(_comparing, "plot_curves", lambda runs, path, metric: drawn.append(list(runs)))
+    monkeypatch.setattr(_run_commands, "plot_curves", lambda runs, path, metric: drawn.append(list(runs)))
     ladies, full = tmp_path / "ladies", tmp_path / "full"
     assert train(place / "two", ladies, "--no-plot", "--sampler", "ladies", "--fanouts", "9", "9") == 0
     assert train(place / "two", full, "--no-plot", "--validate", "full") == 0

@@ -20,11 +20,11 @@ from nodeflow.metrics import rank_links
 from nodeflow.nn import DECODERS, ComplEx, GraphSAGE
 from nodeflow.training import Checkpoints, Stopped, Trainer, load_model, save
 from nodeflow.training._answers import Answers
+from nodeflow.training._checkpoints import read_state
 from nodeflow.training._links import NodesOnly
 from nodeflow.training._models import LINK_LOSSES
 from nodeflow.training._network import Inputs
 from nodeflow.training._settings import FIELDS
-from nodeflow.training._state import read_state
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -37,7 +37,7 @@ def data(folders: Fixed) -> Dataset:
         ({"order": "random"}, "order must be 'comet', 'beta', 'dispersed' or 'sequential', got 'random'"),
         (
             {"storage": "file"},
-            "partitions .* is read with storage 'partitions', or with .* and this run has storage 'file'",
+            "slots .* is read with storage 'partitions', and this run has storage 'file'",
         ),
         (
             {"storage": "memory", "partitions": ""},

@@ -23,8 +23,7 @@ import nodeflow
 from nodeflow.metrics import named
 from nodeflow.nn import GraphSAGE
 from nodeflow.training import Checkpoints, Result, Settings, Stopped, Trainer, open_trainer
-from nodeflow.training._checkpoints import STATE
-from nodeflow.training._state import read_state, write_state
+from nodeflow.training._checkpoints import STATE, read_state, write_state
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 ROOT = Path(nodeflow.__file__).resolve().parents[1]

@@ -19,7 +19,7 @@ from nodeflow import Graph, partitions, storage
 from nodeflow._rows.rows import as_dense
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.training import Checkpoints, Result, Settings, Trainer
-from nodeflow.training._features import FeatureRows, hash_of, opened
+from nodeflow.training._graph import FeatureRows, hash_of, opened
 from nodeflow.training._trainer import Stopped
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -305,7 +305,7 @@ def test_features_are_hashed_and_searched_in_pieces(
 ) -> None:
     column = torch.randn(rows, width, generator=torch.Generator().manual_seed(rows)).to(kinds[0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nodeflow.training._features._PIECE", piece)
+        patch.setattr("nodeflow.training._graph._PIECE", piece)
         assert hash_of(FeatureRows(InMemory(column), kinds[1])) == hash_of(column.to(kinds[1]))
         assert FeatureRows(InMemory(column), kinds[1]).first_bad() is None
         if rows:

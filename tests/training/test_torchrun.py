@@ -18,9 +18,9 @@ from _support.cli_tools import status
 from _support.training_tools import planted
 
 import nodeflow
+from nodeflow.training._checkpoints import read_state, read_tensors
 from nodeflow.training._folder import Run
 from nodeflow.training._processes import own_store
-from nodeflow.training._state import read_state, read_tensors
 
 ROOT = Path(nodeflow.__file__).resolve().parents[1]
 RUN = ["--fanouts", "4", "4", "--hidden", "8", "--epochs", "4", "--lr", "0.02", "--direction", "in", "--no-plot"]

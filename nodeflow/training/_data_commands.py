@@ -1,22 +1,66 @@
-"""The subcommand ``nodeflow partition``: a graph as partitions for a buffer, or as parts for processes."""
+"""The subcommands of data: info, build and partition."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from nodeflow import distributed
 from nodeflow._base.checks import as_count
 from nodeflow._disk.manifest import MANIFEST
+from nodeflow.building import build_graph
 from nodeflow.partitions import write_partitions
 from nodeflow.training._data import read_dataset, split_edges
+from nodeflow.training._folder import SETTINGS
 from nodeflow.training._graph import directed
+from nodeflow.training._train_command import Say
 
 
-def partition(options: argparse.Namespace, say: Callable[[str], None]) -> None:
+def info(options: argparse.Namespace, say: Say) -> None:
+    """Describe a data set."""
+    if (Path(options.data) / SETTINGS).is_file():
+        raise ValueError(f"{options.data} is the folder of a run, not of data: nodeflow evaluate {options.data}")
+    say(read_dataset(options.data).info())
+
+
+def build(options: argparse.Namespace, say: Say) -> None:
+    """Build a graph folder from files of edges."""
+    ndata, edata = _column_files(options.node_column, "node"), _column_files(options.edge_column, "edge")
+    ndata |= {name: file for name, file in (("feat", options.features), ("label", options.labels)) if file is not None}
+    split = {part: getattr(options, part) for part in ("train", "val", "test") if getattr(options, part) is not None}
+    start = time.perf_counter()
+    if not options.overwrite and (options.output / MANIFEST).exists():
+        raise FileExistsError(f"{options.output} exists; give --overwrite to replace it, or choose another folder")
+    edges: list[Path] = options.edges
+    if len(edges) == 1 and (str(edges[0]) == "debian" or edges[0].is_dir()):
+        if ndata or edata or split or options.named or options.columns or options.num_nodes is not None:
+            raise ValueError(f"{edges[0]} is a data set, which is written as it is; options are for files of edges")
+        read_dataset(str(edges[0])).save(options.output, overwrite=options.overwrite)
+        say(repr(read_dataset(str(options.output))))
+        say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
+        return
+    names = ("num_nodes", "named", "columns", "header", "delimiter", "memory", "overwrite")
+    further: dict[str, Any] = {name: getattr(options, name) for name in names}
+    progress = sys.stderr.isatty()
+    build_graph(edges, options.output, ndata=ndata, edata=edata, split=split, progress=progress, **further)
+    say(repr(read_dataset(str(options.output))))
+    say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
+
+
+def _column_files(pairs: list[str], kind: str) -> dict[str, Path]:
+    columns = {}
+    for pair in pairs:
+        name, equals, file = pair.partition("=")
+        if not (name and equals and file):
+            raise ValueError(f"--{kind}-column must be NAME=FILE, got {pair!r}")
+        columns[name] = Path(file)
+    return columns
+
+
+def partition(options: argparse.Namespace, say: Say) -> None:
     """Write the graph along whose edges messages go, cut up, with features, labels and training nodes."""
     _check_options(options)
     parts = as_count(options.parts, "parts", 1)
