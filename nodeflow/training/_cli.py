@@ -35,17 +35,7 @@ _DATA = (
 )
 
 
-_ERRORS = (
-    ValueError,
-    TypeError,
-    IndexError,
-    KeyError,
-    OSError,
-    ImportError,
-    RuntimeError,
-    MemoryError,
-    FloatingPointError,
-)
+_ERRORS = (ValueError, TypeError, LookupError, OSError, ImportError, RuntimeError, MemoryError, FloatingPointError)
 """Mistakes of users, and failures of machines and other processes; other RuntimeErrors are defects of this program."""
 
 

@@ -245,12 +245,14 @@ def edge_types(graph: Graph, name: str) -> str | None:
 
 def relations_of(graph: Graph, edge_type: str) -> tuple[str, int]:
     """Return the column of edge types and their number, for a relational model; reversed edges have their own."""
-    column = edge_types(graph, edge_type)
-    if column is None:
-        raise ValueError("model 'rgcn' needs an edge column with types from 0: name it with edge_type")
-    types = whole_column(graph.held.edata[column])
-    largest = np.array([int(types.max()) if len(types) else 0])
-    return column, int(max(arrays[0][0] for arrays in graph.peers.gather("types of edges", [largest]))) + 1
+    with graph.peers.together("types of edges", exchanges=1):
+        column = edge_types(graph, edge_type)
+        if column is None:
+            raise ValueError("model 'rgcn' needs an edge column with types from 0: name it with edge_type")
+        types = whole_column(graph.held.edata[column])
+        largest = np.array([int(types.max()) if len(types) else 0])
+        of_all = graph.peers.gather("types of edges", [largest])
+    return column, int(max(arrays[0][0] for arrays in of_all)) + 1
 
 
 def node_degrees(graph: Graph) -> dict[str, Tensor]:
