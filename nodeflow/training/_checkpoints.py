@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import torch
@@ -160,8 +159,9 @@ class Checkpoints:
         processes, path = Processes.present(), self.folder / STATE
         if not processes.of_first(path.exists):
             return False
+        state = processes.of_first(lambda: read_state(path))
         with processes.together():
-            run.load_state_dict(read_state(path) if processes.size == 1 else _state_of_first(path, processes))
+            run.load_state_dict(state)
         return True
 
     @property
@@ -208,12 +208,3 @@ def check_same_parts(before: Mapping[str, str], parts: Mapping[str, str]) -> Non
             raise ValueError(
                 f"the state is of a run with {name} = {was}, got {now}; pass parts of your own again when a run goes on"
             )
-
-
-def _state_of_first(path: Path, processes: Processes) -> Any:
-    """Return the state in a file that only the machine of the first process need have."""
-    data = processes.of_first(path.read_bytes)
-    with TemporaryDirectory(prefix="nodeflow-") as folder:
-        copy = Path(folder) / STATE
-        copy.write_bytes(data)
-        return read_state(path if processes.is_first else copy)

@@ -61,11 +61,7 @@ class Processes:
         return self._summed(whole)
 
     def of_first(self, make: Callable[[], Any]) -> Any:
-        """Call ``make`` on the first process; return the result, a value of JSON or bytes, or raise its error, on all.
-
-        >>> Processes().of_first(lambda: 3)
-        3
-        """
+        """Call ``make`` on the first process; return the result, or raise its error, on all."""
         if self.size == 1:
             return make()
         with self.together():

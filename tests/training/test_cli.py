@@ -182,18 +182,7 @@ def test_a_file_of_settings(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads((second / "result.json").read_text())["settings"]["seed"] == 9
     (first / "run.toml").write_text("epochs = 1\n[link]\nmargin = 3\nloss = 'margin'\n")
     capsys.readouterr()
-    links = [
-        "--task",
-        "link",
-        "--model",
-        "none",
-        "--embedding",
-        "4",
-        "--inputs",
-        "embedding",
-        "--link-loss",
-        "logistic",
-    ]
+    links = ["--task=link", "--model=none", "--embedding=4", "--inputs=embedding", "--link-loss=logistic"]
     assert status(["train", str(data), *again[1:], str(second), *links]) == 2
     assert "run.toml: margin (= 3) is read with link_loss 'margin' or 'self-adversarial'" in capsys.readouterr().err
     (first / "run.toml").write_text("epochs = 1\n[run]\ntask = 'link'\n[link]\nmargin = 3\nloss = 'margin'\n")

@@ -13,9 +13,8 @@ import pytest
 import torch
 from _support.cli_tools import status
 from _support.processes import run_processes
-from _support.training_tools import FAST, planted, stop_after
+from _support.training_tools import FAST, planted, stop_after, with_columns
 
-from nodeflow import Graph
 from nodeflow.datasets import Dataset
 from nodeflow.training import Settings, Stopped, Trainer
 from nodeflow.training._folder import Run
@@ -68,15 +67,8 @@ def data(task: str) -> Dataset:
         "multilabel": torch.stack([label == 0, label > 0], 1).float(),
         "regression": label.double() / 2,
     }.get(task, label)
-    graph = Graph.from_edges(
-        *known.graph.edges(), num_nodes=300, ndata={**known.graph.ndata, "label": labels}, edata=known.graph.edata
-    )
-    return replace(
-        known,
-        graph=graph,
-        train=known.train[:109],
-        num_classes=2 if task == "multilabel" else 3 * (task != "regression"),
-    )
+    classes = 2 if task == "multilabel" else 3 * (task != "regression")
+    return replace(with_columns(known, label=labels), train=known.train[:109], num_classes=classes)
 
 
 def outcome(settings: Settings, dataset: Dataset | None = None, state: Any = None) -> dict[str, Any]:
