@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -150,14 +151,19 @@ def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> 
         options |= {"num_relations": facts.num_relations, "edge_type": facts.edge_type}
     make = kind.with_history if facts.history and kind.with_history else kind.make
     shape = facts.in_features, settings.hidden, facts.out_features, num_layers
-    try:
+    with _explained(
+        f"model {settings.name!r}", settings.options, f"norm={settings.norm!r}, residual={settings.residual}, model"
+    ):
         return make(*shape, **{**options, **settings.options})
+
+
+@contextmanager
+def _explained(what: str, options: Mapping[str, Any], words: str) -> Iterator[None]:
+    """Within the block, a call that does not take its arguments raises ValueError, with the names of ``options``."""
+    try:
+        yield
     except TypeError as error:
-        further = ", ".join(settings.options) or "none"
-        raise ValueError(
-            f"model {settings.name!r} cannot be made: {error} (norm={settings.norm!r}, residual={settings.residual}, "
-            f"model_options: {further})"
-        ) from error
+        raise ValueError(f"{what} cannot be made: {error} ({words}_options: {', '.join(options) or 'none'})") from error
 
 
 LINK_LOSSES: dict[str, Callable[[LinkSettings, Tensor, Tensor, Callable[[], Tensor]], Tensor]] = {
@@ -201,13 +207,8 @@ class LinkSettings(Group):
         if self.inverse and not num_relations:
             raise ValueError("inverse relations need an edge column of relations: name it with edge_type")
         options = {"inverse": True} if self.inverse else {}
-        try:
+        with _explained(f"decoder {self.decoder!r}", self.decoder_options, "decoder"):
             return DECODERS[self.decoder](width, num_relations or None, **options, **self.decoder_options)
-        except TypeError as error:
-            further = ", ".join(self.decoder_options) or "none"
-            raise ValueError(
-                f"decoder {self.decoder!r} cannot be made: {error} (decoder_options: {further})"
-            ) from error
 
     def loss_of(self, positive: Tensor, negative: Tensor, log_chance: Callable[[], Tensor]) -> Tensor:
         """Return the loss of scores ``[n]`` against those of negatives ``[n, K]``, a scalar.

@@ -32,7 +32,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 class Target(NamedTuple):
-    """What the outputs of nodes are compared with.
+    """The labels of a data set as a task: outputs per node, loss and metrics.
 
     Args:
         task: "classification", "multilabel" or "regression".

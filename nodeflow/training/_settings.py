@@ -58,7 +58,7 @@ class LossSettings(Group):
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings(Group):
-    """What is learned, for how long, and how it is validated."""
+    """The task, the epochs, and their validation."""
 
     task: str = one_of(
         "auto classification multilabel regression link",
@@ -79,7 +79,7 @@ class RunSettings(Group):
 
 @dataclass(frozen=True, kw_only=True)
 class StorageSettings(Group):
-    """Where features, and partitions of the graph, lie."""
+    """The places of features, and of partitions of the graph."""
 
     kind: str = one_of(
         "memory file cached lookahead partitions",

@@ -94,7 +94,8 @@ class Trainer:
             settings.check(**_facts(dataset, settings, self._own_parts))
             kind = LinkTask if settings.run.task == "link" else NodeTask
             self.task: Task = kind(dataset, settings, self.device, own)
-        facts = {"parts of your own": self._own_parts, "the data set": self.task.fingerprint()}
+        self._fingerprint = self.task.fingerprint()
+        facts = {"parts of your own": self._own_parts, "the data set": self._fingerprint}
         self.processes.agree("runs", {**self._settings_of_all().by_name(), **facts})
         self.network, self.batches = self.task.network, self.task.batches
         self._forward = torch.compile(self.network) if settings.compute.compile else self.network
@@ -138,7 +139,8 @@ class Trainer:
             self._last_weights = None
         with self._random.inside():
             self._train_batches(epoch)
-            record = self._sums.record(epoch, self.validate() if self._validates(epoch) else {}, self.task.metric.name)
+            validated = epoch % self.settings.run.validate_every == 0 or epoch == self.settings.run.epochs
+            record = self._sums.record(epoch, self.validate() if validated else {}, self.task.metric.name)
         self.records.append(record)
         self._choose(record)
         self.epoch, self.batches_done, self._sums = epoch, 0, Sums()
@@ -278,7 +280,7 @@ class Trainer:
         return {
             "settings": self._settings_of_all().by_name(read=True),
             "own_parts": self._own_parts,
-            "fingerprint": self.task.fingerprint(),
+            "fingerprint": self._fingerprint,
             "network": self._last_weights or dict(self.network.state_dict()),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict(),
@@ -298,7 +300,7 @@ class Trainer:
         Raises ValueError for the state of another data set or of other settings, and where parts of your own have other
         names than they had: model, loss, metrics, optimiser, schedule. What they compute is not compared.
         """
-        if state["fingerprint"] != self.task.fingerprint():
+        if state["fingerprint"] != self._fingerprint:
             raise ValueError("the state is of another data set, or of a changed one")
         if ("cuda" in state["random"]) != (self.device.type == "cuda"):
             raise ValueError(f"the state is of a run on another kind of device than {self.device.type!r}")
@@ -387,9 +389,6 @@ class Trainer:
             self._stop = False
             self.processes.totals(0)  # nobody leaves before the state is saved: torchrun would end all
             raise Stopped(f"stopped in epoch {self.epoch + 1} after batch {self.batches_done} of {len(self.batches)}")
-
-    def _validates(self, epoch: int) -> bool:
-        return epoch % self.settings.run.validate_every == 0 or epoch == self.settings.run.epochs
 
     def _choose(self, record: EpochRecord) -> None:
         """Keep the weights of an epoch that is better than all before, or of the last one without validation nodes."""

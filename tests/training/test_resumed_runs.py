@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 from _support.cli_tools import SMALL, status, two_communities
-from _support.training_tools import FAST, planted, same_result, without
+from _support.training_tools import FAST, planted, same_result, stop_after, without
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,15 +41,7 @@ RUNS = {
 
 def stopped_at(trainer: Trainer, step: int) -> bool:
     """Run until the given step; return whether the run had so many."""
-    count, real = itertools.count(1), trainer.step
-
-    def spy(batch: nodeflow.NodeFlow) -> float:
-        value = real(batch)
-        if next(count) == step:
-            trainer.stop()
-        return value
-
-    trainer.step = spy  # type: ignore[method-assign]
+    stop_after(trainer, step)
     try:
         trainer.run()
     except Stopped:

@@ -75,7 +75,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 def log(folder: Path) -> list[list[float]]:
     """Epochs, losses and scores."""
     with (folder / "log.csv").open(newline="") as file:
-        return [[float(row[name]) for name in ("epoch", "loss", "val_accuracy")] for row in csv.DictReader(file)]
+        return [[float(value) for name, value in row.items() if "second" not in name] for row in csv.DictReader(file)]
 
 
 def alone(place: Path, output: str, *options: str) -> Path:
@@ -98,15 +98,26 @@ def test_two_processes_make_the_run_of_one_and_print_it_once(place: Path) -> Non
     check_close(place / "two", alone(place, "one", *SAME, "--batch-size", "20"))
 
 
+LINKS = ["--task", "link", "--edge-type", "kind", "--decoder", "complex", "--embedding", "8", "--negatives", "8"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("share", ["even", "owned"])
-def test_parts_make_the_run_of_the_whole(place: Path, share: str) -> None:
-    cut = ["partition", str(place / "whole"), "--for", "processes", "--parts", "2", "--output", str(place / "parts")]
-    assert status([*cut, "--direction", "in", "--method", "hash"]) == 0
-    mine = [*SAME, "--partitions", "parts", "--share", share, "--validate", "full" if share == "owned" else "sampled"]
+@pytest.mark.parametrize(
+    ("cut", "options", "also"),
+    [
+        ([], ["--share", "even"], ["--validate", "sampled"]),
+        ([], ["--share", "owned"], ["--validate", "full"]),
+        (["--links", "--edge-type", "kind"], [], LINKS),
+    ],
+    ids=["even", "owned", "links"],
+)
+def test_parts_make_the_run_of_the_whole(place: Path, cut: list[str], options: list[str], also: list[str]) -> None:
+    words = ["partition", str(place / "whole"), "--for", "processes", "--parts", "2", "--output", str(place / "parts")]
+    assert status([*words, "--direction", "in", "--method", "hash", *cut]) == 0
+    mine = [*SAME, *also, *options, "--partitions", "parts"]
     code, output, errors = torchrun(place, *mine, "--batch-size", "10", "--output", "two")
     assert (code, errors) == (0, ""), output
-    check_close(place / "two", alone(place, "one", *SAME, "--batch-size", "20", *mine[-2:]))
+    check_close(place / "two", alone(place, "one", *SAME, *also, "--batch-size", "20"))
     assert status(["evaluate", str(place / "two")]) == 2
     assert status(["evaluate", str(place / "two"), "--data", str(place / "whole")]) == 0
 
