@@ -20,6 +20,7 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 
 from nodeflow.distributed._graph import DistributedGraph
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts, PartsReport
+from nodeflow.distributed._held import DistributedRows as DistributedRows
 from nodeflow.distributed._partition_graph import partition_graph
 from nodeflow.distributed._peers import PeerError
 from nodeflow.partitions import EDGES as EDGES

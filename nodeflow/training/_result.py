@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from nodeflow.flow import NodeFlow
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from nodeflow.training._network import Network
     from nodeflow.training._settings import Settings
     from nodeflow.training._task import Task
@@ -64,14 +62,14 @@ class Sums:
     rows: int = 0
     seconds: float = 0.0
 
-    def add(self, loss: float, size: int, seeds: int, edges: int, ages: Tensor, seconds: float) -> None:
-        """Add a step of ``size`` nodes with a loss."""
+    def add(self, loss: float, size: int, seeds: int, edges: int, ages: int, rows: int, *, seconds: float) -> None:
+        """Add a step of ``size`` nodes with a loss, that read ``rows`` of a history of so many ``ages`` in all."""
         self.loss += loss * size
         self.nodes += size
         self.seeds += seeds
         self.edges += edges
-        self.ages += int(ages.sum())
-        self.rows += len(ages)
+        self.ages += ages
+        self.rows += rows
         self.seconds += seconds
 
     def record(self, epoch: int, scores: dict[str, float], metric: str) -> EpochRecord:

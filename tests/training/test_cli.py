@@ -182,18 +182,7 @@ def test_a_file_of_settings(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads((second / "result.json").read_text())["settings"]["seed"] == 9
     (first / "run.toml").write_text("epochs = 1\n[link]\nmargin = 3\nloss = 'margin'\n")
     capsys.readouterr()
-    links = [
-        "--task",
-        "link",
-        "--model",
-        "none",
-        "--embedding",
-        "4",
-        "--inputs",
-        "embedding",
-        "--link-loss",
-        "logistic",
-    ]
+    links = ["--task=link", "--model=none", "--embedding=4", "--inputs=embedding", "--link-loss=logistic"]
     assert status(["train", str(data), *again[1:], str(second), *links]) == 2
     assert "run.toml: margin (= 3) is read with link_loss 'margin' or 'self-adversarial'" in capsys.readouterr().err
     (first / "run.toml").write_text("epochs = 1\n[run]\ntask = 'link'\n[link]\nmargin = 3\nloss = 'margin'\n")
@@ -208,12 +197,12 @@ def test_a_file_of_settings(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
 def test_fanouts_are_in_flow_order(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    class Spy(methods.NeighborSampler):
+    class Spy(NeighborSampler):
         def __init__(self, graph, fanouts, **options):
             super().__init__(graph, fanouts, **options)
             seen.append(NeighborSampler(graph, fanouts, **options)([0]).flow_sizes)
 
-    monkeypatch.setattr(methods.Neighbor, "make", Spy)
+    monkeypatch.setattr(methods.METHODS["neighbor"], "make", Spy)
     assert train(data, tmp_path / "out", "--fanouts", "1", "4", "--direction", "in") == 0
     assert {sizes[-1] for sizes in seen} == {4}  # the seed draws four, each node below one
     assert {sizes[0] for sizes in seen} == {5}

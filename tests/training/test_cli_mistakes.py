@@ -13,6 +13,7 @@ import pytest
 from _support.cli_tools import status, train, two_communities
 
 from nodeflow.training import Trainer
+from nodeflow.training import _data as data_sets
 from nodeflow.training import _folder as folder
 from nodeflow.training._cli import main
 
@@ -204,7 +205,7 @@ def test_what_goes_wrong_inside_is_one_line_too(
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr(folder, "debian", fail)
+    monkeypatch.setattr(data_sets, "debian", fail)
     assert main(["info"]) == 2
     assert one_line(capsys, "info") == f"nodeflow info: {text}\n"
     with pytest.raises(type(error)):
@@ -215,7 +216,7 @@ def test_a_defect_of_the_program_is_not_called_a_mistake_of_the_user(monkeypatch
     def fail() -> None:
         raise RuntimeError("a shape is wrong")
 
-    monkeypatch.setattr(folder, "debian", fail)
+    monkeypatch.setattr(data_sets, "debian", fail)
     with pytest.raises(RuntimeError, match="a shape is wrong"):
         main(["info"])
 

@@ -16,12 +16,12 @@ import torch
 from _support.cli_tools import SMALL, status
 from _support.cli_tools import train as command
 from _support.partition_training import Fixed, by_hand, contents, partitioned, write_folders
-from _support.training_tools import FAST, planted, same_result, stop_after, train
+from _support.training_tools import FAST, planted, same_result, slow, stop_after, train
 
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.partitions import Partitions
 from nodeflow.training import Checkpoints, Stopped, Trainer
-from nodeflow.training._partition_batches import PartitionBatches
+from nodeflow.training._partitions import PartitionBatches
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -34,11 +34,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Fixed:
 @pytest.fixture
 def data(folders: Fixed) -> Dataset:
     return read_folder(folders["data"])
-
-
-def slow(*case: Any) -> Any:
-    """A second case of a law."""
-    return pytest.param(*case, marks=pytest.mark.slow)
 
 
 # batches

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.training_tools import FAST, planted, train
+from _support.training_tools import FAST, planted, train, with_columns, without
 from torch import Tensor, nn
 
-from nodeflow import Graph, NodeFlow
+from nodeflow import NodeFlow
 from nodeflow.datasets import Dataset
 from nodeflow.metrics import Metric
 from nodeflow.nn import GraphSAGE
@@ -29,11 +29,7 @@ WEIGHTED = {"fastgcn", "ladies", "random-walk", "saint", "cluster"}
 
 
 def relabelled(label: Tensor, **changes: Any) -> Dataset:
-    data = planted()
-    src, dst = data.graph.edges()
-    columns = {"feat": data.graph.ndata["feat"], "label": label}
-    graph = Graph.from_edges(src, dst, num_nodes=300, ndata=columns, edata=data.graph.edata)
-    return replace(data, graph=graph, **changes)
+    return replace(with_columns(planted(), label=label), **changes)
 
 
 # samplers and models
@@ -142,16 +138,8 @@ def test_numbers() -> None:
         (torch.full((300, 2), 0.5), {"task": "multilabel"}, "labels of data set 'planted' must be 0 and 1"),
         (torch.zeros(300), {"task": "multilabel"}, r"needs labels \[nodes, labels\] of 0 and 1, got \(300,\)"),
         (torch.full((300,), math.nan), {"task": "regression"}, "train nodes .* must have finite labels, but node"),
-        (
-            torch.zeros(300),
-            {"class_weights": "balanced"},
-            "class_weights .* is read with task .* 'classification', and this run has task 'regression'",
-        ),
-        (
-            torch.zeros(300),
-            {"class_weights": "seeds"},
-            "class_weights .* is read with task .* 'classification', and this run has task 'regression'",
-        ),
+        (torch.zeros(300), {"class_weights": "balanced"}, "class_weights .* this run has task 'regression'"),
+        (torch.zeros(300), {"class_weights": "seeds"}, "class_weights .* this run has task 'regression'"),
         (torch.zeros(300), {"metric": "accuracy"}, "metric 'accuracy' .* does not fit the task 'regression'"),
     ],
 )
@@ -199,9 +187,7 @@ def test_classes_are_drawn_equally_often() -> None:
 
 
 def test_nodes_without_features_learn_rows() -> None:
-    data = planted()
-    src, dst = data.graph.edges()
-    bare = replace(data, graph=Graph.from_edges(src, dst, num_nodes=300, ndata={"label": data.graph.ndata["label"]}))
+    bare = with_columns(planted(), feat=None)
     result = train(bare, FAST.replace(embedding=8, epochs=15, model="gcn"))
     assert result.network.inputs.width == 8
     assert result.test_score > 0.6
@@ -281,7 +267,7 @@ def test_optimisers_and_schedules_of_ones_own() -> None:
     rates = []
     trainer = Trainer(
         planted(),
-        FAST.replace(epochs=2),
+        without(FAST.replace(epochs=2), "lr"),
         optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
         scheduler=lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5),
     )
@@ -337,7 +323,7 @@ def test_bf16_computes_in_16_bits() -> None:
     trainer = Trainer(planted(), FAST.replace(precision="bf16"))
     linear = next(m for m in trainer.network.modules() if isinstance(m, nn.Linear))
     assert linear.weight.dtype == torch.float32
-    with trainer.precision():
+    with trainer.task.precision():
         kinds.add((torch.ones(2, 2) @ torch.ones(2, 2)).dtype)
     assert kinds == {torch.bfloat16}
     assert trainer.run().test_score > 0.75
@@ -356,7 +342,7 @@ def test_bf16_keeps_features_in_16_bits_where_products_read_them() -> None:
         Trainer(data, settings.replace(sampler="cv", norm="none")),
         Trainer(
             data,
-            settings,
+            without(settings, "hidden", "dropout"),
             model=GraphSAGE(exact.shape[1], 8, data.num_classes, num_layers=len(settings.sampler.fanouts)),
         ),
         Trainer(data, FAST),

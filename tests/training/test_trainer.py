@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.training_tools import FAST, planted, same_result, train, trained
+from _support.training_tools import FAST, planted, same_result, train, trained, with_columns
 
 from nodeflow import Graph, NodeFlow
 from nodeflow.datasets import Dataset
@@ -68,10 +68,7 @@ def test_sparse_features_with_few_zeros_become_dense() -> None:
     for few, sparse in ((True, torch.strided), (False, torch.sparse_csr)):
         data = planted(sparse=True)
         x = data.graph.ndata["feat"].to_dense() * (1 if few else torch.arange(300)[:, None] < 60)
-        src, dst = data.graph.edges()
-        columns = {"feat": x.to_sparse_csr(), "label": data.graph.ndata["label"]}
-        made = Trainer(replace(data, graph=Graph.from_edges(src, dst, num_nodes=300, ndata=columns)), FAST)
-        feat = made.task.graph.ndata["feat"]
+        feat = Trainer(with_columns(data, feat=x.to_sparse_csr()), FAST).task.graph.ndata["feat"]
         assert feat.layout == sparse
         assert torch.equal(feat.to_dense(), x)
 
@@ -79,14 +76,11 @@ def test_sparse_features_with_few_zeros_become_dense() -> None:
 def test_double_precision_and_integer_features_are_trained_in_float32() -> None:
     data = planted()
     for dtype in (np.float64, np.int64):
-        given = planted(dtype=dtype)
-        found = train(given, FAST)
-        assert given.graph.ndata["feat"].numpy().dtype == dtype
-        exact = data.graph.ndata["feat"] if dtype is np.float64 else given.graph.ndata["feat"].float()
-        columns = {**given.graph.ndata, "feat": exact}
-        src, dst = given.graph.edges()
-        single = replace(given, graph=Graph.from_edges(src, dst, num_nodes=300, ndata=columns))
-        assert same_result(found, train(single, FAST))
+        other = planted(dtype=dtype)
+        result = train(other, FAST)
+        assert other.graph.ndata["feat"].numpy().dtype == dtype
+        exact = data.graph.ndata["feat"] if dtype is np.float64 else other.graph.ndata["feat"].float()
+        assert same_result(result, train(with_columns(other, feat=exact), FAST))
 
 
 # epochs
@@ -195,49 +189,20 @@ def test_the_same_seed_gives_the_same_result_for_any_number_of_workers(model: st
     assert same_result(train(planted(), settings), train(planted(), settings.replace(workers=workers)))
 
 
+EACH: dict[str, tuple[Any, ...]] = {
+    "seed": (1, -1, 10**30), "model": ("gcn",), "fanouts": ((4, 3), (3, 4), (-1, 4), (4,)), "batch_size": (50,),
+    "hidden": (17,), "dropout": (0.3,), "lr": (0.01,), "epochs": (5,), "direction": ("out", "both"),
+    "sampler": ("cv", "labor"), "task": ("regression",), "norm": ("batch", "layer"), "residual": (True,),
+    "inputs": ("embedding",), "optimizer": ("rmsprop", "sgd"), "weight_decay": (0.1,), "warmup": (1.5,),
+    "schedule": ("cosine", "linear"), "clip": (0.01,), "label_smoothing": (0.1,), "accumulate": (2,),
+    "class_weights": ("balanced", "seeds"), "validate_every": (4,), "validate": ("full",), "metric": ("f1_macro",),
+    "precision": ("bf16",), "sampler_options": ({"replace": True},), "model_options": ({"aggregator": "pool"},),
+}  # fmt: skip
 CHANGES: list[dict[str, Any]] = [
-    {"seed": 1},
-    {"seed": -1},
-    {"seed": 10**30},
-    {"model": "gcn"},
-    {"fanouts": (4, 3)},
-    {"fanouts": (3, 4)},
-    {"fanouts": (-1, 4)},
-    {"fanouts": (4,)},
-    {"batch_size": 50},
-    {"hidden": 17},
-    {"dropout": 0.3},
-    {"lr": 0.01},
-    {"epochs": 5},
-    {"direction": "out"},
-    {"direction": "both"},
-    {"sampler": "cv"},
-    {"sampler": "labor"},
-    {"task": "regression"},
-    {"norm": "batch"},
-    {"norm": "layer"},
-    {"residual": True},
-    {"inputs": "embedding"},
+    *({name: value} for name, values in EACH.items() for value in values),
     {"inputs": "both", "embedding": 8},
     {"inputs": "both", "embedding": 9},
     {"model": "rgcn", "edge_type": "kind"},
-    {"optimizer": "rmsprop"},
-    {"optimizer": "sgd"},
-    {"weight_decay": 0.1},
-    {"schedule": "cosine"},
-    {"schedule": "linear"},
-    {"warmup": 1.5},
-    {"clip": 0.01},
-    {"label_smoothing": 0.1},
-    {"class_weights": "balanced"},
-    {"class_weights": "seeds"},
-    {"accumulate": 2},
-    {"validate_every": 4},
-    {"validate": "full"},
-    {"metric": "f1_macro"},
-    {"precision": "bf16"},
-    {"sampler_options": {"replace": True}},
-    {"model_options": {"aggregator": "pool"}},
     {"patience": 1, "lr": 0.5},
 ]
 
@@ -267,18 +232,10 @@ def test_global_random_state_is_neither_read_nor_touched(result: Result) -> None
 # data sets that cannot be
 
 
-def without(column: str) -> Dataset:
-    return with_columns({k: v for k, v in planted().graph.ndata.items() if k != column})
-
-
-def with_columns(columns: dict[str, torch.Tensor], **changes: object) -> Dataset:
-    return replace(planted(), graph=Graph.from_edges([0], [1], num_nodes=300, ndata=columns), **changes)
-
-
 def with_label(node: int, label: int) -> Dataset:
-    columns = {name: column.clone() for name, column in planted().graph.ndata.items()}
-    columns["label"][node] = label
-    return with_columns(columns)
+    labels = planted().graph.ndata["label"].clone()
+    labels[node] = label
+    return with_columns(planted(), label=labels)
 
 
 def bad_data() -> list[tuple[Dataset, str]]:
@@ -286,13 +243,10 @@ def bad_data() -> list[tuple[Dataset, str]]:
     feat, label = data.graph.ndata["feat"], data.graph.ndata["label"]
     train_node, val_node, test_node = int(data.train[7]), int(data.val[0]), int(data.test[3])
     return [
-        (without("label"), "data set 'planted' has no labels"),
-        (
-            with_columns({"feat": feat, "label": torch.zeros(300, 3)}),
-            r"one int64 label .* got torch.float32 \(300, 3\)",
-        ),
-        (with_columns({"feat": feat, "label": label.float()}), "one int64 label per node, got torch.float32"),
-        (with_columns({"feat": feat[:, 0], "label": label}), r"a row of features per node, got \(300,\)"),
+        (with_columns(planted(), label=None), "data set 'planted' has no labels"),
+        (with_columns(data, label=torch.zeros(300, 3)), r"one int64 label .*float32 \(300, 3\)"),
+        (with_columns(data, label=label.float()), "one int64 label per node, got torch.float32"),
+        (with_columns(data, feat=feat[:, 0]), r"a row of features per node, got \(300,\)"),
         (replace(data, train=[]), "has no training nodes"),
         (with_label(train_node, -1), f"the train nodes .* from 0 to 2, but node {train_node} has -1"),
         (with_label(val_node, -1), f"the val nodes .* but node {val_node} has -1"),
@@ -317,7 +271,7 @@ def test_features_that_are_not_finite_are_refused(value: float, sparse: bool) ->
         feat[row, 2] = value
     bad = feat.to_sparse_csr() if sparse else feat
     with pytest.raises(ValueError, match="features of data set 'planted' must be finite, but row 41 has NaN or inf"):
-        Trainer(with_columns({"feat": bad, "label": data.graph.ndata["label"]}), FAST)
+        Trainer(with_columns(data, feat=bad), FAST)
 
 
 def test_finite_features_are_looked_for_in_all_rows_of_a_large_set() -> None:
@@ -343,7 +297,7 @@ def test_nodes_outside_the_split_need_no_label() -> None:
     used = torch.cat([data.train, data.val, data.test])
     label = torch.full((300,), -1)
     label[used] = data.graph.ndata["label"][used]
-    Trainer(with_columns({"feat": data.graph.ndata["feat"], "label": label}), FAST)
+    Trainer(with_columns(data, label=label), FAST)
 
 
 def test_the_graph_trained_on_is_in_the_result() -> None:

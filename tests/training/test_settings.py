@@ -1,11 +1,11 @@
-"""Every setting in every kind of run is either read by the run or refused, with the reason."""
+"""Settings: their ranges, their file, and that every one is read by a run, or refused with the reason."""
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,15 +13,109 @@ from typing import Any
 import pytest
 import torch
 from _support.cli_tools import status
-from _support.training_tools import planted
+from _support.training_tools import FAST, planted, with_columns
 
-from nodeflow import Graph
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.nn import GraphSAGE
 from nodeflow.training import Settings, Trainer
 from nodeflow.training._fields import Group, name_of
-from nodeflow.training._rules import FEATURES, NO_FEATURES, NODES, ONE, PARTS, READ, SEVERAL, WHOLE
-from nodeflow.training._settings import FIELDS, GROUPS
+from nodeflow.training._folder import Run
+from nodeflow.training._rules import FEATURES, LOSS, NO_FEATURES, NODES, ONE, OWN, OWN_LOSS, PARTS, READ, SEVERAL, WHOLE
+from nodeflow.training._settings import FIELDS, GROUPS, read_toml
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "best"}, "model must be 'sage', .* or 'gatv2' .*module:factory|model must be"),
+        ({"model": "nowhere:"}, "model must be"),
+        ({"sampler": "best"}, "sampler must be 'neighbor', .* or 'cv', got 'best'"),
+        ({"task": "best"}, "task must be 'auto', .*, got 'best'"),
+        ({"direction": "up"}, "direction must be 'in', 'out' or 'both', got 'up'"),
+        ({"fanouts": ()}, "fanouts must have one number per flow, got none"),
+        ({"fanouts": (4, 0)}, r"fanouts\[1\] must be -1 .* or at least 1, got 0"),
+        ({"fanouts": (-2, 4)}, r"fanouts\[0\] must be -1"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"hidden": 0}, "hidden must be at least 1, got 0"),
+        ({"epochs": 0}, "epochs must be at least 1, got 0"),
+        ({"workers": -1}, "workers must be at least 0, got -1"),
+        ({"accumulate": 0}, "accumulate must be at least 1, got 0"),
+        ({"dropout": 1.0}, "dropout must be at least 0.* and below 1, got 1.0"),
+        ({"dropout": -0.1}, "dropout must be"),
+        ({"dropout": math.nan}, "dropout must be"),
+        ({"lr": 0.0}, "lr must be finite and above 0, got 0.0"),
+        ({"lr": math.inf}, "lr must be finite and above 0, got inf"),
+        ({"weight_decay": -1.0}, "weight_decay must be finite and at least 0.*, got -1.0"),
+        ({"optimizer": "best"}, "optimizer must be 'adam', .*, got 'best'"),
+        ({"precision": "int8"}, "precision must be 'float32' or 'bf16', got 'int8'"),
+        (
+            {"sampler_options": {"replce": True}},
+            "'replce' .= True. is no option of sampler 'neighbor' here; .* replace, ",
+        ),
+        ({"sampler_options": {"seed": 1}}, "'seed' .= 1. is no option of sampler 'neighbor' here"),
+        ({"sampler_options": {"weight": "w"}}, "'weight' .= 'w'. cannot be set here: the model says what"),
+        ({"sampler": "labor", "sampler_options": {"include_dst": False}}, "'include_dst' .= False. cannot be set here"),
+        ({"sampler": "saint", "validate": "sampled"}, "validate 'sampled' does not go with .* its batches"),
+        ({"sampler": "shadow", "fanouts": (4, 3)}, "fanouts must be one number, repeated .*'shadow'; got .4, 3."),
+        ({"sampler": "cv", "fanouts": (4,)}, r"fanouts must have two numbers or more with sampler 'cv': .*; got \[4\]"),
+        ({"sampler": "cv", "model": "gat"}, "'cv' does not go with model 'gat': it needs .* a history, sage or gcn"),
+    ],
+    ids=str,
+)
+def test_settings_out_of_range(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FAST.replace(**change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"fanouts": 5}, {"hidden": 2.5}, {"seed": 1.5}, {"epochs": True}, {"dropout": "0.1"}, {"residual": 1},
+        {"metric": 3}, {"sampler_options": [1]}, {"lr": True},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_settings_of_the_wrong_type(change: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=next(iter(change))):
+        FAST.replace(**change)
+
+
+def test_usual_fanouts_are_those_of_the_sampler() -> None:
+    assert Settings().sampler.fanouts == (10, 10)
+    assert Settings(sampler="fastgcn").sampler.fanouts == (512, 512)
+    assert Settings(fanouts=[3, 2]).sampler.fanouts == (3, 2)
+
+
+def test_a_file_holds_all_settings(tmp_path: Path) -> None:
+    settings = FAST.replace(seed=-(2**62), lr=1 / 3, sampler_options={"replace": True, "prob": 'a "b"\n'},
+        model_options={"order": "transform"}, metric="f1_macro", residual=True,
+    )  # fmt: skip
+    Run("debian", settings, "10min").write(tmp_path)
+    assert Run.read(tmp_path) == Run("debian", settings, "10min")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epochs = 0", "epochs must be at least 1, got 0"),
+        ("epoch = 3", r"there is no setting 'epoch' \(= 3\); did you mean epochs\?"),
+        ('hidden = "8"', "hidden must be an integer, got str '8'"),
+        ("data = 7", "data must be a string, got int 7"),
+        ("epochs = ", "is no TOML"),
+    ],
+)
+def test_a_wrong_file_of_settings(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(text)
+    with pytest.raises(ValueError, match=rf"run\.toml.*{message}"):
+        Run.read(tmp_path)
+
+
+def test_a_missing_file_of_settings(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no file of settings at .*other\.toml"):
+        read_toml(tmp_path / "other.toml")
+    with pytest.raises(FileNotFoundError, match=r"is no folder of a run: it has no run\.toml"):
+        Run.read(tmp_path)
+
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -82,14 +176,11 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def data_of(run: str, folders: Path) -> Dataset:
     if run in ("file", "cached", "lookahead", "partitions"):
         return read_folder(folders / "data")
-    data = planted()
-    columns = dict(data.graph.ndata)
     if run == "no features":
-        del columns["feat"]
+        return with_columns(planted(), feat=None)
     if run in ("regression", "auto, of numbers"):
-        columns["label"] = columns["label"].float() * 1.5
-    graph = Graph.from_edges(*data.graph.edges(), num_nodes=300, ndata=columns, edata=data.graph.edata)
-    return replace(data, graph=graph)
+        return with_columns(planted(), label=planted().graph.ndata["label"].float() * 1.5)
+    return planted()
 
 
 @contextmanager
@@ -131,6 +222,7 @@ def test_a_setting_is_read_or_refused(run: str, folders: Path, monkeypatch: pyte
         trainer = Trainer(data, Settings(**values))
         trainer.run()
     facts = {"features": FEATURES if "feat" in data.graph.ndata else NO_FEATURES, "graph": WHOLE, "processes": ONE}
+    facts["loss"] = LOSS
     if values.get("task") != "link":
         facts["task"] = trainer.task.target.task  # type: ignore[attr-defined]
     accepted, refused = {"task", "seed"}, dict[str, str]()
@@ -154,13 +246,13 @@ def test_a_setting_is_read_or_refused(run: str, folders: Path, monkeypatch: pyte
         ({"margin": 9}, r"^margin \(= 9\) is read with task 'link', and this run has task 'auto'; leave it out$"),
         ({"margin": 1.0}, "margin .* is read with task 'link'"),  # also where it is the default
         ({"link": {"margin": 9, "decoder": "dot"}}, "margin .* is read with task 'link'"),
-        ({"task": "link", "margin": 9}, "margin .* 'self-adversarial', and this run has link_loss 'softmax'"),
-        ({"task": "link", "link_loss": "margin", "temperature": 2}, "temperature .* has link_loss 'margin'"),
+        ({"task": "link", "margin": 9}, "margin .* 'self-adversarial' .* run has link_loss 'softmax'"),
+        ({"task": "link", "link_loss": "margin", "temperature": 2}, "temperature .* run has link_loss 'margin'"),
         ({"task": "link", "label_smoothing": 0.3}, "label_smoothing .* has task 'link' and link_loss 'softmax'"),
         ({"task": "link", "class_weights": "balanced"}, "class_weights .* this run has task 'link'"),
         ({"task": "link", "decoder": "dot", "n3": 0.1}, "n3 .* is read with decoder 'distmult' or 'complex'"),
         ({"order": "beta"}, r"order \(= 'beta'\) is read with storage 'partitions', and this run has storage 'memory'"),
-        ({"memory": "2 GB"}, "memory .* is read with storage other than 'memory', and this run has storage 'memory'"),
+        ({"memory": "2 GB"}, "memory .* is read with storage other than .*, and this run has storage 'memory'"),
         ({"model": "none"}, "model 'none' does not go with task 'auto': it stands for rows of nodes"),
         ({"hiden": 3}, r"there is no setting 'hiden' \(= 3\); did you mean hidden\?"),
         ({"link": {"loss_": "margin"}}, r"there is no setting 'link.loss_' .*; did you mean link.loss\?"),
@@ -176,18 +268,21 @@ def test_reasons(values: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("values", "facts", "message"),
     [
-        (
-            {"share": "owned"},
-            {"graph": WHOLE},
-            "share .* is read with a part of the graph in every process, and .* whole",
-        ),
+        ({"share": "owned"}, {"graph": WHOLE}, "share .* is read with a part of the graph .* whole"),
+        ({"hidden": 9}, {"model": OWN}, "hidden .* 'of your own', and this run has model 'of your own'"),
+        ({"dropout": 0.1}, {"model": OWN}, "dropout"),
+        ({"lr": 0.1}, {"optimizer": OWN}, "lr .* this run has optimizer 'of your own'"),
+        ({"warmup": 1.0}, {"schedule": OWN}, "warmup .* this run has schedule 'of your own'"),
+        ({"label_smoothing": 0.1}, {"loss": OWN_LOSS, "task": "classification"}, "label_smoothing .* of your own"),
+        ({"class_weights": "balanced"}, {"loss": OWN_LOSS}, "'balanced' does not go with a loss of your own"),
         ({"embedding": 8}, {"features": FEATURES}, "embedding .* has inputs 'auto' and a data set with features"),
         ({"label_smoothing": 0.1}, {"task": "regression"}, "label_smoothing .* this run has task 'regression'"),
-        ({"task": "link", "model": "none"}, {"graph": PARTS}, "task 'link' does not go with a part of the graph"),
+        ({"storage": "lookahead"}, {"graph": PARTS}, "'lookahead' does not go with a part .* plans differ"),
+        ({"sampler": "cv", "model": "gcn"}, {"graph": PARTS}, "'cv' does not go with .*'gcn' and a part .* self-loops"),
         (
             {"sampler": "cv"},
-            {"processes": SEVERAL},
-            "sampler 'cv' does not go with several processes: each process would",
+            {"processes": SEVERAL, "graph": WHOLE},
+            "sampler 'cv' does not go with several processes and the whole graph .*: each process would",
         ),
     ],
 )
