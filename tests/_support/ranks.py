@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import threading
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -140,3 +142,18 @@ class Parts:
         if transport.size == 1:
             return self.graph
         return DistributedGraph(self, self.all[transport.rank], PeerGroup(transport, self))
+
+    def run(self, work: Callable[[Graph, int], Any]) -> list[Any]:
+        """Call ``work`` on every rank with its graph and its number; return the results."""
+        return run_ranks(self.num_parts, lambda transport: work(self.on(transport), transport.rank))
+
+    def on_every_rank(self, test: Callable[..., None]) -> Callable[..., None]:
+        """Run a test on every rank: it takes the graph of the rank, its number, and then fixtures."""
+
+        @functools.wraps(test)
+        def on_all(**fixtures: Any) -> None:
+            self.run(functools.partial(test, **fixtures))
+
+        # pytest reads here what it must pass
+        on_all.__signature__ = inspect.Signature([*inspect.signature(test).parameters.values()][2:])
+        return on_all

@@ -24,6 +24,7 @@ WHOLE.edata["p64"] = WHOLE.edata["p"].double()
 OWNER = [0 if v % 5 else 2 for v in range(NODES)]  # rank 1 owns nothing
 X = torch.from_numpy(np.random.default_rng(3).normal(size=(NODES, 4)))
 WHOLE.ndata["h"] = X
+THREE = Parts(WHOLE, OWNER, 3)
 
 
 @settings(max_examples=15)
@@ -37,8 +38,7 @@ def test_sums_are_those_of_one_process_wherever_edges_lie(graph: Graph, data: st
     parts = Parts(graph, owner, size, lie)
     weight, direction = data.draw(st.sampled_from([None, "p64"])), data.draw(st.sampled_from(["in", "out"]))
 
-    def summed(transport: ThreadTransport) -> None:
-        held = parts.on(transport)
+    def summed(held: Graph, rank: int) -> None:
         propagation = Propagation(held, weight=weight, direction=direction)
         sums, whole = (
             propagation(h[held.masters]),
@@ -48,7 +48,7 @@ def test_sums_are_those_of_one_process_wherever_edges_lie(graph: Graph, data: st
         if lie == direction:
             assert torch.equal(sums, whole)
 
-    run_ranks(size, summed)
+    parts.run(summed)
 
 
 @pytest.mark.parametrize(
@@ -63,30 +63,28 @@ def test_sums_are_those_of_one_process_wherever_edges_lie(graph: Graph, data: st
 @pytest.mark.parametrize("chunk_size", [None, 7])
 def test_inference_is_that_of_one_process(model: Any, chunk_size: int | None) -> None:
     model = model.double().train()
-    parts, whole = Parts(WHOLE, OWNER, 3), model.inference(WHOLE, X)
+    whole = model.inference(WHOLE, X)
     nodes = [[5, 5, 1], [], list(range(NODES))]
 
-    def computed(transport: ThreadTransport) -> None:
-        graph, own_model = parts.on(transport), copy.deepcopy(model)
+    def computed(graph: Graph, rank: int) -> None:
+        own_model = copy.deepcopy(model)
         for h in (graph.ndata["h"], X):
             own = own_model.inference(graph, h, chunk_size=chunk_size)
             torch.testing.assert_close(own, whole[graph.masters], rtol=1e-12, atol=1e-12)
-        wanted = nodes[transport.rank]
+        wanted = nodes[rank]
         found = own_model.inference(graph, X, nodes=wanted, chunk_size=chunk_size)
         torch.testing.assert_close(found, whole[wanted], rtol=1e-12, atol=1e-12)
         assert own_model.training
 
-    run_ranks(3, computed)
+    THREE.run(computed)
 
 
 def test_inference_with_weights_filters_and_edge_columns() -> None:
-    parts = Parts(WHOLE, OWNER, 3)
     model = GCN(4, 5, 2).double()
     options: dict[str, Any] = {"weight": "p64", "edge_filter": "old"}
     whole = model.inference(WHOLE, X, **options)
 
-    def computed(transport: ThreadTransport) -> None:
-        graph = parts.on(transport)
+    def computed(graph: Graph, rank: int) -> None:
         torch.testing.assert_close(model.inference(graph, X, **options), whole[graph.masters], rtol=1e-12, atol=1e-12)
         flow = Propagation(graph, weight="p64").flow(0, len(graph.masters))
         assert torch.equal(flow.data["time"], WHOLE.edata["time"][flow.parent_eid])
@@ -95,36 +93,31 @@ def test_inference_with_weights_filters_and_edge_columns() -> None:
         assert torch.equal(flow.src_layer.parent_nid[flow.edges()[0]], src)
         assert torch.equal(flow.dst_layer.parent_nid[flow.edges()[1]], dst)
 
-    run_ranks(3, computed)
+    THREE.run(computed)
 
 
-def test_plans_send_rows_without_ids_and_only_those_that_changed() -> None:
-    parts = Parts(WHOLE, OWNER, 3)
-
-    def exchanged(transport: ThreadTransport) -> None:
-        graph = parts.on(transport)
-        plan = ExchangePlan(graph)
-        count, counters = plan.num_masters, graph.peers.counters
-        assert plan.partners == [r for r in (0, 2) if r != transport.rank] if transport.rank != 1 else not plan.partners
-        mirrors = plan.broadcast(X[graph.masters])
-        assert torch.equal(mirrors, X[plan.nodes[count:]])
-        sent = counters.by_kind["rows of mirrors"]
-        changed = torch.tensor([v % 4 == 0 for v in graph.masters.tolist()], dtype=torch.bool)
-        newer = torch.where(changed[:, None], 9.0, X[graph.masters])
-        whole = torch.where((torch.arange(NODES) % 4 == 0)[:, None], 9.0, X)
-        assert plan.broadcast(newer, changed=changed, into=mirrors) is mirrors
-        assert torch.equal(mirrors, whole[plan.nodes[count:]])
-        if transport.rank != 1:
-            assert counters.by_kind["rows of mirrors"] - sent < 0.5 * sent
-        sums = plan.reduce(torch.ones(plan.num_mirrors), torch.zeros(count))
-        others = [set(parts.all[r].src.tolist()) | set(parts.all[r].rows.tolist()) for r in range(3)]
-        expected = [sum(v in others[r] for r in range(3) if r != transport.rank) for v in graph.masters.tolist()]
-        assert sums.tolist() == expected
-        odd = torch.from_numpy(plan.nodes[count:] % 2 == 1)
-        some = plan.reduce(torch.ones(plan.num_mirrors), torch.zeros(count), changed=odd)
-        assert some.tolist() == [n * (v % 2) for n, v in zip(expected, graph.masters.tolist(), strict=True)]
-
-    run_ranks(3, exchanged)
+@THREE.on_every_rank
+def test_plans_send_rows_without_ids_and_only_those_that_changed(graph: Graph, rank: int) -> None:
+    plan = ExchangePlan(graph)
+    count, counters = plan.num_masters, graph.peers.counters
+    assert plan.partners == [r for r in (0, 2) if r != rank] if rank != 1 else not plan.partners
+    mirrors = plan.broadcast(X[graph.masters])
+    assert torch.equal(mirrors, X[plan.nodes[count:]])
+    sent = counters.by_kind["rows of mirrors"]
+    changed = torch.tensor([v % 4 == 0 for v in graph.masters.tolist()], dtype=torch.bool)
+    newer = torch.where(changed[:, None], 9.0, X[graph.masters])
+    whole = torch.where((torch.arange(NODES) % 4 == 0)[:, None], 9.0, X)
+    assert plan.broadcast(newer, changed=changed, into=mirrors) is mirrors
+    assert torch.equal(mirrors, whole[plan.nodes[count:]])
+    if rank != 1:
+        assert counters.by_kind["rows of mirrors"] - sent < 0.5 * sent
+    sums = plan.reduce(torch.ones(plan.num_mirrors), torch.zeros(count))
+    others = [set(THREE.all[r].src.tolist()) | set(THREE.all[r].rows.tolist()) for r in range(3)]
+    expected = [sum(v in others[r] for r in range(3) if r != rank) for v in graph.masters.tolist()]
+    assert sums.tolist() == expected
+    odd = torch.from_numpy(plan.nodes[count:] % 2 == 1)
+    some = plan.reduce(torch.ones(plan.num_mirrors), torch.zeros(count), changed=odd)
+    assert some.tolist() == [n * (v % 2) for n, v in zip(expected, graph.masters.tolist(), strict=True)]
 
 
 def test_mistakes_and_out(tmp_path: Path) -> None:
@@ -157,14 +150,13 @@ def test_sparse_rows_stay_sparse_between_processes() -> None:
     parts = Parts(whole, OWNER, 3)
     model = GraphSAGE(5, 4, 3, num_layers=2)
 
-    def computed(transport: ThreadTransport) -> None:
-        graph = parts.on(transport)
+    def computed(graph: Graph, rank: int) -> None:
         column = graph.ndata["s"]
         ids = torch.tensor([3, 0, 3, NODES - 1])
-        rows = column.fetch(ids if transport.rank else ids[:0])
+        rows = column.fetch(ids if rank else ids[:0])
         assert rows.layout == torch.sparse_csr
-        assert rows.to_dense().equal(dense[ids] if transport.rank else dense[:0])
-        batch = NeighborSampler(graph, [2, 2])([transport.rank, 7])
+        assert rows.to_dense().equal(dense[ids] if rank else dense[:0])
+        batch = NeighborSampler(graph, [2, 2])([rank, 7])
         batch.copy_from_parent({0: ["s"]}, None)
         assert batch.ldata[0]["s"].to_dense().equal(dense[batch.layers[0].parent_nid])
         outputs = model.inference(graph, column)
@@ -172,4 +164,4 @@ def test_sparse_rows_stay_sparse_between_processes() -> None:
         sums = Propagation(graph).sums_of_column(column)
         torch.testing.assert_close(sums.to_dense(), Propagation(whole)(dense)[graph.masters])
 
-    run_ranks(3, computed)
+    parts.run(computed)

@@ -30,6 +30,7 @@ X = torch.from_numpy(np.random.default_rng(3).normal(size=(NODES, 4)))
 WHOLE.ndata["h"] = X
 SPARSE = csr_tensor(torch.arange(NODES + 1), torch.arange(NODES), torch.ones(NODES), (NODES, NODES))
 OWNER = [0 if v % 5 else 2 for v in range(NODES)]  # rank 1 owns nothing
+THREE = Parts(WHOLE, OWNER, 3)
 SEEDS, LABELS = [(7 * v) % NODES for v in range(41)], torch.arange(NODES) % 3
 close = torch.testing.assert_close
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
@@ -37,6 +38,9 @@ EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
 def owners(size: int) -> list[int]:
     return OWNER if size == 3 else [(v * v) % size for v in range(NODES)]
+
+
+TWO = Parts(WHOLE, owners(2), 2)
 
 
 def history_of(graph: Graph, widths: dict[int, int], **options: Any) -> History:
@@ -82,8 +86,7 @@ def test_training_is_that_of_one_process(size: int, edge_filter: str | None) -> 
         copy.deepcopy(model), trained(WHOLE, 12, lambda _: None, model=model, batch_size=12, **options)
     )  # fmt: skip
 
-    def on_a_rank(transport: ThreadTransport) -> None:
-        graph = parts.on(transport)
+    def on_a_rank(graph: Graph, rank: int) -> None:
 
         def add(tensors: list[Tensor]) -> None:
             told = graph.peers.gather("gradients", [tensor.numpy() for tensor in tensors])
@@ -100,7 +103,7 @@ def test_training_is_that_of_one_process(size: int, edge_filter: str | None) -> 
         for i in own.widths:
             close(getattr(own, f"h_{i}"), getattr(history, f"h_{i}")[graph.masters], **EXACT)
             assert torch.equal(own.age(i), history.age(i)[graph.masters])
-            nodes = [[5, 5, 0], [], list(range(NODES))][transport.rank % 3]
+            nodes = [[5, 5, 0], [], list(range(NODES))][rank % 3]
             close(own.rows(i, nodes), history.rows(i, nodes), **EXACT)
             assert torch.equal(own.age(i, nodes), history.age(i, nodes))
             close(own.aggregated_rows(i, nodes), history.aggregated_rows(i, nodes), **EXACT)
@@ -112,33 +115,33 @@ def test_training_is_that_of_one_process(size: int, edge_filter: str | None) -> 
                 for name, column in columns.items():
                     close(column, union[i][name][at], **EXACT)
 
-    run_ranks(size, on_a_rank)
+    parts.run(on_a_rank)
 
 
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_pass_of_the_updater_is_that_of_one_process(stored: bool) -> None:
     torch.manual_seed(0)
-    model, parts = VRGCN(4, 5, 3, num_layers=3).double(), Parts(WHOLE, OWNER, 3)
+    model = VRGCN(4, 5, 3, num_layers=3).double()
     options: dict[str, Any] = {"aggregated": "stored" if stored else "on demand"}
     whole = history_of(WHOLE, model.history_widths, **options)
     Updater(model, whole, X, chunk_size=7).step()
     outputs = model.inference(whole.propagation, X)
     expected = fingerprint(ControlVariateSampler(WHOLE, [2, 2, 2], whole).draw_batch([4, 5], Call()))
 
-    def passed(transport: ThreadTransport) -> None:
-        graph, own_model = parts.on(transport), copy.deepcopy(model)
+    def passed(graph: Graph, rank: int) -> None:
+        own_model = copy.deepcopy(model)
         history = history_of(graph, model.history_widths, **options)
         assert Updater(own_model, history, graph.ndata["h"], chunk_size=7).step()
         sampler = ControlVariateSampler(graph, [2, 2, 2], history)
         assert fingerprint(sampler.draw_batch([4, 5], Call())) == expected
-        nodes = np.arange(transport.rank * 20)
+        nodes = np.arange(rank * 20)
         for i in history.widths:
             close(history.rows(i, nodes), whole.rows(i, nodes), **EXACT)
             close(history.aggregated_rows(i, nodes), whole.aggregated_rows(i, nodes), **EXACT)
         close(own_model.inference(history.propagation, X), outputs[graph.masters], **EXACT)
         before = {name: buffer.clone() for name, buffer in history.named_buffers()}
         wrong = VRGCN(4, 5, 3, num_layers=3).double()
-        if transport.rank == 0:
+        if rank == 0:
             with torch.no_grad():
                 wrong.convs[0].linear.weight[0, 0] = torch.nan
         with pytest.raises((ValueError, PeerError), match=r"the model's rows of layer 1 are not finite|rank \d failed"):
@@ -148,46 +151,38 @@ def test_a_pass_of_the_updater_is_that_of_one_process(stored: bool) -> None:
         with pytest.raises(ValueError, match="folder must be None for a graph that lies on several"):
             Updater(own_model, history, X, folder=".")
 
-    run_ranks(3, passed)
+    THREE.run(passed)
 
 
-def test_rows_of_a_node_that_several_ranks_push_are_those_of_the_first() -> None:
-    parts = Parts(WHOLE, OWNER, 3)
-
-    def pushed(transport: ThreadTransport) -> None:
-        history, rank = history_of(parts.on(transport), {1: 2, 0: 1}), transport.rank
-        nodes = [[], [0, 5, 9, 1], [9, 5, 7]][rank]
-        history.write(1, nodes, torch.full((len(nodes), 2), 1.0 + rank, dtype=torch.float64))
-        assert history.rows(1, [9]).tolist() == [[0, 0]]
-        history.commit()
-        assert history.rows(1, [7, 9, 5, 0, 1, 2])[:, 0].tolist() == [3, 2, 2, 2, 2, 0]
-        assert history.age(1, [7, 2]).tolist() == [0, -1]
-        assert history.age(0, [7]).tolist() == [-1]
-        history.commit()
-        assert history.age(1, [7]).tolist() == [1]
-        history.clear()
-        assert history.rows(1, range(NODES)).count_nonzero() == 0
-
-    run_ranks(3, pushed)
+@THREE.on_every_rank
+def test_rows_of_a_node_that_several_ranks_push_are_those_of_the_first(graph: Graph, rank: int) -> None:
+    history = history_of(graph, {1: 2, 0: 1})
+    nodes = [[], [0, 5, 9, 1], [9, 5, 7]][rank]
+    history.write(1, nodes, torch.full((len(nodes), 2), 1.0 + rank, dtype=torch.float64))
+    assert history.rows(1, [9]).tolist() == [[0, 0]]
+    history.commit()
+    assert history.rows(1, [7, 9, 5, 0, 1, 2])[:, 0].tolist() == [3, 2, 2, 2, 2, 0]
+    assert history.age(1, [7, 2]).tolist() == [0, -1]
+    assert history.age(0, [7]).tolist() == [-1]
+    history.commit()
+    assert history.age(1, [7]).tolist() == [1]
+    history.clear()
+    assert history.rows(1, range(NODES)).count_nonzero() == 0
 
 
-def test_rows_travel_once_and_only_to_their_owners() -> None:
-    parts, head = Parts(WHOLE, OWNER, 3), 8 * 4
-
-    def counted(transport: ThreadTransport) -> None:
-        graph, rank = parts.on(transport), transport.rank
-        history, counters = history_of(graph, {1: 2}), graph.peers.counters
-        history.rows(1, [5, 1, 1, 5, 5])  # 5 is rank 2's, 1 is rank 0's
-        asked = [1, 2, 1][rank]
-        assert counters.by_kind["ids of rows of layer 1 of the history"] == asked * (head + 8)
-        assert counters.by_kind["rows of rows of layer 1 of the history"] == [2, 0, 2][rank] * (head + 8 + 16)
-        history.write(1, [5, 1], torch.ones(2, 2, dtype=torch.float64))
-        history.commit()
-        sent = counters.by_kind["rows that were pushed"]
-        words = 8 * (1 + 3 + 3 + 4) + 8  # what the arrays are, and the step, for each of two others
-        assert sent == 2 * words + asked * (8 + 16)
-
-    run_ranks(3, counted)
+@THREE.on_every_rank
+def test_rows_travel_once_and_only_to_their_owners(graph: Graph, rank: int) -> None:
+    head = 8 * 4
+    history, counters = history_of(graph, {1: 2}), graph.peers.counters
+    history.rows(1, [5, 1, 1, 5, 5])  # 5 is rank 2's, 1 is rank 0's
+    asked = [1, 2, 1][rank]
+    assert counters.by_kind["ids of rows of layer 1 of the history"] == asked * (head + 8)
+    assert counters.by_kind["rows of rows of layer 1 of the history"] == [2, 0, 2][rank] * (head + 8 + 16)
+    history.write(1, [5, 1], torch.ones(2, 2, dtype=torch.float64))
+    history.commit()
+    sent = counters.by_kind["rows that were pushed"]
+    words = 8 * (1 + 3 + 3 + 4) + 8  # what the arrays are, and the step, for each of two others
+    assert sent == 2 * words + asked * (8 + 16)
 
 
 # ---- failures
@@ -255,7 +250,7 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Whatever moments of a commit the folders of two ranks are of: both have it, or neither does."""
-    parts, copied = Parts(WHOLE, owners(2), 2), store.copy_rows
+    copied = store.copy_rows
     moments = ["before", "begun", "half", "written", "ended"]
 
     def keep(rank: int, moment: str) -> None:
@@ -275,7 +270,7 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
 
     def committed(transport: ThreadTransport) -> list[dict[str, Any]]:
         Thread.ranks.rank, Thread.ranks.keeps = transport.rank, False
-        history = filled(parts.on(transport), folder=tmp_path / f"{transport.rank}")
+        history = filled(TWO.on(transport), folder=tmp_path / f"{transport.rank}")
         keep(transport.rank, "before")
         states = [everything(history)]
         Thread.ranks.keeps = True
@@ -296,7 +291,7 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
             source = tmp_path / f"{transport.rank}-{names[transport.rank]}"
             folder = tmp_path / f"again-{transport.rank}-{'-'.join(names)}"
             shutil.copytree(source, folder)
-            history = history_of(parts.on(transport), {1: 2, 0: 1}, folder=folder)
+            history = history_of(TWO.on(transport), {1: 2, 0: 1}, folder=folder)
             found = everything(history)
             second(history)
             history.close()
@@ -307,17 +302,16 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
     def refused(transport: ThreadTransport) -> None:
         source = tmp_path / f"{transport.rank}-{['ended', 'before'][transport.rank]}"
         with pytest.raises(ValueError, match=r"folders belong together, must be the same .* step is 2 on rank 0 and 1"):
-            history_of(parts.on(transport), {1: 2, 0: 1}, folder=source)
+            history_of(TWO.on(transport), {1: 2, 0: 1}, folder=source)
 
     run_ranks(2, refused)
 
 
 def test_ranks_that_cannot_know_the_end_keep_it_open(tmp_path: Path) -> None:
-    parts = Parts(WHOLE, owners(2), 2)
     folders = [tmp_path / "0", tmp_path / "1"]
 
     def broken(transport: ThreadTransport) -> None:
-        history = filled(parts.on(transport), folder=folders[transport.rank])
+        history = filled(TWO.on(transport), folder=folders[transport.rank])
         send = transport.send
 
         def lost(parcels: Any, sizes: Any) -> Any:
@@ -336,7 +330,7 @@ def test_ranks_that_cannot_know_the_end_keep_it_open(tmp_path: Path) -> None:
     run_ranks(2, broken)
 
     def opened(transport: ThreadTransport) -> None:
-        history = history_of(parts.on(transport), {1: 2, 0: 1}, folder=folders[transport.rank])
+        history = history_of(TWO.on(transport), {1: 2, 0: 1}, folder=folders[transport.rank])
         assert int(history.step) == 1
         assert history.rows(1, [0, 59]).tolist() == [[1, 1], [0, 0]]
 
@@ -344,11 +338,9 @@ def test_ranks_that_cannot_know_the_end_keep_it_open(tmp_path: Path) -> None:
 
 
 def test_a_renewal_that_one_rank_has_made_is_made_on_all(tmp_path: Path) -> None:
-    parts = Parts(WHOLE, owners(2), 2)
-
     def renewed(transport: ThreadTransport) -> None:
         folder = tmp_path / str(transport.rank)
-        history = filled(parts.on(transport), folder=folder)
+        history = filled(TWO.on(transport), folder=folder)
         with history.renewal() as new:
             for tensor in new.values():
                 tensor.fill_(7)
@@ -361,7 +353,7 @@ def test_a_renewal_that_one_rank_has_made_is_made_on_all(tmp_path: Path) -> None
 
     def opened(transport: ThreadTransport) -> None:
         folder = tmp_path / ["0", "1-killed"][transport.rank]
-        history = history_of(parts.on(transport), {1: 2, 0: 1}, folder=folder)
+        history = history_of(TWO.on(transport), {1: 2, 0: 1}, folder=folder)
         assert (int(history.step), history.rows(1, [0, 59]).tolist()) == (2, [[7, 7]] * 2)
         assert history.age(0, [3]).tolist() == [0]
 
@@ -370,10 +362,8 @@ def test_a_renewal_that_one_rank_has_made_is_made_on_all(tmp_path: Path) -> None
 
 
 def test_states_are_those_of_a_rank() -> None:
-    parts = Parts(WHOLE, owners(2), 2)
-
     def loaded(transport: ThreadTransport) -> None:
-        graph = parts.on(transport)
+        graph = TWO.on(transport)
         history = filled(graph)
         again, state = history_of(graph, {1: 2, 0: 1}), copy.deepcopy(history.state_dict())
         again.load_state_dict(state)
@@ -390,10 +380,10 @@ def test_states_are_those_of_a_rank() -> None:
 
 
 def test_mistakes() -> None:
-    parts, out = Parts(WHOLE, OWNER, 3), Parts(WHOLE, OWNER, 3, "out")
+    out = Parts(WHOLE, OWNER, 3, "out")
 
     def mistaken(transport: ThreadTransport) -> None:
-        graph, rank = parts.on(transport), transport.rank
+        graph, rank = THREE.on(transport), transport.rank
         with pytest.raises(ValueError, match=r"arguments of History must be the same .* widths is \{1: 2\} on rank 0"):
             History(graph, {1: 2 + rank // 2})
         with pytest.raises((ValueError, PeerError), match=r"widths\[1\] must be|rank 1 failed .* widths\[1\] must be"):

@@ -166,17 +166,16 @@ def test_edges_between_nodes(graph: Graph, data: st.DataObject) -> None:
 
 
 def test_one_edge_between_nodes() -> None:
-    def asked(transport: ThreadTransport) -> None:
-        graph = THREE.on(transport)
+    def asked(graph: Graph, rank: int) -> None:
         assert torch.equal(graph.edge_ids(SRC[:9], DST[:9]), WHOLE.edge_ids(SRC[:9], DST[:9]))
-        u, v = ([0], [[1]]) if transport.rank else ([0], [1, 2])
+        u, v = ([0], [[1]]) if rank else ([0], [1, 2])
         with pytest.raises((ValueError, TypeError, PeerError)):
             graph.edge_ids(u, v)
         missing = next(v for v in range(NODES) if not WHOLE.has_edges([0], [v])[0])
         with pytest.raises(ValueError, match=f"no edge 0 -> {missing} "):
             graph.edge_ids([0], [missing])
 
-    run_ranks(3, asked)
+    THREE.run(asked)
     grid = Parts(WHOLE, [0] * NODES, 2)
     grid.edges = "grid"
     with pytest.raises(ValueError, match="any process may hold an edge between two nodes"):
@@ -208,8 +207,8 @@ def test_a_failure_on_one_rank_reaches_the_others() -> None:
     seed = int(np.flatnonzero(SRC == 5)[0])
     other = int(np.flatnonzero(SRC != 5)[0])
 
-    def drawn(transport: ThreadTransport) -> None:
-        graph, first = THREE.on(transport), transport.rank == 0
+    def drawn(graph: Graph, rank: int) -> None:
+        first = rank == 0
         links = LinkSampler(near(graph), exclude="reverse")
         with pytest.raises(IndexError if first else PeerError, match=r"seeds\[0\] is 500"):
             links([EDGES] if first else [1])
@@ -218,9 +217,9 @@ def test_a_failure_on_one_rank_reaches_the_others() -> None:
         links = LinkSampler(near(graph), known=known, filter_known=True)
         with pytest.raises(ValueError if first else PeerError, match=r"no negative is left for it"):
             links([seed] if first else [other])
-        pairs: Any = [[0, 1]] if transport.rank else [[0, NODES]]
+        pairs: Any = [[0, 1]] if rank else [[0, NODES]]
         with pytest.raises(IndexError if first else PeerError, match=r"pairs\[:, 1\]"):
             LinkSampler(near(graph), pairs=pairs)
         links([other])  # all ranks go on
 
-    run_ranks(3, drawn)
+    THREE.run(drawn)

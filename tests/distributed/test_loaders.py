@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
-from _support.loader_tools import fingerprint
+from _support.loader_tools import fingerprint, seeds_of
 from _support.ranks import Parts, ThreadTransport, run_ranks
-from _support.sampler_families import EDGES, NODES, graph_of_all
+from _support.sampler_families import EDGES, FAMILIES, NODES, graph_of_all
+from _support.share_tools import joined, options_of, rows_of
 
 from nodeflow import Graph, LaborSampler, LinkSampler, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler, storage
 from nodeflow._rows.rows import row_bytes
+from nodeflow.random import Random
 from nodeflow.sampling.base import SamplerBase
 
 WHOLE = graph_of_all()
@@ -58,15 +62,12 @@ def test_iterations_that_are_left_early_leave_no_exchange_open() -> None:
     assert found[0] == [fingerprint(batch) for batch in whole]
 
 
-def test_the_caller_may_exchange_while_a_thread_draws() -> None:
-    def drawn(transport: ThreadTransport) -> None:
-        graph = PARTS.on(transport)
-        for batch in made(graph, num_workers=1):
-            ids = torch.arange(transport.rank * 3)
-            assert torch.equal(graph.ndata["x"].fetch(ids), WHOLE.ndata["x"][ids])
-            assert torch.equal(batch.layers[0].data["x"], WHOLE.ndata["x"][batch.layers[0].parent_nid])
-
-    run_ranks(3, drawn)
+@PARTS.on_every_rank
+def test_the_caller_may_exchange_while_a_thread_draws(graph: Graph, rank: int) -> None:
+    for batch in made(graph, num_workers=1):
+        ids = torch.arange(rank * 3)
+        assert torch.equal(graph.ndata["x"].fetch(ids), WHOLE.ndata["x"][ids])
+        assert torch.equal(batch.layers[0].data["x"], WHOLE.ndata["x"][batch.layers[0].parent_nid])
 
 
 def test_a_hot_set_on_every_rank_saves_rows_that_travel() -> None:
@@ -108,21 +109,18 @@ def test_rows_on_the_wire_are_those_that_others_hold() -> None:
         assert sent["rows of node column x"] == sum(head + 8 + row * count for count in given)
 
 
-def test_loaders_that_differ_between_ranks_are_refused() -> None:
-    def refused(transport: ThreadTransport) -> None:
-        graph = PARTS.on(transport)
-        sampler = NeighborSampler(graph, [2])
-        with pytest.raises(ValueError, match=r"arguments of NodeFlowLoader must be the same .* num_workers is 0 on"):
-            NodeFlowLoader(sampler, [1], 4, num_workers=min(transport.rank, 1))
-        with pytest.raises(ValueError, match="num_workers must be 0 or 1 for a graph that lies on several"):
-            NodeFlowLoader(sampler, [1], 4, num_workers=2)
-        with pytest.raises(ValueError, match=r"rank and world_size must be . and 3, those of the processes that hold"):
-            NodeFlowLoader(sampler, [1], 4, rank=0, world_size=1)
-        loader = NodeFlowLoader(sampler, np.arange(9), 4, ndata={0: ["x"]})
-        with pytest.raises(TypeError, match=r"use storage\.Cached"):
-            storage.Lookahead(loader, memory=3)
-
-    run_ranks(3, refused)
+@PARTS.on_every_rank
+def test_loaders_that_differ_between_ranks_are_refused(graph: Graph, rank: int) -> None:
+    sampler = NeighborSampler(graph, [2])
+    with pytest.raises(ValueError, match=r"arguments of NodeFlowLoader must be the same .* num_workers is 0 on"):
+        NodeFlowLoader(sampler, [1], 4, num_workers=min(rank, 1))
+    with pytest.raises(ValueError, match="num_workers must be 0 or 1 for a graph that lies on several"):
+        NodeFlowLoader(sampler, [1], 4, num_workers=2)
+    with pytest.raises(ValueError, match=r"rank and world_size must be . and 3, those of the processes that hold"):
+        NodeFlowLoader(sampler, [1], 4, rank=0, world_size=1)
+    loader = NodeFlowLoader(sampler, np.arange(9), 4, ndata={0: ["x"]})
+    with pytest.raises(TypeError, match=r"use storage\.Cached"):
+        storage.Lookahead(loader, memory=3)
 
 
 @pytest.mark.parametrize("share", ["even", "owned"])
@@ -134,3 +132,29 @@ def test_link_batches(share: str) -> None:
 
     found = run_ranks(3, lambda t: [fingerprint(batch) for batch in links(PARTS.on(t))])
     assert found == [[fingerprint(batch) for batch in links(WHOLE, rank=r, world_size=3)] for r in range(3)]
+
+
+MIXED = Random(4).integers(range(NODES), 3).tolist()
+
+
+@pytest.mark.parametrize("name", ["neighbor", "neighbor, disjoint", "labor", "temporal"])
+@pytest.mark.parametrize("share", ["even", "owned"])
+def test_shares_are_the_batch_of_one_process(name: str, share: str) -> None:
+    """Rank and number of processes, and under "owned" the owners, are those of the graph; a last share may be empty."""
+    parts, sampler = Parts(WHOLE, MIXED, 3), FAMILIES[name](WHOLE)
+    given = options_of(name, sampler)
+    single = list(NodeFlowLoader(sampler, batch_size=12, shuffle=True, **given))
+
+    def drawn(transport: ThreadTransport) -> list[Any]:
+        sampler = FAMILIES[name](parts.on(transport))
+        loader = NodeFlowLoader(sampler, batch_size=4, shuffle=True, share=share, **given)
+        assert (loader.rank, loader.world_size, len(loader)) == (transport.rank, 3, 2)
+        return list(loader)
+
+    ranks = run_ranks(3, drawn)
+    assert [len(batches[1].seed_index) for batches in ranks].count(0) == 2  # 13 = 12 + 1
+    for *shares, whole in zip(*ranks, single, strict=True):
+        assert joined(shares) == rows_of(whole)
+    if share == "owned":
+        for rank, batches in enumerate(ranks):
+            assert all(MIXED[seed] == rank for batch in batches for seed in seeds_of(batch))

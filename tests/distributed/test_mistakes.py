@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import torch
 from _support.ranks import Parts, run_ranks
 from _support.sampler_families import NODES, fingerprint, graph_of_all
 
-from nodeflow import NeighborSampler, NodeFlowLoader, TemporalNeighborSampler
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler
 from nodeflow.distributed import PeerError
 from nodeflow.propagation import ExchangePlan, Propagation
 from nodeflow.sampling import Sampler
@@ -43,18 +42,15 @@ def with_a_fault() -> Parts:
     ],
     ids=["seeds", "times", "edges", "degrees", "rows", "sums"],
 )
-def test_a_mistake_of_one_rank_is_an_error_of_all(work: Callable[[Any, bool], Any], words: str) -> None:
-    def mistaken(transport: Any) -> None:
-        graph = PARTS.on(transport)
-        if transport.rank == 1:
-            with pytest.raises((IndexError, TypeError, KeyError)):
-                work(graph, True)
-        else:
-            with pytest.raises(PeerError, match=f"rank 1 failed while this one was at .*: {words}"):
-                work(graph, False)
-        assert len(graph.in_degrees([1, 2])) == 2  # the next operation is right
-
-    run_ranks(2, mistaken)
+@PARTS.on_every_rank
+def test_a_mistake_of_one_rank_is_an_error_of_all(graph: Graph, rank: int, work: Any, words: str) -> None:
+    if rank == 1:
+        with pytest.raises((IndexError, TypeError, KeyError)):
+            work(graph, True)
+    else:
+        with pytest.raises(PeerError, match=f"rank 1 failed while this one was at .*: {words}"):
+            work(graph, False)
+    assert len(graph.in_degrees([1, 2])) == 2  # the next operation is right
 
 
 def test_a_fault_of_the_data_of_one_part_names_its_edge_on_all() -> None:
@@ -96,20 +92,17 @@ def fingerprint_of(batch: Any) -> str:
     return fingerprint(batch)
 
 
-def test_a_second_thread_is_refused() -> None:
-    def refused(transport: Any) -> None:
-        graph = PARTS.on(transport)
-        loader = NodeFlowLoader(NeighborSampler(graph, [2]), range(20), 2, num_workers=1)
-        first = iter(loader)
-        next(first)
-        with pytest.raises(RuntimeError, match="draws ahead together with other processes; end it"):
-            next(iter(loader))
-        first.close()
-        assert sum(1 for _ in loader) == len(loader)
-        with pytest.raises(ValueError, match=r"owner is .hash"):
-            NodeFlowLoader(NeighborSampler(graph, [2]), range(20), 2, share=[transport.rank] * NODES)
-
-    run_ranks(2, refused)
+@PARTS.on_every_rank
+def test_a_second_thread_is_refused(graph: Graph, rank: int) -> None:
+    loader = NodeFlowLoader(NeighborSampler(graph, [2]), range(20), 2, num_workers=1)
+    first = iter(loader)
+    next(first)
+    with pytest.raises(RuntimeError, match="draws ahead together with other processes; end it"):
+        next(iter(loader))
+    first.close()
+    assert sum(1 for _ in loader) == len(loader)
+    with pytest.raises(ValueError, match=r"owner is .hash"):
+        NodeFlowLoader(NeighborSampler(graph, [2]), range(20), 2, share=[rank] * NODES)
 
 
 def test_plans_notice_rows_of_different_types() -> None:

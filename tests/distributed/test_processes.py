@@ -1,12 +1,15 @@
-"""Graphs on real processes: the same NodeFlows, and errors that name the process that fails, in every kind of fault."""
+"""Graphs on real processes: the same NodeFlows, errors that name the process that fails, in every fault; the page."""
 
 from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from _support.pages import ROOT, blocks, environment
 from _support.processes import Ended, run_processes
 from _support.sampler_families import graph_of_all
 
@@ -129,3 +132,75 @@ def test_all_end_with_an_error_that_names_the_one_that_is_missing(folder: Path, 
 @pytest.mark.slow
 def test_a_slow_process_is_waited_for(folder: Path) -> None:
     assert [one.output for one in run(folder, "slow", 12)] == ["done\n"] * 3
+
+
+COMMITS = """
+import os, signal
+import nodeflow._store.store as apart
+from nodeflow import History
+from nodeflow.distributed import DistributedGraph
+
+folder, rows, moment = sys.argv[4], sys.argv[5], sys.argv[6]
+graph = DistributedGraph.open(folder, timeout=5)
+history = History(graph, {1: 64, 2: 64}, folder=f"{rows}/{rank}")
+begun, copied = int(history.step), apart.copy_rows
+
+def killed(arrays, changes):
+    names = list(changes)
+    copied(arrays, {name: changes[name] for name in names[:3]})
+    if rank == 1 and int(history.step) == begun + 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    copied(arrays, {name: changes[name] for name in names[3:]})
+
+if moment == "in a commit":
+    apart.copy_rows = killed
+for _ in range(2 if moment == "none" else 5):
+    step = int(history.step)
+    for layer in (1, 2):
+        assert (history.rows(layer, range(60)) == step).all()
+        history.write(layer, range(60), torch.full((60, 64), step + 1.0))
+    history.commit()
+print(int(history.step))
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_in_a_commit_leaves_the_one_before_on_all(tmp_path: Path) -> None:
+    partition_graph(graph_of_all(), tmp_path / "parts", 3, method="random", progress=False)
+
+    def run(moment: str) -> list[tuple[int, str, str]]:
+        ended = run_processes(COMMITS, 3, tmp_path, tmp_path / "parts", tmp_path / "rows", moment)
+        return [(one.status, one.output, one.errors) for one in ended]
+
+    assert [(status, output) for status, output, _ in run("none")] == [(0, "2\n")] * 3
+    for k in range(2):
+        killed = run("in a commit")
+        for rank, (status, _, errors) in enumerate(killed):
+            assert status == (-9 if rank == 1 else 1), errors
+            assert rank == 1 or "rank 1 does not answer: its process has ended" in errors, errors
+        again = run("none")  # two commits of those five, and then two more
+        assert [(status, output) for status, output, _ in again] == [(0, f"{6 + 4 * k}\n")] * 3, again
+
+
+PAGE = ROOT / "docs" / "distributed" / "processes.md"
+
+
+@pytest.mark.slow
+def test_the_program_of_the_page_runs_on_two_processes(tmp_path: Path) -> None:
+    texts = {block.language: block.text for block in reversed(blocks(PAGE))}  # the first block of each language
+    subprocess.run([sys.executable, "-c", texts["python"]], cwd=tmp_path, env=environment(), check=True)
+    (tmp_path / "train.py").write_text(texts["py"])
+    command, *words = texts["sh"].split()
+    assert command == "torchrun"
+    assert "train.py" in words
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", *words],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (share,) = re.findall(r"([\d.]+) of all nodes are right", done.stdout)
+    assert float(share) > 0.45  # chance is 0.25

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from _support.sampler_families import EDGES, FAMILIES, LAYERED, NODES, fingerpri
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeflow import FastGCNSampler, Graph, LaborSampler, LadiesSampler, NeighborSampler, ShadowSampler
+from nodeflow import FastGCNSampler, Graph, LaborSampler, LadiesSampler, NeighborSampler, NodeFlowLoader, ShadowSampler
+from nodeflow.distributed import DistributedGraph, partition_graph
 from nodeflow.sampling import Sampler, induced
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.testing import graphs
@@ -191,10 +193,43 @@ def test_questions_about_the_whole_graph() -> None:
 
 
 @pytest.mark.parametrize("name", ["saint, edge", "saint, walk"])
-def test_others_say_why_they_cannot(name: str) -> None:
-    def refused(transport: ThreadTransport) -> None:
-        graph = THREE.on(transport)
-        with pytest.raises(TypeError, match=r"cannot draw from a graph that lies on several processes: .{20}"):
-            FAMILIES[name](graph)
+@THREE.on_every_rank
+def test_others_say_why_they_cannot(graph: Graph, rank: int, name: str) -> None:
+    with pytest.raises(TypeError, match=r"cannot draw from a graph that lies on several processes: .{20}"):
+        FAMILIES[name](graph)
 
-    run_ranks(3, refused)
+
+RING = Graph.from_edges([0, 1, 2], [1, 2, 0], ndata={"x": torch.rand(3, 4)}, edata={"w": torch.rand(3)})
+TWO = Parts(RING, [0, 0, 1], 2)
+
+
+@TWO.on_every_rank
+def test_tables_make_no_collective_call(graph: Graph, rank: int) -> None:
+    sampler = NeighborSampler(graph, [2])
+    loader = NodeFlowLoader(sampler, [0, 1], batch_size=1)
+    before = graph.peers.counters.exchanges
+    text = graph._repr_html_()
+    assert "DistributedGraph" in text
+    assert "3 × 4" in text
+    assert "fetched by DistributedRows" in text
+    sampler._repr_html_()
+    loader._repr_html_()
+    assert graph.peers.counters.exchanges == before
+
+
+@TWO.on_every_rank
+def test_pictures_say_why_not(graph: Graph, rank: int) -> None:
+    with pytest.raises(TypeError, match="a graph that lies on several processes is not plotted"):
+        graph.plot()
+
+
+@pytest.mark.parametrize("edges", ["in", "out"])
+def test_one_part_is_the_graph_itself(tmp_path: Path, edges: str) -> None:
+    partition_graph(RING, tmp_path, 1, method="ranges", edges=edges, progress=False)
+    graph = DistributedGraph.open(tmp_path)
+    assert type(graph) is Graph
+    assert graph.masters.tolist() == [0, 1, 2]
+    assert all(a.equal(b) for a, b in zip(graph.edges(), RING.edges(), strict=True))
+    assert graph.ndata["x"].equal(RING.ndata["x"])
+    assert graph.edata["w"].equal(RING.edata["w"])
+    assert graph.peers.counters.exchanges == 0

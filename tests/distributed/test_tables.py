@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from nodeflow import Graph
 from nodeflow.distributed import PeerError
 from nodeflow.learned import EmbeddingTable, Pipeline, _embedding_table
 
@@ -50,8 +51,7 @@ def test_steps_are_those_of_one_table(name: str, options: dict[str, Any], data: 
         torch.stack(losses).sum().div(size if mean else 1).backward()
         whole.step()
 
-    def stepped(transport: ThreadTransport) -> None:
-        graph, rank = parts.on(transport), transport.rank
+    def stepped(graph: Graph, rank: int) -> None:
         table = EmbeddingTable(
             graph, 3, optimizer=name, dtype=torch.float64, seed=4, gradients="mean" if mean else "sum", **options
         )
@@ -73,50 +73,43 @@ def test_steps_are_those_of_one_table(name: str, options: dict[str, Any], data: 
             expected = whole.state_dict()["arrays"][key][graph.masters]
             close(state[key][changed], expected[changed], rtol=1e-12, atol=1e-12)
 
-    run_ranks(size, stepped)
+    parts.run(stepped)
 
 
-def test_rows_are_read_written_and_a_column() -> None:
+@THREE.on_every_rank
+def test_rows_are_read_written_and_a_column(graph: Graph, rank: int) -> None:
     whole = EmbeddingTable(NODES, 4, lr=0.1)
-
-    def read(transport: ThreadTransport) -> None:
-        graph, rank = THREE.on(transport), transport.rank
-        table = EmbeddingTable(graph, 4, lr=0.1)
-        ids = [[3, 5, 3], [], [5]][rank]
-        assert torch.equal(table.fetch(ids), whole.fetch(ids))
-        out = torch.empty(len(ids), 4)
-        assert table.fetch(torch.tensor(ids).long(), out) is out
-        assert torch.equal(out, whole.fetch(ids))
-        with torch.no_grad():
-            assert not table.pull(ids).requires_grad
-        table.write([[5], [5, 7], []][rank], torch.full(([1, 2, 0][rank], 4), 1.0 + rank))
-        assert table.fetch([5, 7])[:, 0].tolist() == [1.0, 2.0]
-        assert torch.equal(table.fetch([8]), whole.fetch([8]))
-        graph.ndata["emb"] = table
-        assert torch.equal(graph.ndata["emb"].fetch(torch.tensor([7])), table.fetch([7]))
-        assert (table.shape, table.dtype, table.version, table.lr) == ((NODES, 4), torch.float32, 1, 0.1)
-        state = table.state_dict()
-        again = EmbeddingTable(graph, 4, lr=0.1)
-        again.load_state_dict(state)
-        assert torch.equal(again.fetch([5, 7, 8]), table.fetch([5, 7, 8]))
-        assert f"{[48, 0, 12][rank]} rows here" in repr(table)
-
-    run_ranks(3, read)
+    table = EmbeddingTable(graph, 4, lr=0.1)
+    ids = [[3, 5, 3], [], [5]][rank]
+    assert torch.equal(table.fetch(ids), whole.fetch(ids))
+    out = torch.empty(len(ids), 4)
+    assert table.fetch(torch.tensor(ids).long(), out) is out
+    assert torch.equal(out, whole.fetch(ids))
+    with torch.no_grad():
+        assert not table.pull(ids).requires_grad
+    table.write([[5], [5, 7], []][rank], torch.full(([1, 2, 0][rank], 4), 1.0 + rank))
+    assert table.fetch([5, 7])[:, 0].tolist() == [1.0, 2.0]
+    assert torch.equal(table.fetch([8]), whole.fetch([8]))
+    graph.ndata["emb"] = table
+    assert torch.equal(graph.ndata["emb"].fetch(torch.tensor([7])), table.fetch([7]))
+    assert (table.shape, table.dtype, table.version, table.lr) == ((NODES, 4), torch.float32, 1, 0.1)
+    state = table.state_dict()
+    again = EmbeddingTable(graph, 4, lr=0.1)
+    again.load_state_dict(state)
+    assert torch.equal(again.fetch([5, 7, 8]), table.fetch([5, 7, 8]))
+    assert f"{[48, 0, 12][rank]} rows here" in repr(table)
 
 
-def test_gradients_travel_once_per_row_and_process() -> None:
-    def counted(transport: ThreadTransport) -> None:
-        graph, rank = THREE.on(transport), transport.rank
-        table, counters = EmbeddingTable(graph, 2, lr=0.1), graph.peers.counters
-        rows = table.pull([5, 1, 1, 5, 5])  # 5 is rank 2's, 1 is rank 0's
-        rows.sum().backward()
-        table.step()
-        asked = [1, 2, 1][rank]
-        assert counters.by_kind["ids of learned rows"] == asked * (8 * 4 + 8)
-        words = 8 * (1 + 3 + 3 + 4) + 3 * 8  # what the arrays are, and version, rate and flag, for each of two others
-        assert counters.by_kind["gradients of learned rows"] == 2 * words + asked * (8 + 8)
-
-    run_ranks(3, counted)
+@THREE.on_every_rank
+def test_gradients_travel_once_per_row_and_process(graph: Graph, rank: int) -> None:
+    table, counters = EmbeddingTable(graph, 2, lr=0.1), graph.peers.counters
+    rows = table.pull([5, 1, 1, 5, 5])  # 5 is rank 2's, 1 is rank 0's
+    rows.sum().backward()
+    table.step()
+    asked = [1, 2, 1][rank]
+    assert counters.by_kind["ids of learned rows"] == asked * (8 * 4 + 8)
+    words = 8 * (1 + 3 + 3 + 4) + 3 * 8  # what the arrays are, and version, rate and flag, for each of two others
+    assert counters.by_kind["gradients of learned rows"] == 2 * words + asked * (8 + 8)
 
 
 # ---- failures
@@ -144,9 +137,8 @@ def test_a_rank_that_fails_in_a_step_leaves_the_rows_of_the_last_step_on_all(
 
     monkeypatch.setattr(_embedding_table.EmbeddingTable, "_update", failing)
 
-    def failed(transport: ThreadTransport) -> None:
-        rank, Thread.here.fails = transport.rank, False
-        graph = THREE.on(transport)
+    def failed(graph: Graph, rank: int) -> None:
+        Thread.here.fails = False
         table = EmbeddingTable(graph, 2, lr=0.5, folder=tmp_path / str(rank) if files else None)
         whole = EmbeddingTable(NODES, 2, lr=0.5)
         for k in range(3):
@@ -170,7 +162,7 @@ def test_a_rank_that_fails_in_a_step_leaves_the_rows_of_the_last_step_on_all(
             assert torch.equal(again.fetch(range(NODES)), table.fetch(range(NODES)))
             again.close()
 
-    run_ranks(3, failed)
+    THREE.run(failed)
 
 
 def test_a_step_whose_end_is_lost_on_some_is_undone_or_kept_on_all(tmp_path: Path) -> None:

@@ -129,23 +129,19 @@ def test_an_own_sequence_keeps_partitions_in_place() -> None:
 
 
 def test_mistakes() -> None:
+    for error, words, call in (
+        (ValueError, "states\\[0\\] must hold a partition once, but it has 3 twice", lambda: Order(4, [[3, 3]])),
+        (IndexError, "states\\[0\\]\\[1\\] is 4, but partition ids go from 0 to 3", lambda: Order(4, [[0, 4]])),
+        (ValueError, "at least one state", lambda: Order(4, [])),
+        (ValueError, "bucket_state must be integers \\[3, 3\\]", lambda: Order(3, [[0, 1]], np.zeros(3, np.int64))),
+        (ValueError, "slots must be at most the number of partitions 4, got 5", lambda: beta_order(4, 5)),
+        (ValueError, "slots must be at least 2", lambda: beta_order(4, 1)),
+        (ValueError, "slots must be one of 2, 4, 8 for 8 partitions, got 6", lambda: comet_order(8, 6)),
+        (TypeError, "slots must be an integer", lambda: comet_order(8, 2.0)),
+    ):
+        with pytest.raises(error, match=words):
+            call()
     with pytest.raises(ValueError, match="states\\[1\\] must have as many partitions as states\\[0\\], 2, got 1"):
         Order(4, [[0, 1], [2]])
-    with pytest.raises(ValueError, match="states\\[0\\] must hold a partition once, but it has 3 twice"):
-        Order(4, [[3, 3]])
-    with pytest.raises(IndexError, match="states\\[0\\]\\[1\\] is 4, but partition ids go from 0 to 3"):
-        Order(4, [[0, 4]])
-    with pytest.raises(ValueError, match="at least one state"):
-        Order(4, [])
     with pytest.raises(ValueError, match="bucket_state\\[0, 2\\] is 0, but that state does not hold both"):
         Order(3, [[0, 1]], np.zeros((3, 3), np.int64))
-    with pytest.raises(ValueError, match="bucket_state must be integers \\[3, 3\\]"):
-        Order(3, [[0, 1]], np.zeros(3, np.int64))
-    with pytest.raises(ValueError, match="slots must be at most the number of partitions 4, got 5"):
-        beta_order(4, 5)
-    with pytest.raises(ValueError, match="slots must be at least 2"):
-        beta_order(4, 1)
-    with pytest.raises(ValueError, match="slots must be one of 2, 4, 8 for 8 partitions, got 6"):
-        comet_order(8, 6)
-    with pytest.raises(TypeError, match="slots must be an integer"):
-        comet_order(8, 2.0)  # type: ignore[arg-type]

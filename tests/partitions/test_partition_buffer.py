@@ -1,4 +1,4 @@
-"""The partition buffer: states against brute force, every seed once, learned rows, counters, mistakes."""
+"""The partition buffer: states against brute force, every seed once, learned rows, counters, epochs, mistakes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import NeighborSampler, NodeFlowLoader
-from nodeflow.partitions import Order, PartitionBuffer, Partitions, beta_order, comet_order
+from nodeflow.partitions import BufferState, Order, PartitionBuffer, Partitions, beta_order, comet_order
 from nodeflow.partitions._orders import comet_slots
 
 
@@ -232,30 +232,93 @@ def test_a_budget_decides_the_slots(tmp_path: Path) -> None:
 def test_mistakes(tmp_path: Path) -> None:
     parts = written(random_graph(20, 50), tmp_path / "a", 4)
     folder = parts.folder
-    with pytest.raises(ValueError, match="give either slots or memory"):
-        PartitionBuffer(folder)
-    with pytest.raises(ValueError, match="slots must be one of 2, 4 for 4 partitions, got 3"):
-        PartitionBuffer(folder, 3)
+    for error, words, call in (
+        (ValueError, "give either slots or memory", lambda: PartitionBuffer(folder)),
+        (ValueError, "slots must be one of 2, 4 for 4 partitions, got 3", lambda: PartitionBuffer(folder, 3)),
+        (ValueError, "order='sequential' needs training nodes", lambda: PartitionBuffer(folder, 2, order="sequential")),
+        (ValueError, "order must be of 4 partitions", lambda: PartitionBuffer(folder, order=beta_order(5, 2))),
+        (ValueError, "slots must be those of the order, 2, got 3", lambda: PartitionBuffer(folder, 3, order=[[0, 1]])),
+        (TypeError, "order must return an Order", lambda: PartitionBuffer(folder, 2, order=lambda epoch: [[0, 1]])),
+        (TypeError, "ndata must be a list of names", lambda: PartitionBuffer(folder, 2, ndata="x")),
+        (IndexError, "train\\[0\\] is 20", lambda: PartitionBuffer(folder, 2, train=[20])),
+        (FileNotFoundError, "it does not exist", lambda: PartitionBuffer(tmp_path / "b", 2)),
+    ):
+        with pytest.raises(error, match=words):
+            call()
     with pytest.raises(ValueError, match="order must be 'comet', 'beta', 'dispersed' or 'sequential', got 'best'"):
         PartitionBuffer(folder, 2, order="best")
-    with pytest.raises(ValueError, match="order='sequential' needs training nodes"):
-        PartitionBuffer(folder, 2, order="sequential")
-    with pytest.raises(ValueError, match="order must be of 4 partitions"):
-        PartitionBuffer(folder, order=beta_order(5, 2))
-    with pytest.raises(ValueError, match="slots must be those of the order, 2, got 3"):
-        PartitionBuffer(folder, 3, order=[[0, 1]])
     with pytest.raises(ValueError, match="order must return an Order of 4 partitions and 2 slots"):
         PartitionBuffer(folder, 2, order=lambda epoch: beta_order(4, 3))
-    with pytest.raises(TypeError, match="order must return an Order"):
-        PartitionBuffer(folder, 2, order=lambda epoch: [[0, 1]])  # type: ignore[arg-type, return-value]
     with pytest.raises(KeyError, match="writable: the buffer has no column 'h'; it has x, half, label"):
         PartitionBuffer(folder, 2, writable=["h"])
-    with pytest.raises(TypeError, match="ndata must be a list of names"):
-        PartitionBuffer(folder, 2, ndata="x")
-    with pytest.raises(IndexError, match="train\\[0\\] is 20"):
-        PartitionBuffer(folder, 2, train=[20])
-    with pytest.raises(FileNotFoundError, match="it does not exist"):
-        PartitionBuffer(tmp_path / "b", 2)
     for state in PartitionBuffer(folder, 2):
         with pytest.raises(ValueError, match="there are no training nodes; pass train"):
             state.seeds  # noqa: B018
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Partitions:
+    train = np.random.default_rng(0).permutation(50)[:31]
+    return written(random_graph(50, 300), tmp_path_factory.mktemp("parts") / "a", 8, train=train)
+
+
+def seen(state: BufferState) -> Any:
+    """All that a state gives; its rows are copied, since its memory is used again."""
+    rows = [state.graph.ndata[name].tolist() for name in ("x", "label")]
+    indptr, indices, edge_ids = (np.asarray(array).tolist() for array in state.graph.csc())
+    ends = edges_of_state(state)
+    return state.number, state.seed, state.nodes.tolist(), state.seeds.tolist(), rows, indptr, indices, edge_ids, ends
+
+
+@pytest.mark.parametrize("prefetch", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("order", ["comet", "beta", "dispersed"])
+def test_an_epoch_begins_at_any_state(parts: Partitions, order: str, prefetch: bool) -> None:
+    whole = PartitionBuffer(parts.folder, 4, order=order, seed=3, epoch=2, prefetch=prefetch)
+    states = [seen(state) for state in whole]
+    assert whole.epoch == 3
+    for first in (0, 1, len(states) - 1):
+        begun = PartitionBuffer(parts.folder, 4, order=order, seed=3, prefetch=prefetch)
+        begun.set_epoch(2, first)
+        assert [seen(state) for state in begun] == states[first:]
+        swaps = sum(map(len, begun.order_of(2).incoming[1 + first :]))
+        assert begun.counters.swaps == swaps
+        assert begun.counters.bytes_read == (4 + swaps) * begun.partition_bytes
+        assert next(iter(begun)).number == 0  # the epoch after it is whole
+        assert begun.epoch == 3
+        begun.close()
+
+
+def test_an_epoch_that_was_left_goes_on(parts: Partitions) -> None:
+    whole = [seen(state) for state in PartitionBuffer(parts.folder, 4)]
+    with PartitionBuffer(parts.folder, 4) as buffer:
+        states = iter(buffer)
+        found = [seen(next(states)) for _ in range(3)]
+        buffer.set_epoch(0, 3)
+        with pytest.raises(RuntimeError, match=r"this epoch was ended by .* by set_epoch\(\) or by close\(\)"):
+            next(states)
+        assert found + [seen(state) for state in buffer] == whole
+
+
+@pytest.mark.parametrize("order", ["comet", "beta", "dispersed"])
+def test_training_nodes_of_states_are_counted_without_reading(parts: Partitions, order: str) -> None:
+    buffer = PartitionBuffer(parts.folder, 4, order=order)
+    counts = [buffer.seeds_per_state(), buffer.seeds_per_state(1)]
+    assert buffer.counters.bytes_read == buffer.counters.edge_bytes_read == 0
+    assert [[len(state.seeds) for state in buffer] for _ in counts] == counts
+    assert counts[0] != counts[1]
+
+
+def test_mistakes_of_epochs(parts: Partitions, tmp_path: Path) -> None:
+    buffer = PartitionBuffer(parts.folder, 4, order="beta")
+    with pytest.raises(ValueError, match="state must be below 10, the number of states of epoch 5, got 10"):
+        buffer.set_epoch(5, 10)
+    with pytest.raises(ValueError, match="epoch must be at least 0, got -1"):
+        buffer.set_epoch(-1)
+    unknown = written(random_graph(20, 50), tmp_path / "a", 4)
+    with pytest.raises(ValueError, match="there are no training nodes; pass train"):
+        PartitionBuffer(unknown.folder, 2).seeds_per_state()
+    with (
+        PartitionBuffer(unknown.folder, 2, writable=["x"]) as writing,
+        pytest.raises(ValueError, match="set_epoch is for buffers that write nothing back, and this one writes x: it"),
+    ):
+        writing.set_epoch(1)
