@@ -273,7 +273,7 @@ def several(
     if size and structure.num_dst:
         flat = [out.reshape(-1) for out in outs]
         _in_threads(
-            lambda a, b: kernels.several.several_rows(
+            lambda a, b: kernels.extremes.several_rows(
                 indptr, indices, numbers, size, flat[0], flat[1], flat[2], ties.reshape(-1), flat[3], a, b
             ),
             _row_ranges(indptr, 2 * size),
@@ -300,7 +300,7 @@ def share_several(
     out.fill(0)
     if out.size and structure.num_dst:
         _in_threads(
-            lambda _a, _b, c, d: kernels.several.share_several(
+            lambda _a, _b, c, d: kernels.extremes.share_several(
                 indptr,
                 indices,
                 numbers,
