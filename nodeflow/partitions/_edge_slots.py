@@ -62,7 +62,7 @@ class EdgeSlots:
         indptr = np.zeros(len(held) * size + 1, np.int64)
         for bucket, start in zip(buckets, dst_start.tolist(), strict=True):
             kernels.buckets.count_bucket(bucket["dst"], start, indptr)
-        kernels.buckets.sum_counts(indptr)
+        np.cumsum(indptr, out=indptr)
         indices = np.empty(begin[-1], _id_type(len(indptr)))
         edge_ids = np.empty(begin[-1], _id_type(begin[-1]))
         head = indptr[:-1].copy()
