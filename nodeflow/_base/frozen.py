@@ -9,6 +9,8 @@ import torch
 
 T = TypeVar("T")
 
+_assign = object.__setattr__  # looked up once: a small batch sets 400 attributes
+
 
 class Frozen:
     """Base of classes whose attributes are set once, in ``__init__`` through ``_set``, and never again."""
@@ -17,7 +19,7 @@ class Frozen:
 
     def _set(self, **attributes: Any) -> None:
         for name, value in attributes.items():
-            object.__setattr__(self, name, value)
+            _assign(self, name, value)
 
     def __setstate__(self, state: Any) -> None:
         # fills copies and pickles, which __setattr__ would refuse; the state of slots is the second of two

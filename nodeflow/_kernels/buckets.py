@@ -34,13 +34,6 @@ def count_bucket(dst, start, count):
 
 
 @njit(nogil=True, cache=True)
-def sum_counts(indptr):
-    """Turn the counts of ``count_bucket`` into an indptr, in place."""
-    for v in range(1, indptr.shape[0]):
-        indptr[v] += indptr[v - 1]
-
-
-@njit(nogil=True, cache=True)
 def place_bucket(src, dst, src_start, dst_start, edge, head, indices, edge_ids):
     """Put the edges of a bucket, whose ids begin with ``edge``, among the in-edges of their destinations.
 

@@ -74,8 +74,14 @@ def transpose(indptr, indices, num_columns):
 @njit(nogil=True, cache=True)
 def sort_by_destination(dst, num_nodes):
     """Return ``(indptr, order)``: edge numbers grouped by destination, input order kept inside each group."""
-    count, order, ends = np.empty(num_nodes + 2, np.int64), np.empty(dst.shape[0], np.int64), np.zeros(2, np.int64)
-    ends[1] = dst.shape[0]
-    # the destinations as the only row of a structure: its number, 0, is written to every place before the position
-    transpose_into(ends, dst, count, order, order)
-    return count[: num_nodes + 1], order
+    indptr = np.zeros(num_nodes + 1, np.int64)
+    for e in range(dst.shape[0]):
+        indptr[dst[e] + 1] += 1
+    for v in range(num_nodes):
+        indptr[v + 1] += indptr[v]
+    head = indptr[:-1].copy()
+    order = np.empty(dst.shape[0], np.int64)
+    for e in range(dst.shape[0]):
+        order[head[dst[e]]] = e
+        head[dst[e]] += 1
+    return indptr, order

@@ -63,8 +63,8 @@ class Store(ABC):
             self.peers.gather(f"the end of a commit of {self.what}", [])
         except BaseException as error:
             # a failure that was told is one on all processes; a connection that broke may have broken for some only
-            told = isinstance(error, RuntimeError) and not self.peers.broken
-            self._take_back(in_doubt=telling and not told)
+            shared = isinstance(error, RuntimeError) and not self.peers.broken
+            self._take_back(in_doubt=telling and not shared)
             raise
         self._let_go()
 

@@ -244,7 +244,7 @@ def several(
     if size and structure.num_dst:
         *flat, squares = (out.reshape(-1) for out in outs)
         inputs = _ints(structure.indices), numbers, size, *flat, ties.reshape(-1), squares
-        _by_row(kernels.several.several_rows, _ints(structure.indptr), 2 * size, *inputs)
+        _by_row(kernels.extremes.several_rows, _ints(structure.indptr), 2 * size, *inputs)
     return [torch.from_numpy(out) for out in outs], torch.from_numpy(ties)
 
 
@@ -260,7 +260,7 @@ def share_several(
     numbers = _flat(x)
     arrays = [numbers[:0] if tensor is None else _flat(tensor) for tensor in (mean, outs[1], outs[2], ties, *grads)]
     size, indices = x.shape[1:].numel(), _ints(structure.indices)
-    return _by_column(structure, kernels.several.share_several, indices, x, numbers, size, *arrays)
+    return _by_column(structure, kernels.extremes.share_several, indices, x, numbers, size, *arrays)
 
 
 def _by_column(

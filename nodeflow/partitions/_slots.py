@@ -250,7 +250,7 @@ class EdgeSlots:
         starts = [(dst * size, src * size) for dst in range(len(held)) for src in range(len(held))]
         for bucket, (dst_start, _) in zip(buckets, starts, strict=True):
             kernels.buckets.count_bucket(bucket["dst"], dst_start, indptr)
-        kernels.buckets.sum_counts(indptr)
+        np.cumsum(indptr, out=indptr)
         indices = np.empty(begin[-1], _id_type(len(indptr)))
         edge_ids = np.empty(begin[-1], _id_type(begin[-1]))
         head = indptr[:-1].copy()

@@ -77,8 +77,8 @@ class Cached(RowsBase):
         if count or self.collective:
             missing = fetch_rows(self.rows, torch.from_numpy(ids[cold[:count]])).cpu()
         if is_sparse(self):
-            known = np.flatnonzero(at >= 0)
-            parts = [(fetch_rows(self._hot, torch.from_numpy(at[known])), known)]
+            hot = np.flatnonzero(at >= 0)
+            parts = [(fetch_rows(self._hot, torch.from_numpy(at[hot])), hot)]
             return put_rows(parts if missing is None else [*parts, (missing, cold[:count])], len(ids))
         out = self._room(len(ids), out)
         gather_into(self._hot, at, out)

@@ -163,7 +163,7 @@ class SparseFileRows(RowsBase):
 
     @property
     def bytes_read(self) -> int:
-        """How many bytes the files gave so far."""
+        """Number of bytes that the files gave so far."""
         return self._indices.bytes_read + self._values.bytes_read
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""How often rows will be read: counted in batches drawn ahead, computed, or taken from degrees."""
+"""Numbers of coming reads of rows: counted in batches drawn ahead, computed, or taken from degrees."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from nodeflow.storage._plan import Plan, pool_of, stored_bytes
 
 @dataclass
 class Reads:
-    """What a ``Lookahead`` has read so far.
+    """Counts of the rows that a ``Lookahead`` has read so far.
 
     Attributes:
         batches: how many batches were served.

@@ -120,9 +120,9 @@ class DensePool:
             kept: the slot that each row is copied to, or -1.
             read: the rows that were read, in order.
         """
-        known, new, staying = np.flatnonzero(hit >= 0), np.flatnonzero(hit < 0), np.flatnonzero(kept >= 0)
+        old, new, staying = np.flatnonzero(hit >= 0), np.flatnonzero(hit < 0), np.flatnonzero(kept >= 0)
         out = new_rows(len(hit), tuple(read.shape[1:]), read.dtype)
-        move_rows(self._slots, hit[known], out, known)
+        move_rows(self._slots, hit[old], out, old)
         move_rows(read, np.arange(len(new)), out, new)
         move_rows(out, staying, self._slots, kept[staying])
         return out
@@ -139,12 +139,12 @@ class SparsePool:
 
     def serve(self, hit: Ints, kept: Ints, read: Tensor) -> Tensor:
         """Return the rows of a batch, and keep some of them; see ``DensePool``."""
-        known, new, staying = np.flatnonzero(hit >= 0), np.flatnonzero(hit < 0), np.flatnonzero(kept >= 0)
-        slots, width = hit[known], read.shape[1]
+        old, new, staying = np.flatnonzero(hit >= 0), np.flatnonzero(hit < 0), np.flatnonzero(kept >= 0)
+        slots, width = hit[old], read.shape[1]
         indptr = torch.from_numpy(np.concatenate([[0], np.cumsum(self._size[slots])]))
         at = self._entries(slots)
         rows = csr_tensor(indptr, self._indices[at], self._values[at], (len(slots), width))
-        out = put_rows([(rows, known), (read, new)], len(hit))
+        out = put_rows([(rows, old), (read, new)], len(hit))
         self._put(kept[staying], take_rows(out, torch.from_numpy(staying)))
         return out
 

@@ -104,16 +104,14 @@ def solve(begin, degree, indices, fanout, pi, c, scratch):
 
 
 @njit(nogil=True, cache=True)
-def _uniform(t, keys, early, copy):
-    """The random number of a source, in [0, 1) with 53 bits; ``copy`` counts the edges from it in the row before."""
-    key = keys[1] if early > 0 and is_renewed(t, keys, early) else keys[0]
-    return uniform(stream(key, t) + U64(copy + 1) * GOLDEN)
-
-
-@njit(nogil=True, cache=True)
 def _least(t, nodes, keys, early, copy, pi):
-    """Number / pi, the c above which source t is kept. ``nodes`` are the ids of the sources; empty: t is the id."""
-    return _uniform(nodes[t] if nodes.shape[0] else np.int64(t), keys, early, copy) / pi[t]
+    """Number / pi, the c above which source t is kept; its number has 53 bits, in [0, 1).
+
+    ``nodes`` are the ids of the sources; empty: t is the id. ``copy`` counts the edges from it in the row before.
+    """
+    ident = nodes[t] if nodes.shape[0] else np.int64(t)
+    key = keys[1] if early > 0 and is_renewed(ident, keys, early) else keys[0]
+    return uniform(stream(key, ident) + U64(copy + 1) * GOLDEN) / pi[t]
 
 
 @njit(inline="always")

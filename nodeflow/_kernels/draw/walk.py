@@ -54,17 +54,16 @@ def _count_visit(table, u, seen, count, slots, distinct):
     return distinct + 1
 
 
-@njit
-def _most_visited(table, seen, count, slots, rank, distinct, limit, nodes, visits):
+@njit(nogil=True, cache=True)
+def _most_visited(seen, count, distinct, rank, limit, nodes, visits):
     """Write the ``limit`` most visited nodes, by descending count (a stable sort); return their number.
 
-    ``table`` and ``rank`` are ready for the next destination afterwards.
+    ``rank`` holds zeros before and after.
     """
     top = 0
     for j in range(distinct):
         rank[count[j]] += 1
         top = max(top, count[j])
-        table[slots[j]] = -1
     before = 0
     for c in range(top, 0, -1):
         number, rank[c] = rank[c], before
@@ -136,8 +135,9 @@ def count_visits(indptr, indices, patched, patch_indptr, patch_indices, dst, key
                 if u != start:
                     distinct = _count_visit(table, u, seen, count, slots, distinct)
         nodes, visits = reserve(nodes, base, limit), reserve(visits, base, limit)
-        kept = _most_visited(table, seen, count, slots, rank, distinct, limit, nodes[base:], visits[base:])
-        out_indptr[i + 1] = base + kept
+        out_indptr[i + 1] = base + _most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
+        for j in range(distinct):
+            table[slots[j]] = -1
     return out_indptr, nodes[: out_indptr[n]].astype(np.int64), visits[: out_indptr[n]].astype(np.int64)
 
 
@@ -222,6 +222,7 @@ def most_visited_of(visited, starts, most):
                     distinct = _count_visit(table, u, seen, count, slots, distinct)
         base = indptr[i]
         nodes, visits = reserve(nodes, base, limit), reserve(visits, base, limit)
-        kept = _most_visited(table, seen, count, slots, rank, distinct, limit, nodes[base:], visits[base:])
-        indptr[i + 1] = base + kept
+        indptr[i + 1] = base + _most_visited(seen, count, distinct, rank, limit, nodes[base:], visits[base:])
+        for j in range(distinct):
+            table[slots[j]] = -1
     return indptr, nodes[: indptr[n]].copy(), visits[: indptr[n]].copy()
