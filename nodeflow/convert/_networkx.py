@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def from_networkx(
-    graph: networkx.Graph,
-    *,
-    node_columns: Attributes = (),
-    edge_columns: Attributes = (),
-    keys_are_ids: bool = False,
+    graph: networkx.Graph, *, node_columns: Attributes = (), edge_columns: Attributes = (), keys_are_ids: bool = False
 ) -> tuple[Graph, list[Any]]:
     """Return the graph of a networkx graph, and the networkx node of every id.
 

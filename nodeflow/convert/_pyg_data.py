@@ -42,10 +42,7 @@ def with_rows(value: object, num_rows: int) -> bool:
 
 
 def make_data(
-    parts: Mapping[str, Any],
-    ndata: Mapping[str, Tensor],
-    edata: Mapping[str, Tensor],
-    reserved: Set[str] = frozenset(),
+    parts: Mapping[str, Any], ndata: Mapping[str, Tensor], edata: Mapping[str, Tensor], reserved: Set[str] = frozenset()
 ) -> Data:
     """Return ``Data`` with ``parts``, and columns of nodes and edges under their own names.
 

@@ -91,12 +91,7 @@ def saint_walks(rows: Sequence[Sequence[tuple]], budget: int, length: int, key: 
 
 
 def shadow(
-    rows: Sequence[Sequence[tuple]],
-    seeds: Sequence[int],
-    depth: int,
-    fanout: int,
-    key: int,
-    replace: bool = False,
+    rows: Sequence[Sequence[tuple]], seeds: Sequence[int], depth: int, fanout: int, key: int, replace: bool = False
 ) -> list[tuple[int, int]]:
     """The rows of ShaDow, as (node, number of the seed): a node draws when it is first reached."""
     found = [(v, i) for i, v in enumerate(dict.fromkeys(seeds))]

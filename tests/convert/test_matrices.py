@@ -11,7 +11,7 @@ import scipy.sparse
 import torch
 from _support.conversions import assert_same_column, assert_same_graph, filled
 from _support.graphs import ends_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import Graph
@@ -31,7 +31,6 @@ def entries(matrix: Any) -> list[tuple[int, int, float]]:
 
 
 @both
-@settings(max_examples=25)
 @given(graph=graphs())
 def test_a_matrix_and_back_keeps_every_edge_its_id_and_its_entry(library: str, graph: Graph) -> None:
     to, back = WAYS[library]
@@ -49,7 +48,6 @@ def test_a_matrix_and_back_keeps_every_edge_its_id_and_its_entry(library: str, g
     assert back(ones, ndata={"y": np.arange(graph.num_nodes)}).ndata["y"].tolist() == list(range(graph.num_nodes))
 
 
-@settings(max_examples=25)
 @given(graphs(multi_edges=False, edge_columns={"w": ()}), st.sampled_from(FORMATS))
 def test_every_format_has_the_same_edges(graph: Graph, format: str) -> None:
     made = to_scipy(graph).asformat("csr" if graph.num_nodes == 0 and format == "bsr" else format)
@@ -65,7 +63,6 @@ def test_every_format_has_the_same_edges(graph: Graph, format: str) -> None:
         assert edges == sorted(expected, key=key)
 
 
-@settings(max_examples=25)
 @given(graphs(edge_columns={"w": ()}))
 def test_the_dense_matrix_adds_up_the_edges(graph: Graph) -> None:
     dense = torch.zeros(graph.num_nodes, graph.num_nodes)
@@ -140,7 +137,6 @@ def test_mistakes() -> None:
         to_scipy(graph, weight="b")
 
 
-@settings(max_examples=25)
 @given(graphs())
 def test_an_edge_index_needs_no_converter(graph: Graph) -> None:
     edge_index = torch.stack(graph.edges())

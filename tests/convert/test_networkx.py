@@ -9,7 +9,7 @@ import pytest
 import torch
 from _support.conversions import assert_same_graph, filled, types
 from _support.graphs import ends_of
-from hypothesis import given, settings
+from hypothesis import given
 
 from nodeflow import ALL, FullSampler, Graph, NeighborSampler, create_node_flow, flow_from_edges
 from nodeflow.convert import from_networkx, to_networkx
@@ -18,7 +18,6 @@ from nodeflow.testing import graphs
 networkx = pytest.importorskip("networkx", reason="networkx is not installed")
 
 
-@settings(max_examples=25)
 @given(graphs(min_nodes=1))
 def test_networkx_and_back_is_the_same_graph(graph: Graph) -> None:
     """Ids, edge ids, repeated edges, and columns of every type, where the caller names the types."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from _support.conversions import assert_same_columns, filled
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow import (
@@ -91,7 +91,6 @@ def test_a_batch_and_back_is_the_same_node_flow(name: str) -> None:
     assert_same_columns(back.fdata[0], batch.fdata[0])
 
 
-@settings(max_examples=25)
 @given(graphs(min_nodes=1), st.integers(1, 3), st.integers(1, 4), st.data())
 def test_any_graph_and_back(graph: Graph, num_flows: int, fanout: int, data: st.DataObject) -> None:
     seeds = data.draw(st.lists(st.integers(0, graph.num_nodes - 1), max_size=5))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow.datasets import read_edge_list
@@ -26,7 +26,6 @@ IDS = st.integers(0, 30)
 FLOATS = st.floats(allow_nan=False)
 
 
-@settings(deadline=None)  # the first call in a process may compile kernels
 @given(
     edges=st.lists(st.tuples(IDS, IDS, st.integers(-(2**63), 2**63 - 1), FLOATS), min_size=1),
     delimiter=st.sampled_from([",", "\t", " ", ";", ", "]),

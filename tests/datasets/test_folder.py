@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow.datasets import read_folder
@@ -143,7 +143,6 @@ def test_dense_features(folder: Path, stored: type, read: torch.dtype) -> None:
     assert torch.equal(read_folder(folder).graph.ndata["feat"], torch.eye(8, 2, dtype=read))
 
 
-@settings(deadline=None)  # the first call in a process may compile kernels
 @given(
     edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(-5, 5)), min_size=1),
     dtype=st.sampled_from([np.int32, np.uint16, np.uint8, np.dtype(">i8")]),
@@ -246,7 +245,6 @@ def test_truncated_file(folder: Path, name: str, share: float) -> None:
         read_folder(folder)
 
 
-@settings(deadline=None)  # the first call in a process may compile kernels
 @given(at=st.integers(0, 10_000), byte=st.integers(0, 255))
 def test_a_changed_byte_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, at: int, byte: int) -> None:
     folder = tmp_path_factory.getbasetemp() / "changed"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from _support.text_folders import NAMES, ends, folder_of, fresh, read, write_rows
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeflow.datasets import read_folder
@@ -20,7 +20,6 @@ FILES = st.tuples(
 )
 
 
-@settings(deadline=None)  # the first call in a process may compile kernels
 @given(
     edges=st.lists(st.tuples(NAMES, NAMES, st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), NAMES)),
     how=FILES,
@@ -46,7 +45,6 @@ def test_named_edges_are_read_back(
     assert [kinds[kind] for kind in data.graph.edata["kind"].tolist()] == [edge[4] for edge in edges]
 
 
-@settings(deadline=None)
 @given(
     nodes=st.lists(
         st.tuples(
@@ -82,7 +80,6 @@ def test_nodes_are_read_back(
         assert data.splits[part].tolist() == [at for at, node in enumerate(nodes) if node[3] in words]
 
 
-@settings(deadline=None)
 @given(edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1))
 def test_numbers_stay_where_none_is_missing_and_are_names_where_one_is(
     tmp_path_factory: pytest.TempPathFactory, edges: list[tuple[int, int]]

@@ -53,13 +53,7 @@ def update_nodes(graph: Graph, v: Any, functions: Sequence[Any], target: Callabl
     dst.update({name: column if whole else take_rows(column, nodes) for name, column in graph.ndata.items()})
     try:
         columns = flow.message_passing(
-            edges,
-            messages,
-            of_nodes(reduce, nodes),
-            of_nodes(update, nodes),
-            src=graph.ndata,
-            dst=dst,
-            edge=edge,
+            edges, messages, of_nodes(reduce, nodes), of_nodes(update, nodes), src=graph.ndata, dst=dst, edge=edge
         )
     except Exception as error:
         error.add_note(f"layers 0 and 1 are {NODES} here, and flow 0->1 is {EDGES}")
