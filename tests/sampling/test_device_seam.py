@@ -1,4 +1,4 @@
-"""Graphs whose arrays lie elsewhere: a sampler written in torch runs on a device, and stored arrays are read as they are."""
+"""Graphs whose arrays lie elsewhere: a sampler in torch operations runs on a device, and stored arrays are as given."""
 
 from __future__ import annotations
 
