@@ -138,7 +138,7 @@ def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Float
 
 
 def _asking(peers: Peers, routes: Routes, columns: Arrays, left_out: Ints | None) -> list[Arrays]:
-    """What is sent to every process: its entries of some arrays, and the edges held there that are left out.
+    """Questions to every process: its entries of some arrays, and the edges held there that are left out.
 
     A rank without entries is sent nothing, except this one, so that at least one answer exists.
     """
@@ -163,7 +163,7 @@ def _chosen_by_owners(sampler: Sampler, peers: Peers, dst: Tensor, step: Step) -
 
 
 def _questions(sampler: Sampler, peers: Peers, step: Step, nodes: Ints, routes: Routes) -> list[Arrays]:
-    """What is sent to every process: the keys of the step, its destinations, and what the draw must know of them."""
+    """Questions to every process: the keys of the step, its destinations, and all that the draw must know of them."""
     call, times = step.inputs, np.zeros(0)
     if isinstance(call, Call):
         call, times = call.inputs, call.times
@@ -187,7 +187,7 @@ def _answer(sampler: Sampler, step: Step, arrays: Arrays, *, own: bool) -> Array
     if not own and (len(left_out) or sampler.reader.left_out is not None):
         sampler = sampler.with_reader(sampler.reader.intact().without(left_out, sampler.graph.held))
     random, batch_random, epoch_random = (Random(int(key)) for key in keys)
-    asked = step._replace(
+    question = step._replace(
         random=random,
         batch_random=batch_random,
         epoch_random=epoch_random,
@@ -196,7 +196,7 @@ def _answer(sampler: Sampler, step: Step, arrays: Arrays, *, own: bool) -> Array
         roots=None if step.roots is None else torch.from_numpy(roots),
         inputs=Call(times=times) if isinstance(step.inputs, Call) else None,
     )
-    choice = sampler.choose(torch.from_numpy(nodes), asked)
+    choice = sampler.choose(torch.from_numpy(nodes), question)
     check_choice(sampler.graph, sampler.reader.edges, choice, nodes, step.flow)
     if choice.nodes is not None:
         raise TypeError("a Choice has no ndata where the graph lies on several processes, which may share its nodes")

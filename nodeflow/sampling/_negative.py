@@ -140,8 +140,8 @@ class Negatives(Frozen):
             exist = np.searchsorted(self._birth, times, side="right")
             limits = np.minimum.reduceat(exist, np.arange(0, n, size))
         if self._filtered:
-            shared, known = self._known_to_chunks(rows, size)
-            bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, shared, *known, out))
+            shared, answers = self._known_to_chunks(rows, size)
+            bad = int(kernels.negative.draw_unknown(bits, limits, self._upto, shared, *answers, out))
         else:
             bad = int(kernels.negative.draw_any(bits, limits, self._upto, out))
         if bad >= 0:
@@ -154,10 +154,10 @@ class Negatives(Frozen):
         """Return a row of known nodes for every ``size`` rows in turn, and the arrays of these rows."""
         if size == 1:
             return rows, self._known
-        indptr, known, _ = self._known
+        indptr, answers, _ = self._known
         begin, positions = kernels.csr.csr_rows(indptr, rows)
         chunk = np.repeat(np.arange(len(rows)) // size, np.diff(begin))
-        chunk, nodes = np.divmod(np.unique(chunk * self._num_nodes + known[positions]), self._num_nodes)
+        chunk, nodes = np.divmod(np.unique(chunk * self._num_nodes + answers[positions]), self._num_nodes)
         count = -(-len(rows) // size)
         begin, before = pointers(chunk, count), NOTHING
         if len(self._upto):
@@ -171,9 +171,9 @@ class Negatives(Frozen):
 
         ``nodes`` ``[n / size, count]`` has a row for ``size`` rows in turn, which share it.
         """
-        indptr, known, _ = self._known
+        indptr, answers, _ = self._known
         nodes = nodes if self._rank is None else self._rank[nodes]
-        marks: NDArray[np.bool_] = kernels.negative.known_among(rows, indptr, known, nodes, size, self._num_nodes)
+        marks: NDArray[np.bool_] = kernels.negative.known_among(rows, indptr, answers, nodes, size, self._num_nodes)
         return marks
 
     def log_chance(self, rows: Ints, nodes: Ints, size: int) -> Floats:
@@ -185,9 +185,9 @@ class Negatives(Frozen):
         weights = np.ones(nodes.shape) if even else (self._upto[nodes + 1] - self._upto[nodes]).astype(np.float64)
         total = np.full(len(nodes), self._num_nodes if even else self._upto[-1])
         if self._filtered:
-            shared, (indptr, known, before) = self._known_to_chunks(rows, size)
+            shared, (indptr, answers, before) = self._known_to_chunks(rows, size)
             last = indptr[shared + 1] - 1
-            node = known[last].astype(np.int64)
+            node = answers[last].astype(np.int64)
             total -= last + 1 - indptr[shared] if even else before[last] + self._upto[node + 1] - self._upto[node]
         with np.errstate(divide="ignore"):
             chance: Floats = np.log(weights) - np.log(total.astype(np.float64))[:, None]

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.sampler_families import FAMILIES, fingerprint, graph_of_all, sampled
-from _support.sampler_reference import chi_square, picked_positions, random_graph
+from _support.sampler_families import FAMILIES, graph_of_all, sampled
+from _support.sampler_reference import chi_square, fingerprint, picked_positions, random_graph
 from hypothesis import given
 from hypothesis import strategies as st
 
