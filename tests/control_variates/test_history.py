@@ -121,6 +121,13 @@ def test_a_push_of_which_one_layer_is_wrong_takes_nothing(ring: Graph) -> None:
     with pytest.raises(ValueError, match="must have shape"):
         history.push(batch, {0: right, 1: wrong})
     history.push(batch, {0: right})
+    batch.ldata[1]["h"] = wrong
+    before = everything(history)
+    with pytest.raises(ValueError, match="must have shape"):
+        history.commit(batch)
+    assert everything(history) == before
+    history.commit()  # what was pushed before waits no more
+    assert history.rows(0, batch.layers[0].parent_nid).equal(filled(ring).rows(0, batch.layers[0].parent_nid))
 
 
 def test_layers_that_hold_a_node_in_several_contexts_are_refused() -> None:
