@@ -313,8 +313,9 @@ class NodeFlow(Frozen):
         else:  # another last layer has seeds of its own, none repeated
             belongs["seed_index"] = torch.arange(layers[-1].num_nodes, device=self.device)
         belongs |= of
-        for name in ("seed_index", "seed_ids"):
-            belongs[name] = None if belongs[name] is None else move(belongs[name])
+        if change is not None:
+            for name in ("seed_index", "seed_ids"):
+                belongs[name] = None if belongs[name] is None else move(belongs[name])
         batch = NodeFlow._trusted(layers, flows, **belongs)
         if whole and "seed_index" not in of:
             batch.seed_data.update(move(self.seed_data.copy()))
