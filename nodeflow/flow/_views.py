@@ -57,12 +57,12 @@ class FlowView(Sequence[Flow]):
 
     def __init__(self, flows: Sequence[Flow], num_layers: int) -> None:
         self._by_pair = {flow.layers: flow for flow in flows}
+        self._flows = tuple(flows)
         # flows of a chain in order, the usual case, need no sorting
-        chain = [(i, i + 1) for i in range(len(flows))]
-        if list(self._by_pair) != chain:
-            chain = sorted(self._by_pair, key=lambda pair: (pair[1] != pair[0] + 1, pair))
-            self._by_pair = {pair: self._by_pair[pair] for pair in chain}
-        self._flows = tuple(flow for (i, j), flow in self._by_pair.items() if j == i + 1)
+        if list(self._by_pair) != [(i, i + 1) for i in range(len(flows))]:
+            pairs = sorted(self._by_pair, key=lambda pair: (pair[1] != pair[0] + 1, pair))
+            self._by_pair = {pair: self._by_pair[pair] for pair in pairs}
+            self._flows = tuple(flow for (i, j), flow in self._by_pair.items() if j == i + 1)
         self._num_layers = num_layers
         if len(self._by_pair) < len(flows):
             raise ValueError(f"two flows join the same layers: {[flow.layers for flow in flows]}")
