@@ -84,10 +84,8 @@ class NodeFlow(Frozen):
     __slots__ = (
         "_seed_ids",
         "computations",
-        "fdata",
         "flows",
         "layers",
-        "ldata",
         "parent",
         "seed_data",
         "seed_index",
@@ -97,10 +95,6 @@ class NodeFlow(Frozen):
     """The layers: indexed they are ``Layer`` objects, called they give NodeFlow ids."""
     flows: FlowView
     """The flows: indexed they are ``Flow`` objects, called they give NodeFlow ids."""
-    ldata: FrameView[LayerView]
-    """Frames of the layers: ``ldata[i]`` is ``layers[i].data``."""
-    fdata: FrameView[FlowView]
-    """Frames of the flows: ``fdata[i]`` is ``flows[i].data``, ``fdata[i, j]`` is ``flows[i, j].data``."""
     parent: Graph | None
     computations: dict[int, run.Computation]
     """Functions of ``register_layer_computation``, by the number of the layer."""
@@ -118,26 +112,33 @@ class NodeFlow(Frozen):
         seed_index: Tensor | None = None,
         seed_ids: Tensor | None = None,
     ) -> None:
-        self._fill(layers, flows, parent=parent, seed_index=seed_index, seed_ids=seed_ids)
-        self.validate()
+        batch = NodeFlow._trusted(layers, flows, parent=parent, seed_index=seed_index, seed_ids=seed_ids)
+        batch.validate()
+        self._set(**{name: getattr(batch, name) for name in NodeFlow.__slots__})
 
     @classmethod
     def _trusted(cls, layers: Sequence[Layer], flows: Sequence[Flow], **of: Unpack[Belongs]) -> Self:
         """Return a NodeFlow of parts that are known to fit together."""
-        batch = cls.__new__(cls)
-        cls._fill(batch, layers, flows, **of)
-        return batch
-
-    def _fill(self, layers: Sequence[Layer], flows: Sequence[Flow], **of: Unpack[Belongs]) -> None:
+        self = cls.__new__(cls)
         index, ids = of.get("seed_index"), of.get("seed_ids")
         if index is None:
             index = torch.arange(layers[-1].num_nodes if layers else 0, device="cpu")
-        of_layers, of_flows = LayerView(layers), FlowView(flows, len(layers))
-        self._set(layers=of_layers, flows=of_flows, ldata=FrameView(of_layers), fdata=FrameView(of_flows))
-        self._set(parent=of.get("parent"), computations={}, seed_index=index, _seed_ids=ids)
+        self._set(layers=LayerView(layers), flows=FlowView(flows, len(layers)), computations={})
+        self._set(parent=of.get("parent"), seed_index=index, _seed_ids=ids)
         self._set(seed_data=Frame(len(index if ids is None else ids)), seed_layout=of.get("seed_layout"))
+        return self
 
     # ---- views
+
+    @property
+    def ldata(self) -> FrameView[LayerView]:
+        """Frames of the layers: ``ldata[i]`` is ``layers[i].data``."""
+        return FrameView(self.layers)
+
+    @property
+    def fdata(self) -> FrameView[FlowView]:
+        """Frames of the flows: ``fdata[i]`` is ``flows[i].data``, ``fdata[i, j]`` is ``flows[i, j].data``."""
+        return FrameView(self.flows)
 
     @property
     def num_layers(self) -> int:
@@ -312,8 +313,9 @@ class NodeFlow(Frozen):
         else:  # another last layer has seeds of its own, none repeated
             belongs["seed_index"] = torch.arange(layers[-1].num_nodes, device=self.device)
         belongs |= of
-        for name in ("seed_index", "seed_ids"):
-            belongs[name] = None if belongs[name] is None else move(belongs[name])
+        if change is not None:
+            for name in ("seed_index", "seed_ids"):
+                belongs[name] = None if belongs[name] is None else move(belongs[name])
         batch = NodeFlow._trusted(layers, flows, **belongs)
         if whole and "seed_index" not in of:
             batch.seed_data.update(move(self.seed_data.copy()))

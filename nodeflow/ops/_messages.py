@@ -63,7 +63,8 @@ def message_reduce(
             f"the {reduce} needs floating numbers, got messages of {operands.dtype}: convert with .float() first"
         )
     dtype = _computed_in(operands, reduce)
-    operands = operands._replace(tensors=tuple(tensor.to(dtype) for tensor in operands.tensors))
+    if dtype != operands.dtype:
+        operands = operands._replace(tensors=tuple(tensor.to(dtype) for tensor in operands.tensors))
     out = OF_MESSAGES[reduce](structure, operands)
     shape = _message_shape(operands)
     if out.shape[1:] != shape:
