@@ -88,6 +88,7 @@ class Answers(Epochs):
         relation = rows[:, 1] if rows.shape[1] == 3 else np.zeros(len(rows), np.int64)
         node = np.concatenate([rows[:, 0], rows[:, -1]])
         answer = np.concatenate([rows[:, -1], rows[:, 0]])
+        # sorted by query, the answers of each lie together: a batch takes runs of them, and no query is looked up
         keys = np.stack([np.repeat([0, 1], len(rows)), np.tile(relation, 2), node])
         order = np.lexsort(np.concatenate([answer[None], keys[::-1]]))
         keys, answer = keys[:, order], answer[order]

@@ -32,22 +32,24 @@ def build(options: argparse.Namespace, say: Say) -> None:
     ndata |= {name: file for name, file in (("feat", options.features), ("label", options.labels)) if file is not None}
     split = {part: getattr(options, part) for part in ("train", "val", "test") if getattr(options, part) is not None}
     start = time.perf_counter()
-    if not options.overwrite and (options.output / MANIFEST).exists():
-        raise FileExistsError(f"{options.output} exists; give --overwrite to replace it, or choose another folder")
+    _check_free(options)
     edges: list[Path] = options.edges
     if len(edges) == 1 and (str(edges[0]) == "debian" or edges[0].is_dir()):
         if ndata or edata or split or options.named or options.columns or options.num_nodes is not None:
             raise ValueError(f"{edges[0]} is a data set, which is written as it is; options are for files of edges")
         read_dataset(str(edges[0])).save(options.output, overwrite=options.overwrite)
-        say(repr(read_dataset(str(options.output))))
-        say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
-        return
-    names = ("num_nodes", "named", "columns", "header", "delimiter", "memory", "overwrite")
-    further: dict[str, Any] = {name: getattr(options, name) for name in names}
-    progress = sys.stderr.isatty()
-    build_graph(edges, options.output, ndata=ndata, edata=edata, split=split, progress=progress, **further)
+    else:
+        names = ("num_nodes", "named", "columns", "header", "delimiter", "memory", "overwrite")
+        further: dict[str, Any] = {name: getattr(options, name) for name in names}
+        progress = sys.stderr.isatty()
+        build_graph(edges, options.output, ndata=ndata, edata=edata, split=split, progress=progress, **further)
     say(repr(read_dataset(str(options.output))))
     say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
+
+
+def _check_free(options: argparse.Namespace) -> None:
+    if not options.overwrite and (options.output / MANIFEST).exists():
+        raise FileExistsError(f"{options.output} exists; give --overwrite to replace it, or choose another folder")
 
 
 def _column_files(pairs: list[str], kind: str) -> dict[str, Path]:
@@ -71,8 +73,7 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         raise ValueError(f"method 'train-first' needs training nodes, and data set {dataset.name!r} has none")
     if options.balance and not len(dataset.train):
         raise ValueError(f"--balance balances training nodes, and data set {dataset.name!r} has none")
-    if not options.overwrite and (options.output / MANIFEST).exists():
-        raise FileExistsError(f"{options.output} exists; give --overwrite to replace it, or choose another folder")
+    _check_free(options)
     links = split_edges(dataset, options.edge_type) if options.links else None
     graph = directed(dataset.graph if links is None else links.graph, options.direction, options.edge_type)
     common: dict[str, Any] = {"seed": options.seed, "overwrite": options.overwrite, "progress": sys.stderr.isatty()}

@@ -279,6 +279,7 @@ def with_mean_weights(graph: Graph, name: str) -> Graph:
     """Return a graph that lies on several processes with one edge column, 1 / in-degree of the destination."""
     same = with_columns(graph, {})
     part: Any = same
+    # parts have all in-edges of their nodes, in the order of their edge columns
     counts = np.diff(graph.held.csc()[0])
     weights = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
     for column in list(same.edata):

@@ -288,6 +288,7 @@ class ControlVariates(Method):
     def state_dict(self) -> dict[str, Any]:
         """Return the rows of the history, those of all nodes."""
         state = dict(self.history.state_dict())
+        # in the order of all nodes, so that a run goes on with another number of processes, or another cut
         if self.graph.peers.size > 1:
             processes, masters = Processes.present(), self.graph.held.masters
             for name in self._names_of_rows():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
@@ -26,7 +27,7 @@ from nodeflow.training._links import LinkTask, TopLinkOptions
 from nodeflow.training._nodes import Loss, NodeTask, task_of
 from nodeflow.training._processes import Averaged, Processes
 from nodeflow.training._random_state import OwnRandom, find_device
-from nodeflow.training._result import EpochRecord, Result, Sums, counts_of
+from nodeflow.training._result import EpochRecord, Result, counts_of, record_of
 from nodeflow.training._rules import FEATURES, LOSS, NO_FEATURES, ONE, OWN, OWN_LOSS, SEVERAL, WHOLE
 from nodeflow.training._rules import PARTS as GRAPH_PARTS
 from nodeflow.training._settings import Settings
@@ -110,7 +111,8 @@ class Trainer:
         self.records: list[EpochRecord] = []
         self.best_epoch, self.best_weights = 0, dict[str, Tensor]()
         self._last_weights: dict[str, Tensor] | None = None  # of a network that has the best ones
-        self.epoch, self.batches_done, self._sums = 0, 0, Sums()
+        self.epoch, self.batches_done = 0, 0
+        self._sums: defaultdict[str, float] = defaultdict(int)  # of the present epoch, see ``record_of``
         self._waiting = 0  # batches since the last step
         self._stop = False
         self._bar_start: tuple[float, float] | None = None  # time and batches of the whole run at the first bar
@@ -140,10 +142,10 @@ class Trainer:
         with self._random.inside():
             self._train_batches(epoch)
             validated = epoch % self.settings.run.validate_every == 0 or epoch == self.settings.run.epochs
-            record = self._sums.record(epoch, self.validate() if validated else {}, self.task.metric.name)
+            record = record_of(epoch, self._sums, self.validate() if validated else {}, self.task.metric.name)
         self.records.append(record)
         self._choose(record)
-        self.epoch, self.batches_done, self._sums = epoch, 0, Sums()
+        self.epoch, self.batches_done, self._sums = epoch, 0, defaultdict(int)
         if self.checkpoints is not None:
             self.checkpoints.after_epoch(self, epoch)
         return record
@@ -288,7 +290,7 @@ class Trainer:
             "random": self._random.states,
             "epoch": self.epoch,
             "done": self.batches_done,
-            "sums": asdict(self._sums),
+            "sums": dict(self._sums),
             "records": [asdict(record) for record in self.records],
             "best_epoch": self.best_epoch,
             "best_weights": self.best_weights,
@@ -317,7 +319,7 @@ class Trainer:
         self.scheduler.load_state_dict(state["scheduler"])
         self.task.method.load_state_dict(state["task"])
         self._random.states = state["random"]
-        self.epoch, self.batches_done, self._sums = state["epoch"], state["done"], Sums(**state["sums"])
+        self.epoch, self.batches_done, self._sums = state["epoch"], state["done"], defaultdict(int, state["sums"])
         self.records = [EpochRecord(**record) for record in state["records"]]
         self.best_epoch, self.best_weights = state["best_epoch"], dict(state["best_weights"])
 
@@ -344,13 +346,16 @@ class Trainer:
                     self.batches_done += 1
                     if self.batches_done == total and self._waiting:
                         self.update()
+                    # one exchange for all; saving is collective, so the clock of the first process decides
                     due = self.checkpoints is not None and self.processes.is_first and self.checkpoints.is_due
                     counts = *counts_of(batch, self.task.size(batch)), int(ages.sum()), len(ages)
                     *summed, stop, save = self.processes.totals(*counts, int(self._stop), int(due))
                     now = time.perf_counter()
-                    self._sums.add(value, *summed, seconds=now - start)
+                    totals = zip(("nodes", "seeds", "edges", "ages", "rows"), summed, strict=True)
+                    for name, amount in (*totals, ("loss", value * summed[0]), ("seconds", now - start)):
+                        self._sums[name] += amount
                     start = now
-                    rate = self._sums.seeds / max(self._sums.seconds, 1e-9)
+                    rate = self._sums["seeds"] / max(self._sums["seconds"], 1e-9)
                     bar.set_postfix_str(f"loss {value:.3f}, {rate:,.0f} seeds/s", refresh=self.batches_done == total)
                     bar.update()
                     self._between_steps(stop > 0, save > 0)

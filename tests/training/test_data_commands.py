@@ -137,6 +137,8 @@ def test_metis_is_what_processes_get(tmp_path: Path) -> None:
         (["--edges", "in"], "--edges is for parts of processes; give --for processes, or leave it out"),
         (["--renumber"], "--renumber is for parts of processes"),
         (["--balance"], "--balance is for parts of processes"),
+        (["--links"], "--links is for parts of processes"),
+        (["--for", "processes", "--links", "--renumber"], "--links keeps the ids of the data set"),
         (["--for", "processes", "--parts", "0"], "parts must be at least 1, got 0"),
     ],
 )
