@@ -25,11 +25,22 @@ from nodeflow.graph import NAMES, SPLIT, Contents, Graph, GraphFrame, read_manif
 
 
 def build_graph(
-    edges: EdgeFile | Iterable[EdgeFile], folder: FileLike, *, num_nodes: int | None = None, named: bool = False,
-    columns: Sequence[str] | None = None, header: bool | None = None, delimiter: str | None = None,
-    comments: str | None = "#", ndata: Mapping[str, Any] | None = None, edata: Mapping[str, Any] | None = None,
-    split: Mapping[str, Any] | None = None, memory: int | str = "1 GB", overwrite: bool = False, progress: bool = True,
-) -> Graph:  # fmt: skip
+    edges: EdgeFile | Iterable[EdgeFile],
+    folder: FileLike,
+    *,
+    num_nodes: int | None = None,
+    named: bool = False,
+    columns: Sequence[str] | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    comments: str | None = "#",
+    ndata: Mapping[str, Any] | None = None,
+    edata: Mapping[str, Any] | None = None,
+    split: Mapping[str, Any] | None = None,
+    memory: int | str = "1 GB",
+    overwrite: bool = False,
+    progress: bool = True,
+) -> Graph:
     """Build a graph folder from files of edges, in bounded memory, and open it.
 
     The graph is that of ``Graph.from_edges`` for the edges of all files in their order: the id of an edge is its

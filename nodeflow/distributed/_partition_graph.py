@@ -165,9 +165,16 @@ def partition_graph(
 
 
 def _write_edges(
-    edges: GroupedEdges, masters: Masters, columns: dict[str, Column], sizes: Ints, rows: Ints | None, draft: Path,
-    folders: list[Path], renumber: bool, bar: Any,
-) -> tuple[_Files, list[_Files]]:  # fmt: skip
+    edges: GroupedEdges,
+    masters: Masters,
+    columns: dict[str, Column],
+    sizes: Ints,
+    rows: Ints | None,
+    draft: Path,
+    folders: list[Path],
+    renumber: bool,
+    bar: Any,
+) -> tuple[_Files, list[_Files]]:
     """Write the edges of all parts, ``sizes``, and their book: the place of every edge; describe the files of both.
 
     ``rows`` is the number of destinations of each part, None where these are the masters.

@@ -89,9 +89,17 @@ def plot(
 
 
 def _drawn(
-    graph: Graph, ax: Axes | None, nodes: Tensor, src: Tensor, dst: Tensor, eid: Tensor, marked: set[int],
-    label: Any, color: Any, width: Any,
-) -> Axes:  # fmt: skip
+    graph: Graph,
+    ax: Axes | None,
+    nodes: Tensor,
+    src: Tensor,
+    dst: Tensor,
+    eid: Tensor,
+    marked: set[int],
+    label: Any,
+    color: Any,
+    width: Any,
+) -> Axes:
     def of(choice: Any, argument: str, ids: Tensor, frame: Any) -> list[float] | None:
         return chosen(choice, argument, [ids], [frame], [len(ids)], lambda column: take_rows(column, ids))[0]
 

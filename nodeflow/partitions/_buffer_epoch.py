@@ -183,7 +183,7 @@ class BufferEpoch:
         order, counters = self._order, self._counters
         begun = perf_counter()
         for slot, partition in enumerate(order.states[start]):
-            counters.bytes_read += self._nodes.read(partition, slot, spare=False)
+            counters.bytes_read += self._nodes.read(partition, slot)
         edges = self._load_edges(start)
         counters.seconds_filling += perf_counter() - begun
         gone: list[int] = []
@@ -207,7 +207,7 @@ class BufferEpoch:
         """Write the partitions that are in the slots, and make all new files those of the folder."""
         begun = perf_counter()
         for slot, partition in enumerate(self._order.states[-1]):
-            self._counters.bytes_written += self._nodes.write(partition, slot, spare=False)
+            self._counters.bytes_written += self._nodes.write(partition, slot)
         written, manifest = self._nodes.written, self._parts.manifest
         if written:
             facts = {**manifest.facts, "epoch": self._parts.epoch + 1}
@@ -247,12 +247,12 @@ class BufferEpoch:
         """Write the partitions that went, and read those of state k; None after the last state."""
         begun, counters = perf_counter(), self._counters
         try:
-            for place, partition in enumerate(gone):
+            for place, partition in enumerate(gone, self._order.slots):
                 self._go_on()
                 counters.bytes_written += self._nodes.write(partition, place)
             if k == len(self._order.states):
                 return None
-            for place, partition in enumerate(self._order.incoming[k]):
+            for place, partition in enumerate(self._order.incoming[k], self._order.slots):
                 self._go_on()
                 counters.bytes_read += self._nodes.read(partition, place)
             self._go_on()
@@ -273,7 +273,7 @@ class BufferEpoch:
         """Put the partitions of state k into their slots; return those that were there, as they lie in spare places."""
         old, new = self._order.states[k - 1 : k + 1]
         slots = [slot for slot in range(self._order.slots) if old[slot] != new[slot]]
-        for place, slot in enumerate(slots):
+        for place, slot in enumerate(slots, self._order.slots):
             self._nodes.exchange(slot, place)
         self._counters.swaps += len(slots)
         return [old[slot] for slot in slots]

@@ -52,7 +52,7 @@ def read_rows(path: Path, out: Array, first: int = 0, *, page_cache: bool = True
             f"{path} holds {dtype} {list(shape)}, but {len(out)} rows of {out.dtype} {list(out.shape[1:])} from row "
             f"{first} on are to be read"
         )
-    data = _bytes_of(out)
+    data = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
     with path.open("rb", buffering=0) as file:
         _forget(file.fileno(), page_cache)
         file.seek(start + first * math.prod(shape[1:]) * dtype.itemsize)
@@ -85,22 +85,16 @@ def _forget(descriptor: int, page_cache: bool) -> None:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _bytes_of(array: Array) -> memoryview:
-    """The bytes of an array without gaps, shared with it."""
-    flat: Any = array.reshape(-1).view(np.uint8)
-    return memoryview(flat)
-
-
 _PIECE = 2**20  # bytes exchanged at a time
 
 
 class NodeSlots:
     """Memory for the node columns of ``slots`` resident partitions, and of ``spare`` partitions that come or go.
 
-    A partition that comes in is read into a spare place while the slots are in use. ``exchange`` puts it into its slot,
-    and the one that was there into the spare place, from which ``write`` takes it. Writing makes files of a new
-    generation, which nobody reads but this object until they are committed; ``written`` are those of this epoch, by
-    their names in the manifest.
+    Places from ``slots`` on are the spare ones. A partition that comes in is read into one of them while the slots are
+    in use. ``exchange`` puts it into its slot, and the one that was there into the spare place, from which ``write``
+    takes it. Writing makes files of a new generation, which nobody reads but this object until they are committed;
+    ``written`` are those of this epoch, by their names in the manifest.
 
     Args:
         partitions: the folder.
@@ -120,25 +114,23 @@ class NodeSlots:
         *,
         page_cache: bool,
     ) -> None:
-        self._partitions, self._page_cache, self.spare = partitions, page_cache, spare
+        self._partitions, self._page_cache, self._slots, self.spare = partitions, page_cache, slots, spare
         self._writable = [name for name in columns if name in writable]
         self._arrays = {name: partitions.node_array(name, 0) for name in columns}
         for name in self._writable:
             if self._arrays[name].csr is not None:
                 raise TypeError(f"writable names column {name!r}, whose rows are sparse; learned rows are dense")
-        self._slots, self._spare = (
-            {name: _memory(count, array) for name, array in self._arrays.items()} for count in (slots, spare)
-        )
+        self._memory = {name: _memory(slots + spare, array) for name, array in self._arrays.items()}
         self.written: dict[str, ArrayFile] = {}
 
     def begin_epoch(self, partitions: Partitions) -> None:
         """Forget the files of the last epoch: what is read now are those that the folder names."""
         self._partitions, self.written = partitions, {}
 
-    def read(self, partition: int, place: int, *, spare: bool = True) -> int:
-        """Read a partition into a spare place, or into a slot; return the number of bytes."""
+    def read(self, partition: int, place: int) -> int:
+        """Read a partition into a place; return the number of bytes."""
         folder, bytes_read = self._partitions.folder, 0
-        for name, memory in (self._spare if spare else self._slots).items():
+        for name, memory in self._memory.items():
             key = f"ndata/{name}/{partition}"
             array = self.written.get(key) or self._partitions.node_array(name, partition)
             if array.csr is None:
@@ -148,14 +140,14 @@ class NodeSlots:
             bytes_read += array.nbytes
         return bytes_read
 
-    def write(self, partition: int, place: int, *, spare: bool = True) -> int:
-        """Write the writable columns of a partition from a spare place, or from a slot, into files of this epoch.
+    def write(self, partition: int, place: int) -> int:
+        """Write the writable columns of the partition at a place into files of this epoch.
 
         Returns the number of bytes. Raises OSError where the disk cannot hold them.
         """
         folder, bytes_written = self._partitions.folder, 0
         for name in self._writable:
-            rows = (self._spare if spare else self._slots)[name][place]
+            rows = self._memory[name][place]
             path = folder / node_file(name, partition, self._partitions.epoch + 1)
             try:
                 writer = ArrayWriter(path, self._arrays[name].torch_type, rows.shape[1:], len(rows))
@@ -170,10 +162,10 @@ class NodeSlots:
 
     def exchange(self, slot: int, place: int) -> None:
         """Put the rows at a spare place into a slot; the writable rows of the slot go to the spare place."""
-        for name, memory in self._slots.items():
-            inside, outside = memory[slot], self._spare[name][place]
+        for name, memory in self._memory.items():
+            inside, outside = memory[slot], memory[place]
             if self._arrays[name].csr:
-                memory[slot], self._spare[name][place] = outside, None
+                memory[slot], memory[place] = outside, None
             elif name not in self._writable:
                 inside[:] = outside
             else:  # in pieces, so that no copy of a whole partition is needed
@@ -190,11 +182,11 @@ class NodeSlots:
         Sparse columns are copies.
         """
         columns = {}
-        for name, memory in self._slots.items():
+        for name, memory in self._memory.items():
             if self._arrays[name].csr:
-                columns[name] = concat_rows(memory)
+                columns[name] = concat_rows(memory[: self._slots])
             else:
-                view: Array = memory.reshape(-1, *memory.shape[2:])
+                view: Array = memory[: self._slots].reshape(-1, *memory.shape[2:])
                 view.flags.writeable = name in self._writable
                 columns[name] = from_numpy(view, self._arrays[name].torch_type)
         return columns

@@ -39,12 +39,11 @@ def run_processes(script: str, size: int, folder: Path, *words: object, limit: f
     """
     file = folder / "group"
     file.unlink(missing_ok=True)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     begun = time.monotonic()
     running = [
         subprocess.Popen(
             [sys.executable, "-c", START + script, str(rank), str(size), str(file), *map(str, words)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
         )
         for rank in range(size)
     ]  # fmt: skip
@@ -61,6 +60,11 @@ def run_processes(script: str, size: int, folder: Path, *words: object, limit: f
             process.kill()
         told = [process.communicate() for process in running]
     return [Ended(p.returncode, *told[r], seconds[r]) for r, p in enumerate(running)]
+
+
+def environment() -> dict[str, str]:
+    """Environment variables of a process that can import what this one can, the helpers of tests among it."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 def _stopped(pid: int) -> bool:

@@ -222,10 +222,6 @@ def test_mistakes(tmp_path: Path) -> None:
         cut_into(graph, folder, 2, method=[0, 2] * 10)
     with pytest.raises(IndexError, match=r"val\[0\] is 20, but node ids go from 0 to 19"):
         cut_into(graph, folder, 2, val=[20])
-    with pytest.raises(KeyError, match="edata: the graph has no column 'x'"):
-        cut_into(graph, folder, 2, edata=["x"])
-    with pytest.raises(ValueError, match=r"columns\['y'\] must have 20 rows, one per node, got shape \(3,\)"):
-        cut_into(graph, folder, 2, columns={"y": torch.zeros(3)})
     with pytest.raises(ZeroDivisionError):
         cut_into(graph, folder, 2, ndata=[], columns={"h": lambda ids: ids / (1 // 0)})
     assert list(tmp_path.iterdir()) == []

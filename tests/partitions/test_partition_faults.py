@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from _support.partition_tools import random_graph, written
+from _support.processes import environment
 
 from nodeflow._disk.arrays import ArrayFile
 from nodeflow._disk.streams import ArrayWriter
@@ -152,9 +153,8 @@ def test_a_killed_run_leaves_a_committed_epoch_and_goes_on(
 ) -> None:
     graph = random_graph(20, 50)
     parts = written(graph, tmp_path / "a", 5)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-c", program, str(parts.folder), str(number)]
-    assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
+    assert subprocess.run(command, env=environment(), check=False).returncode == -signal.SIGKILL
     states = torch.zeros(20)
     reference = PartitionBuffer(parts.folder, 2, order="beta")
     for epoch in range(epochs):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 import scipy.sparse
 import torch
 from _support.partition_tools import random_graph, written
+from _support.processes import environment
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -93,17 +93,6 @@ def test_given_parts_are_kept_where_they_fit(tmp_path: Path) -> None:
     found = parts.partition_of(range(20)).numpy()
     assert (found != numbers).sum() == 7  # 14 go to 7, 7 and 6 places
     assert (found[14:] == numbers[14:]).all()
-
-
-def test_metis_cuts_fewer_edges(tmp_path: Path) -> None:
-    pytest.importorskip("pymetis")
-    ring = Graph.from_edges(range(100), [*range(1, 100), 0], num_nodes=100)
-    inside = []
-    for method in ("metis", "random"):
-        parts = written(ring, tmp_path / method, 4, method=method)
-        check_folder(ring, parts)
-        inside.append(int(parts.bucket_sizes.trace()))
-    assert inside[0] >= 90 > 50 > inside[1]
 
 
 def test_the_cut_depends_on_its_seed_only(tmp_path: Path) -> None:
@@ -250,6 +239,7 @@ KILLED = """
 import os, signal, sys
 import torch
 from _support.partition_tools import random_graph, written
+from _support.processes import environment
 
 def rows(ids):
     if 10 in ids:
@@ -320,7 +310,3 @@ def test_mapped_graphs_are_written_in_bounded_memory(tmp_path: Path) -> None:
     print(done.stdout)
     assert int(done.stdout) < 40 * n + 64 * 2**20
     assert Partitions.open(tmp_path / "out").num_edges == m
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
