@@ -60,7 +60,7 @@ class Transport(Protocol):
 
 Bytes = NDArray[np.uint8]
 _WELL, _FAILED = 0, 1
-_KINDS = list(map(np.dtype, ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "c8", "c16")))
+_KINDS = tuple(map(np.dtype, ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "c8", "c16")))
 _PADDING = np.zeros(8, np.uint8)
 
 

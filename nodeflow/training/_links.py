@@ -47,11 +47,10 @@ class NodesOnly(SamplerBase):
     Of all nodes in their order where there are as many seeds, repeated ones too: most of them would be there anyway.
     """
 
+    whole_only = False
+
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph, 0)
-
-    def check_graph(self, graph: Graph) -> None:
-        """Raise nothing: no edges are read."""
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         count = self.graph.num_nodes
